@@ -106,8 +106,9 @@ def policy_of(scenario: Scenario, arm: str, placeholders: int, extra: str) -> Po
     # Other hubs on the same nodes run zero-to-jupyterhub's scheduler, on both sides.
     users = load_policy("z2jh").profiles
     theirs = next(profile for name, profile in users.items() if name.endswith(".user"))
-    others = {other_scheduler(f"hub-{number}"): theirs for number in range(1, 10)}
-    return replace(found, profiles={**found.profiles, **others})
+    outsiders = frozenset(f"hub-{number}" for number in range(1, 10))
+    others = {other_scheduler(hub): theirs for hub in outsiders}
+    return replace(found, profiles={**found.profiles, **others}, outsiders=outsiders)
 
 
 # Replays

@@ -154,7 +154,7 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
         talk.print(f"and {len(sentences) - shown} more kinds of lines, in the report", soft_wrap=True)
     for world in worlds:
         check_images(world.assumptions, surveyed.largest_image, surveyed.largest_image_bytes)
-    return trace, surveyed
+    return replace(trace, hubs=surveyed.hubs), surveyed
 
 
 def _spread(options: SimulateOptions) -> Spread:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roost.recorder.store.database import Store
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
-LAUNCH_VERSION: Final = 2
+LAUNCH_VERSION: Final = 3
 # Pods whose rows are fetched together.
 CHUNK: Final = 500
 
@@ -42,9 +42,9 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
 def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({"user"})) -> Iterator[str]:
     """A JSON object for each launch, by creation, as the simulator reads it.
 
-    timestamp (of the creation; UTC, µs), class, repository, image, image_bytes (null: unknown), cpu_millicores,
-    memory_bytes, ready_seconds and seconds (from creation until ready and until gone; null: not yet, or not seen),
-    status.
+    timestamp (of the creation; UTC, µs), class, hub (the namespace), repository, image, image_bytes (null: unknown),
+    cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until ready and until gone; null: not yet,
+    or not seen), status.
     """
     sizes = _image_sizes(store)
     for pods in _pods(store, since_us, classes):
@@ -57,6 +57,7 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
                 version=LAUNCH_VERSION,
                 **{"class": pod["pod_class"]},
                 name=f"{pod['namespace']}/{pod['name']}",
+                hub=pod["namespace"],
                 repository=pod["repo"],
                 ref=pod["ref"],
                 image=pod["image"],

@@ -56,15 +56,12 @@ class ControlledWorld(Protocol):
     """What the controllers read and change in a replay."""
 
     now: float
-    policy: Policy
     measures: Measures
     nodes: dict[str, SimNode]
     # As the API server has them, and with what happened to each.
     pods: dict[str, PodState]
     sim_pods: dict[str, SimPod]
-    sets: PlaceholderSets
     kubelets: Kubelets
-    maker: PodMaker
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
@@ -79,12 +76,21 @@ class ControlledWorld(Protocol):
         ...
 
 
-class Controls:
-    """The controllers of one replay."""
+class ControlledRelease(Protocol):
+    """What the controllers read and change in their own release."""
 
-    def __init__(self, world: ControlledWorld) -> None:
+    policy: Policy
+    sets: PlaceholderSets
+    maker: PodMaker
+
+
+class Controls:
+    """The controllers of one hub's release."""
+
+    def __init__(self, world: ControlledWorld, release: ControlledRelease) -> None:
         self._world = world
-        policy = world.policy
+        self._release = release
+        policy = release.policy
         document = policy.controllers or {}
         self._planners: dict[str, Planner] = {
             planner.name: planner for planner in policy.make_planners() if _is_on(planner.name, document)
@@ -153,7 +159,7 @@ class Controls:
             ContainerState(image, waiting_reason="ContainerCreating", name=container)
             for container, image in puller.images.items()
         )
-        policy = self._world.policy
+        policy = self._release.policy
         labels = {**puller.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
         labels.setdefault(OWN_COMPONENT_LABEL, "puller")
         pod = PodState(
@@ -166,20 +172,19 @@ class Controls:
             containers=containers,
             owner=Owner("DaemonSet", puller.name, puller.name),
         )
-        node.pullers[puller.name] = pod
+        node.pullers[pod.key] = pod
         self._world.pods[pod.key] = pod
 
     def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
         """One image of a puller is on the node; its container runs."""
-        pod = node.pullers[puller.name]
+        pod = node.pullers[f"{self._release.policy.namespace}/{puller.name}-{node.name}"]
         containers = tuple(
             replace(state, waiting_reason="", image_id=state.image, running=True, ready=True)
             if state.name == container
             else state
             for state in pod.containers
         )
-        node.pullers[puller.name] = replace(pod, containers=containers, phase="Running")
-        self._world.pods[pod.key] = node.pullers[puller.name]
+        node.pullers[pod.key] = self._world.pods[pod.key] = replace(pod, containers=containers, phase="Running")
         self._plan_soon(GATE)
         self._plan_soon(MOVER)
 
@@ -221,19 +226,19 @@ class Controls:
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
-        world = self._world
-        policy = world.policy
+        world, sets_here = self._world, self._release.sets
+        policy = self._release.policy
         sets = {
             placeholders.name: StatefulSetState(
                 placeholders.name,
                 placeholders.name,
-                world.sets.replicas[placeholders.name],
-                len(world.sets.pods[placeholders.name]),
-                is_rolling=world.sets.is_rolling(placeholders.name),
+                sets_here.replicas[placeholders.name],
+                len(sets_here.pods[placeholders.name]),
+                is_rolling=sets_here.is_rolling(placeholders.name),
                 requests=placeholders.requests,
                 container=placeholders.container,
             )
-            for placeholders in world.sets.sets.values()
+            for placeholders in sets_here.sets.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
         # Nothing is stored: each replay begins without a history, and its forecasts see only its own past.
@@ -242,7 +247,7 @@ class Controls:
         )
 
     def _apply(self, action: Action) -> Outcome:
-        world = self._world
+        world, sets = self._world, self._release.sets
         match action:
             case ChangeNode():
                 node = world.nodes.get(action.node)
@@ -258,13 +263,13 @@ class Controls:
                 world.measures.result.moves += 1
                 world.evict(pod)
             case ScaleSet():
-                if action.name not in world.sets.replicas:
+                if action.name not in sets.replicas:
                     return Outcome.GONE
-                world.sets.scale(action.name, action.replicas)
+                sets.scale(action.name, action.replicas)
             case ResizeSet():
-                if action.name not in world.sets.replicas:
+                if action.name not in sets.replicas:
                     return Outcome.GONE
-                world.sets.resize(action.name, action.container, action.requests)
+                sets.resize(action.name, action.container, action.requests)
             case CreatePod():
                 return self._begin_pull(action.body)
             case DeletePod():
@@ -279,7 +284,7 @@ class Controls:
     def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
         """A pod that pulls a popular image: it succeeds when the image is on its node."""
         world = self._world
-        state = world.maker.read(dict(body))
+        state = self._release.maker.read(dict(body))
         pull = read_pull(state)
         node = world.nodes.get(pull.node)
         if node is None:

@@ -96,7 +96,7 @@ class SimNode:
         self.joined_at = now
         self.pods: dict[str, SimPod] = {}
         self.users = 0
-        # DaemonSet -> its pod here.
+        # `namespace/name` -> a puller's pod here.
         self.pullers: dict[str, PodState] = {}
         self.collects_at: float | None = None
         self.shows_at: float | None = None

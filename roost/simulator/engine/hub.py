@@ -13,18 +13,16 @@ from roost.simulator.engine.totals import USERS
 from roost.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from roost.simulator.chance import Chance
     from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
     from roost.simulator.engine.builds import BuildWorld
-    from roost.simulator.engine.controls import Controls
     from roost.simulator.engine.entities import SimNode
     from roost.simulator.engine.kubelets import Kubelets
     from roost.simulator.engine.node_images import Images
-    from roost.simulator.engine.pods import PodMaker
+    from roost.simulator.engine.releases import HubRelease
     from roost.simulator.engine.totals import Measures
-    from roost.simulator.engine.webhook_facts import WebhookFacts
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.trace.attempt import Attempt
     from roost_core.scheduler.objects import PodState
@@ -39,13 +37,11 @@ class HubWorld(Protocol):
     measures: Measures
     sim_pods: dict[str, SimPod]
     images: Images
-    maker: PodMaker
-    facts: WebhookFacts
     bounds: BoundsMeter
     wait_bounds: WaitMeter
     builds: BuildWorld
     kubelets: Kubelets
-    controls: Controls
+    releases: Sequence[HubRelease]
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
@@ -59,20 +55,26 @@ class HubWorld(Protocol):
         """Create a pod; its number was the last one given."""
         ...
 
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod's containers run: tell the webhooks."""
+        ...
+
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""
         ...
 
+    def release_of(self, attempt: Attempt) -> HubRelease:
+        """The release of a launch's hub."""
+        ...
+
 
 class Hub:
-    """The hub of one replay."""
+    """The hub of one replay, or all of its hubs: each has its own quotas."""
 
     def __init__(self, world: HubWorld) -> None:
         self._world = world
         # Admitted launches whose servers aren't up yet.
         self.starting = 0
-        self._of_repository: dict[str, int] = {}
-        self._running = 0
         # Images being built now.
         self._building: set[str] = set()
 
@@ -81,19 +83,20 @@ class Hub:
         result = self._world.measures.result
         result.attempts += 1
         assumed, repository = self._world.assumed, attempt.repository
-        of_repository = self._of_repository.get(repository, 0) if repository else 0
+        release = self._world.release_of(attempt)
+        of_repository = release.of_repository[repository] if repository else 0
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
             self._world.measures.count("refused", self._world.now)
             return
-        if assumed.quota_total and self._running >= assumed.quota_total:
+        if assumed.quota_total and release.running >= assumed.quota_total:
             result.refused_by_total += 1
             self._world.measures.count("refused", self._world.now)
             return
         result.admitted += 1
         self._world.measures.count("launches", self._world.now)
-        self._of_repository[repository] = self._of_repository.get(repository, 0) + 1
-        self._running += 1
+        release.of_repository[repository] += 1
+        release.running += 1
         self.starting += 1
         image = image_reference(attempt.image)
         self._world.wait_bounds.asked(self._world.images.get(image, attempt.image_bytes), self._world.now)
@@ -111,7 +114,8 @@ class Hub:
     def _post_user(self, launch: Launch) -> None:
         self._world.measures.result.tries += 1
         name = f"user-{self._world.next_number()}"
-        made = self._world.maker.user(launch.attempt, name, self._world.now, self._world.facts.current())
+        release = self._world.release_of(launch.attempt)
+        made = release.maker.user(launch.attempt, name, self._world.now, release.facts.current())
         pod = self._world.post(USER, made)
         pod.launch, launch.pod = launch, pod
 
@@ -129,7 +133,8 @@ class Hub:
         """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
         self._building.add(attempt.image)
         name = f"build-{self._world.next_number()}"
-        made = self._world.maker.build(attempt.repository, name, self._world.now, self._world.facts.current())
+        release = self._world.release_of(attempt)
+        made = release.maker.build(attempt.repository, name, self._world.now, release.facts.current())
         self._world.post(BUILD, made).builds = attempt
 
     def build(self, pod: SimPod, node: SimNode) -> None:
@@ -179,6 +184,7 @@ class Hub:
         for part, seconds in launch.spent.items():
             result.waits[part].add(seconds)
         result.waits[TOTAL].add(waited)
+        self._world.release_of(launch.attempt).result.waits.add(waited)
         self._world.measures.on_wait(launch.attempt.number, waited, False)
         self._world.measures.over(waited)
         self.starting -= 1
@@ -191,13 +197,11 @@ class Hub:
             self._end(pod)
 
     def _forget(self, launch: Launch) -> None:
-        repository = launch.attempt.repository
-        number = self._of_repository[repository] - 1
-        if number:
-            self._of_repository[repository] = number
-        else:
-            del self._of_repository[repository]
-        self._running -= 1
+        repository, release = launch.attempt.repository, self._world.release_of(launch.attempt)
+        release.of_repository[repository] -= 1
+        if not release.of_repository[repository]:
+            del release.of_repository[repository]
+        release.running -= 1
 
     # A server's start and end
 
@@ -209,6 +213,7 @@ class Hub:
         assumed = self._world.assumed
         image, begins = launch.image, self._world.now + assumed.bind_seconds
         self._world.measures.result.placed += 1
+        self._world.release_of(launch.attempt).result.placed += 1
         node.users += 1
         self._world.measures.level(USERS, 1, self._world.now)
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
@@ -236,14 +241,18 @@ class Hub:
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return
         pod.ready_at = self._world.now
-        self._world.facts.tell_pod(pod)
+        self._world.tell_pod(pod)
         if not launch.has_left:
             self.starting -= 1
             self._world.measures.started(waits, self._world.now)
-            self._world.measures.on_wait(launch.attempt.number, sum(waits.values()), True)
+            waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
+            self._world.measures.on_wait(launch.attempt.number, waited, True)
+            of_hub.started += 1
+            of_hub.waits.add(waited)
             self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
-        if self._world.controls.reads_containers:
-            self._world.controls.user_runs(pod, launch.image)
+        for release in self._world.releases:
+            if release.controls.reads_containers:
+                release.controls.user_runs(pod, launch.image)
         seconds = self._idle_seconds(launch.attempt) if launch.has_left else self._session_seconds(launch.attempt)
         self._world.at(self._world.now + seconds, self._end, pod)
 

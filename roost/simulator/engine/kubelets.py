@@ -9,7 +9,7 @@ from roost.simulator.engine.node_images import BACKGROUND
 from roost.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from roost.simulator.engine.bounds import BoundsMeter
     from roost.simulator.engine.entities import SimNode
@@ -44,6 +44,20 @@ class ImageReader(Protocol):
         ...
 
 
+class ImageUser(Protocol):
+    """A hub's release: its webhook and its controllers read which images nodes have."""
+
+    @property
+    def facts(self) -> ImageReader:
+        """Its webhook's."""
+        ...
+
+    @property
+    def controls(self) -> ImageWatcher:
+        """Its controllers, which are notified of images."""
+        ...
+
+
 class KubeletsWorld(Protocol):
     """What kubelets read and change in a replay."""
 
@@ -52,11 +66,10 @@ class KubeletsWorld(Protocol):
     nodes: dict[str, SimNode]
     images: Images
     bounds: BoundsMeter
-    facts: ImageReader
 
     @property
-    def controls(self) -> ImageWatcher:
-        """The controllers, which are notified of images."""
+    def releases(self) -> Sequence[ImageUser]:
+        """The hubs' releases; all have the same values."""
         ...
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
@@ -135,20 +148,21 @@ class Kubelets:
             return
         images = node.images.status_images(self._world.now)
         if images is not node.state.images:
-            fact = self._world.facts.with_images(node.state.fact, images)
+            fact = self._world.releases[0].facts.with_images(node.state.fact, images)
             self._world.put(node, replace(node.state, fact=fact, images=images, image_count=len(images)))
-            self._world.controls.images_shown()
+            for release in self._world.releases:
+                release.controls.images_shown()
 
-    def begin_puller(self, node: SimNode, puller: PullerSet) -> None:
-        """The puller's pod starts on a node and pulls one image after the other."""
-        self._world.controls.puller_began(node, puller)
+    def begin_puller(self, node: SimNode, puller: PullerSet, watcher: ImageWatcher) -> None:
+        """The puller's pod starts on a node and pulls one image after the other. watcher: its release's controllers."""
+        watcher.puller_began(node, puller)
         for container, image in puller.images.items():
             # Its container runs as long as the node does, so the image isn't collected.
             node.images.use(image_reference(image), self._world.now)
             finish = self.background_pull(node, image_reference(image))
-            self._world.at(finish, self._puller_has, (node, puller, container))
+            self._world.at(finish, self._puller_has, (node, puller, container, watcher))
 
-    def _puller_has(self, argument: tuple[SimNode, PullerSet, str]) -> None:
-        node, puller, container = argument
+    def _puller_has(self, argument: tuple[SimNode, PullerSet, str, ImageWatcher]) -> None:
+        node, puller, container, watcher = argument
         if self._world.nodes.get(node.name) is node:
-            self._world.controls.puller_has(node, puller, container)
+            watcher.puller_has(node, puller, container)

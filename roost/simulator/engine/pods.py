@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost.simulator.trace.attempt import Attempt, other_scheduler
+from roost_core.placement.classes import namespace_matches
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
@@ -23,7 +24,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
-from roost_core.placement.selectors import Requirement
+from roost_core.placement.selectors import Requirement, read_label_selector
 from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
 from roost_core.scheduler.pod_reader import read_pod_state
 from webhook.admission import Result, decide
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import PlaceholderSet, Policy
     from roost.simulator.setup.pools import UserProfile
     from roost_core.placement.pods import Pod
+    from roost_core.placement.settings import PodClass
     from webhook.rules.patch import Operation
     from webhook.rules.rulebook import ClassRules
 
@@ -113,6 +115,13 @@ class PodMaker:
         self._namespaces = namespaces
         self._assumptions = assumptions
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
+        settings = policy.webhook
+        # Whose pods count in warm sets, too; None: no other namespaces'.
+        self._shared = (
+            read_label_selector(settings.shared_namespaces)
+            if settings is not None and settings.shared_namespaces is not None
+            else None
+        )
         self._memory = Memory()
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
@@ -136,11 +145,21 @@ class PodMaker:
         if self._rulebook is None:
             return None
         pod_class = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        if pod_class is None and state.node_name:
+            pod_class = self._class_of_others(state)
         if pod_class is None or pod_class.warm is None:
             return None
         if not state.node_name:
             return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
         return pod_class.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)), is_starting)
+
+    def _class_of_others(self, state: PodState) -> PodClass | None:
+        """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
+        if self._shared is None or self._rulebook is None:
+            return None
+        if not namespace_matches(self._shared, state.namespace, self._namespaces):
+            return None
+        return self._rulebook.classes.classify(state.labels, self._policy.namespace, self._namespaces)
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
@@ -224,7 +243,7 @@ class PodMaker:
         if self._policy.user_class:
             spec["priorityClassName"] = self._policy.user_class
         metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
-        if attempt.hub:
+        if attempt.hub in self._policy.outsiders:
             spec.pop("priorityClassName", None)
             spec["schedulerName"] = other_scheduler(attempt.hub)
             metadata["namespace"] = attempt.hub

@@ -1,7 +1,7 @@
 """Create nodes, and give nodes and namespace the labels that the values select by.
 
-A replay has one namespace, the hub's, and without a pools file one pool of nodes, which users are sent to: a node
-selector or a namespace selector in the values names a label of theirs, whatever it is called.
+Each hub has a namespace, and without a pools file there is one pool of nodes, which users are sent to: a node selector
+or a namespace selector in the values names a label of theirs, whatever it is called.
 """
 
 from __future__ import annotations
@@ -29,10 +29,8 @@ def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeSt
     """A new node as its group's template describes it, with its taints."""
     taints = group.taints
     # Whoever gives new nodes the startup taint does so in the pools that pullers bring images to.
-    if policy.startup_taint and (
-        not group.pool or any(puller.node_selector.items() <= group.labels.items() for puller in policy.pullers)
-    ):
-        taints = (*taints, Taint(policy.startup_taint, "", _EFFECT))
+    if not group.pool or any(puller.node_selector.items() <= group.labels.items() for puller in policy.pullers):
+        taints = (*taints, *(Taint(taint, "", _EFFECT) for taint in policy.startup_taints))
     assumptions = group.assumed
     allocatable = {
         CPU: assumptions.node_cpu_millicores,
@@ -73,11 +71,14 @@ def node_labels(policy: Policy) -> dict[str, str]:
 
 
 def namespace_labels(policy: Policy) -> dict[str, str]:
-    """Labels of the hub's namespace: its name, and what classes select namespaces by."""
+    """Labels of a hub's namespace: its name, and what classes and `sharedPools` select namespaces by."""
     labels = {NAMESPACE_NAME_LABEL: policy.namespace}
-    for pod_class in () if policy.webhook is None else policy.webhook.classes.values():
-        if pod_class.namespace_selector is not None:
-            _add(labels, _required(read_label_selector(dict(pod_class.namespace_selector)) or ()))
+    settings = policy.webhook
+    if settings is not None:
+        selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
+        for selector in (*selectors, settings.shared_namespaces):
+            if selector is not None:
+                _add(labels, _required(read_label_selector(dict(selector)) or ()))
     return labels
 
 

@@ -10,7 +10,7 @@ from roost.simulator.engine.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 5
+VERSION: Final = 6
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
@@ -37,6 +37,18 @@ class HourRow:
     nodes: float = 0.0
     # Sum of all waits of starts in it, seconds.
     wait_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class HubResult:
+    """What one of several hubs had of a replay."""
+
+    # As of the whole replay: servers that came up, tries bound to a node, those of them without their image.
+    started: int = 0
+    placed: int = 0
+    cold: int = 0
+    # All waits, those of launches given up or left too.
+    waits: Histogram = field(default_factory=Histogram)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,6 +111,8 @@ class RunResult:
     busiest_builder_share: float = 0.0
     # Tables of roost/simulator/engine/costs.py, name -> cost, in the pools file's currency; empty without pools.
     costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    # By namespace; empty unless there are several hubs.
+    hubs: dict[str, HubResult] = field(default_factory=dict)
     # By key of roost/simulator/engine/bounds.py.
     bounds: dict[str, float] = field(default_factory=dict)
     hours: list[HourRow] = field(default_factory=list)
@@ -117,6 +131,8 @@ class RunResult:
             value = getattr(self, column.name)
             if column.name == "waits":
                 value = {name: histogram.to_json() for name, histogram in value.items()}
+            elif column.name == "hubs":
+                value = {name: [hub.started, hub.placed, hub.cold, hub.waits.to_json()] for name, hub in value.items()}
             elif column.name == "build_seconds":
                 value = value.to_json()
             elif column.name == "over":
@@ -133,6 +149,10 @@ class RunResult:
             raise ValueError(f"a result of version {document['version']}, not {VERSION}")
         values = {column.name: document[column.name] for column in fields(cls)}
         values["waits"] = {name: Histogram.from_json(waits) for name, waits in values["waits"].items()}
+        values["hubs"] = {
+            name: HubResult(started, placed, cold, Histogram.from_json(waits))
+            for name, (started, placed, cold, waits) in values["hubs"].items()
+        }
         values["build_seconds"] = Histogram.from_json(values["build_seconds"])
         values["over"] = {int(key): number for key, number in values["over"].items()}
         values["hours"] = [HourRow(*row) for row in values["hours"]]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.autoscaler import NodeScaler
     from roost.simulator.engine.bounds import BoundsMeter
-    from roost.simulator.engine.controls import Controls
     from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.node_groups import Fleet
     from roost.simulator.engine.scheduling import Scheduling
@@ -58,7 +57,6 @@ class ScaledWorld(Protocol):
     nodes: dict[str, SimNode]
     fleet: Fleet
     scheduling: Scheduling
-    controls: Controls
     bounds: BoundsMeter
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
@@ -83,6 +81,10 @@ class ScaledWorld(Protocol):
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted."""
+        ...
+
+    def nodes_changed(self) -> None:
+        """A node is about to go: tell the controllers."""
         ...
 
 
@@ -185,7 +187,7 @@ class Scaling:
         for pod in list(node.pods.values()):
             if pod.kind == PLACEHOLDER:
                 world.evict(pod)
-        world.controls.nodes_changed()
+        world.nodes_changed()
         world.bounds.drains(world.now)
         self._keep_least()
         self._remove_drained(node)

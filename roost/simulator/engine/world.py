@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.simulator.chance import Chance
 from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
 from roost.simulator.engine.builds import BuildWorld
-from roost.simulator.engine.controls import Controls
 from roost.simulator.engine.costs import CostMeter
 from roost.simulator.engine.entities import SimNode, SimPod
 from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.kubelets import Kubelets
-from roost.simulator.engine.late_facts import LateFacts
 from roost.simulator.engine.node_groups import Fleet, make_groups, most_users_per_node
 from roost.simulator.engine.node_images import Images, NodeImages, PullFigures
-from roost.simulator.engine.placeholder_sets import PlaceholderSets
-from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER, PodMaker
+from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost.simulator.engine.pool import make_node, namespace_labels
+from roost.simulator.engine.releases import HubRelease, joined, policies_of
 from roost.simulator.engine.results import (
     ELSEWHERE,
     NOWHERE,
@@ -37,17 +35,17 @@ from roost.simulator.engine.scaling import Scaling
 from roost.simulator.engine.scheduling import Scheduling
 from roost.simulator.engine.totals import HOUR, NODES, PLACEHOLDERS, USERS, Measures
 from roost.simulator.engine.user_choices import UserChoices
-from roost.simulator.engine.webhook_facts import WebhookFacts
 from roost_core.scheduler.objects import NodeState, PodState, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from roost.simulator.engine.entities import Launch
     from roost.simulator.engine.results import RunResult
     from roost.simulator.setup.assumptions import Assumptions
-    from roost.simulator.setup.policy import PlaceholderSet, Policy
+    from roost.simulator.setup.policy import Policy
     from roost.simulator.trace.attempt import Attempt
 
 # The longest time after the last attempt in which its tries are played to their end.
@@ -56,16 +54,18 @@ PROGRESS_EVERY: Final = 500
 
 
 class World:
-    """One replay: a policy, rendered for the assumed minor of Kubernetes."""
+    """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several, for each hub."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int) -> None:
-        policy = policy.in_minor(assumptions.minor)
-        self.policy = policy
+    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int, hubs: Sequence[str] = ()) -> None:
+        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub."""
+        policies = policies_of(policy.in_minor(assumptions.minor), hubs)
+        # For what all hubs share.
+        self.policy = policy = joined(policies)
         self.assumed = assumptions
         self.chance = Chance(seed)
         self.measures = Measures(policy.name, seed)
         self.now = 0.0
-        labels = {policy.namespace: namespace_labels(policy)}
+        labels = {each.namespace: namespace_labels(each) for each in policies}
         self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
         groups = make_groups(policy, assumptions)
         self.fleet = Fleet(groups, [make_node(policy, group, "template", 0.0) for group in groups])
@@ -78,24 +78,19 @@ class World:
         self.kubelets = Kubelets(self)
         pools = assumptions.pools
         choices = None if pools is None else UserChoices(pools, self.chance, self.fleet.templates)
-        self.maker = PodMaker(policy, assumptions, labels, choices)
-        self.facts = (
-            LateFacts(policy, self.maker, labels, assumptions.facts_delay_seconds, lambda: self.now)
-            if assumptions.facts_delay_seconds
-            else WebhookFacts(policy, self.maker, labels)
-        )
+        self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels, choices) for each in policies]
+        # By namespace; without several hubs the first is everybody's.
+        self._releases = {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
         self.bounds = BoundsMeter(
             most_users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )
         # Without pools nothing has a price.
         self.costs = None if pools is None else CostMeter(policy.namespace)
         self.wait_bounds = WaitMeter(assumptions)
-        self.controls = Controls(self)
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
         self.hub = Hub(self)
         self.scheduling = Scheduling(self)
-        self.sets = PlaceholderSets(self, policy.placeholders)
         self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._events = 0
         self._made = 0
@@ -156,9 +151,10 @@ class World:
                 self.join(place)
         self.scaling = Scaling(self)
         self.scaling.nodes_changed()
-        for placeholders in self.policy.placeholders:
-            self.sets.fill(placeholders.name)
-        self.controls.begin()
+        for release in self.releases:
+            for placeholders in release.policy.placeholders:
+                release.sets.fill(placeholders.name)
+            release.controls.begin()
         self.scheduling.run()
         if self.assumed.webhook_restart_hours:
             self._plan_restart()
@@ -167,7 +163,8 @@ class World:
         self.at(self.now + 3600 * self.assumed.webhook_restart_hours, self._restart_webhook)
 
     def _restart_webhook(self, _: object) -> None:
-        self.facts.restart()
+        for release in self.releases:
+            release.facts.restart()
         self._plan_restart()
 
     def _close(self, last: float) -> None:
@@ -196,6 +193,8 @@ class World:
             result.bounds |= self.wait_bounds.counted(
                 result.waits[TOTAL].count, result.users_preempted + result.users_interrupted
             )
+        if len(self.releases) > 1:
+            result.hubs = {release.policy.namespace: release.result for release in self.releases}
         self.builds.write(result)
 
     # Pods
@@ -210,15 +209,26 @@ class World:
         pod = SimPod(kind, state, self.now, self._made)
         self.sim_pods[pod.key] = pod
         self.pods[pod.key] = state
-        self.facts.tell_pod(pod)
+        self.tell_pod(pod)
         self.scheduling.enqueue(pod)
-        self.controls.pods_changed(pod)
+        self._pods_changed(pod)
         return pod
 
-    def post_placeholder(self, placeholders: PlaceholderSet, name: str) -> SimPod:
-        """Create a pod of a set of placeholders."""
-        made = self.maker.placeholder(placeholders, name, self.now, self.facts.current())
-        return self.post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{self.next_number()}"))
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod was created or bound, or its containers run: tell the webhooks."""
+        for release in self.releases:
+            release.facts.tell_pod(pod)
+
+    def _pods_changed(self, pod: SimPod) -> None:
+        for release in self.releases:
+            release.controls.pods_changed(pod)
+
+    def release_of(self, attempt: Attempt) -> HubRelease:
+        """The release of a launch's hub. Raises KeyError for one that isn't of this replay."""
+        return self._releases[attempt.hub or self.policy.namespace] if self._releases else self.releases[0]
+
+    def _release_at(self, namespace: str) -> HubRelease:
+        return self._releases.get(namespace, self.releases[0])
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
@@ -242,7 +252,8 @@ class World:
 
     def pod_waits(self, pod: SimPod) -> None:
         """No node fits a pod: tell controllers and the autoscaler."""
-        self.controls.pod_waits(pod)
+        for release in self.releases:
+            release.controls.pod_waits(pod)
         if self.scaling is not None:
             self.scaling.pod_waits()
 
@@ -251,7 +262,7 @@ class World:
         node, now = self.nodes[node_name], self.now
         self.scheduling.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
-            self._count_cold(pod.launch.image, node, pod)
+            self._count_cold(pod.launch, node, pod)
         pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
         pod.bound_at, pod.node = now, node
         self.pods[pod.key] = pod.state
@@ -259,7 +270,7 @@ class World:
         node.pods[pod.key] = pod
         if self.costs is not None:
             self.costs.bound(pod, node, now)
-        self.facts.tell_pod(pod)
+        self.tell_pod(pod)
         if pod.kind == USER:
             self.hub.start(pod, node)
         elif pod.kind == BUILD:
@@ -268,7 +279,7 @@ class World:
             self._start_placeholder(pod)
         if self.scaling is not None:
             self.scaling.pods_changed(node)
-        self.controls.pods_changed(pod)
+        self._pods_changed(pod)
 
     def _start_placeholder(self, pod: SimPod) -> None:
         """A placeholder runs; its image is on every node."""
@@ -280,20 +291,22 @@ class World:
         self.measures.level(PLACEHOLDERS, 1, self.now)
         if pod.owner is not None and pod.owner.revision:
             # Not during this pod's binding, because pods may be deleted.
-            self.at(self.now, self.sets.roll, pod.owner.name)
+            self.at(self.now, self._release_at(pod.state.namespace).sets.roll, pod.owner.name)
 
     def _count_pending(self, pod: SimPod) -> None:
         """A placeholder's wait ends; waiting after the trace's end doesn't count."""
         if pod.waits_since is not None and pod.kind == PLACEHOLDER and not self._is_over:
             self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
 
-    def _count_cold(self, image: str, node: SimNode, pod: SimPod) -> None:
+    def _count_cold(self, launch: Launch, node: SimNode, pod: SimPod) -> None:
         """If the node lacks the image, count a cold start by where the image is."""
+        image = launch.image
         node.images.settle(self.now)
         if node.images.has(image):
             return
         result = self.measures.result
         result.cold += 1
+        self.release_of(launch.attempt).result.cold += 1
         self.measures.count("cold", self.now)
         holders = self.kubelets.holders.get(image)
         if not holders:
@@ -314,7 +327,8 @@ class World:
         self.scheduling.unschedulable.pop(key, None)
         if self.state.get_pod(key) is not None:
             self.state.remove_pod(key)
-        self.facts.forget_pod(pod)
+        for release in self.releases:
+            release.facts.forget_pod(pod)
         if node is not None:
             node.pods.pop(key, None)
             if self.costs is not None:
@@ -330,9 +344,9 @@ class World:
                 if self.scaling is not None:
                     self.scaling.pods_changed(node)
                 self.scheduling.retry(node)
-        self.controls.pods_changed(pod)
+        self._pods_changed(pod)
         if pod.kind == PLACEHOLDER:
-            self.sets.pod_gone(pod)
+            self._release_at(pod.state.namespace).sets.pod_gone(pod)
         elif pod.builds is not None:
             self.hub.forget_build(pod.builds.image)
 
@@ -363,13 +377,15 @@ class World:
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
-        self.controls.node_registered()
+        for release in self.releases:
+            release.controls.node_registered()
         self.put(node, replace(node.state, fact=replace(node.state.fact, ready=True), ready_since=state.ready_since))
         self.measures.level(NODES, 1, self.now)
-        for puller in self.policy.pullers:
-            if puller.node_selector.items() <= state.fact.labels.items():
-                self.kubelets.begin_puller(node, puller)
-        self.controls.nodes_changed()
+        for release in self.releases:
+            for puller in release.policy.pullers:
+                if puller.node_selector.items() <= state.fact.labels.items():
+                    self.kubelets.begin_puller(node, puller, release.controls)
+        self.nodes_changed()
         if self.scaling is not None:
             self.scaling.nodes_changed()
         self.scheduling.retry()
@@ -404,14 +420,21 @@ class World:
             if self.state.get_pod(pod.key) is not None:
                 self.state.remove_pod(pod.key)
         self.state.remove_node(node.name)
-        self.facts.tell_node(node.name, None)
+        for release in self.releases:
+            release.facts.tell_node(node.name, None)
         self.measures.level(NODES, -1, self.now)
         self.builds.node_left(node.name, self.now)
         self.bounds.node_left(node.name, self.figures.greatest_disk_bytes)
-        self.controls.node_left(node)
+        for release in self.releases:
+            release.controls.node_left(node)
         for pod in list(node.pods.values()):
             self.remove(pod)
         self.fleet.places.pop(node.name, None)
+
+    def nodes_changed(self) -> None:
+        """A node came, or one is about to go: tell the controllers."""
+        for release in self.releases:
+            release.controls.nodes_changed()
 
     def change_node(self, node: SimNode, state: NodeState) -> None:
         """Labels, taints or images of a node change."""
@@ -421,6 +444,7 @@ class World:
     def put(self, node: SimNode, state: NodeState) -> None:
         """Replace a node's object."""
         if state.fact is not node.state.fact or node.name not in self.state.rows:
-            self.facts.tell_node(node.name, state.fact)
+            for release in self.releases:
+                release.facts.tell_node(node.name, state.fact)
         node.state = state
         self.state.set_node(state)

@@ -18,6 +18,7 @@ _COSTS: Final = (
     "A node's price is shared by its pods after the greatest of their requests as a share of the node; what they leave "
     "is idle. The costs of users are told again by hub and by image."
 )
+_HUBS: Final = "Hubs share the nodes; each has a release of its own, with as many placeholders as the values say."
 _NOTHING: Final = "No server started in this replay."
 
 
@@ -57,6 +58,7 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             "No start was cold.",
         ),
         Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
+        *(Part("hubs", "By hub", "", [], [table], _HUBS) for table in lay_out.hubs(summary)),
         *(Part("costs", "Costs", "", [], [table], _COSTS) for table in lay_out.costs(summary)),
         *(
             Part(

@@ -5,7 +5,7 @@ Where a table stands on the page is said in sections.py; JSON has the same table
 
 from __future__ import annotations
 
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US
@@ -169,6 +169,28 @@ def costs(summary: Summary) -> list[Table]:
             listed = list(means) if table == BY_USE else sorted(means, key=lambda name: (name == OTHERS, -means[name]))
             rows += [(policy, title, name, means[name], means[name] / whole if whole else None) for name in listed]
     return [Table("costs", "What the nodes cost, means over seeds", columns, rows)]
+
+
+def hubs(summary: Summary) -> list[Table]:
+    """What each of several hubs had; none with one hub."""
+    columns = (
+        _POLICY,
+        Column("hub", "hub", Unit.TEXT),
+        Column("starts", "starts", Unit.MEAN),
+        Column("cold", "cold starts", Unit.MEAN),
+        Column("cold_share", "cold, of tries on a node", Unit.SHARE),
+        Column("wait_p95_seconds", "wait, p95", Unit.SECONDS),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for policy in summary.policies:
+        runs = [run.hubs for run in summary.runs[0, policy] if run.hubs]
+        for name in runs[0] if runs else ():
+            each = [run[name] for run in runs]
+            shares = [hub.cold / hub.placed for hub in each if hub.placed]
+            p95 = [hub.waits.quantile(0.95) for hub in each if hub.waits.count]
+            counts = median(hub.started for hub in each), median(hub.cold for hub in each)
+            rows.append((policy, name, *counts, *(median(found) if found else None for found in (shares, p95))))
+    return [Table("hubs", "By hub, medians over seeds", columns, rows)] if rows else []
 
 
 def sensitivity(summary: Summary, name: str) -> Table:

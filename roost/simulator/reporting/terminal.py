@@ -14,7 +14,7 @@ from roost.pages.table import Unit
 from roost.simulator.engine.costs import BY_USE
 from roost.simulator.reporting.amounts import DASH, MISSING, show_amount, show_bound, show_cell, show_range, show_value
 from roost.simulator.reporting.context import notices
-from roost.simulator.reporting.tables import COST_TABLES, SENSITIVE, costs
+from roost.simulator.reporting.tables import COST_TABLES, SENSITIVE, costs, hubs
 from roost.simulator.sweep.measure_registry import BY_KEY, MEASURES
 from roost.simulator.sweep.summary import value_of
 
@@ -77,6 +77,9 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
             yield block
             yield Text("")
     yield from _side_by_side(summary, width)
+    for table in hubs(summary):
+        yield Text("")
+        yield _hubs(table)
     for table in costs(summary):
         yield Text("")
         yield _costs(table)
@@ -160,6 +163,17 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
         yield table
         if first + at_once < len(summary.policies):
             yield Text("")
+
+
+def _hubs(hubs: PageTable) -> RenderableType:
+    """Each hub's row."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in hubs.columns:
+        table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
+    for row in hubs.rows:
+        cells = zip(row, hubs.columns, strict=True)
+        table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
+    return table
 
 
 def _costs(costs: PageTable) -> RenderableType:

@@ -129,12 +129,15 @@ class Policy:
     user_class: str
     # Of pods without a class.
     default_priority: Priority
-    # The taint of new nodes until they hold their images; "": none.
-    startup_taint: str
+    # Taints of new nodes until they hold their images: the release's, if it has one.
+    startup_taints: tuple[str, ...]
     # Placeholders are CapacityBuffers, which aren't simulated.
     has_capacity_buffers: bool = False
     # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
     user_nodes: Mapping[str, str] = field(default_factory=dict)
+    # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the webhook, and name the
+    # hub's own scheduler (`other_scheduler`), whose profile is among `profiles`.
+    outsiders: frozenset[str] = frozenset()
     # The values from which all of this was rendered; None: it was read from manifests alone.
     merged: Merged | None = field(default=None, repr=False)
 
@@ -148,13 +151,19 @@ class Policy:
 
     def in_minor(self, minor: int) -> Policy:
         """The same values in a cluster of this minor of Kubernetes. Raises as load_policy does."""
-        if minor == self.minor:
-            return self
+        return self if minor == self.minor else self._rendered_again(self.namespace, minor)
+
+    def in_namespace(self, namespace: str) -> Policy:
+        """The same values, installed in another namespace of the same cluster. Raises as load_policy does."""
+        return self if namespace == self.namespace else self._rendered_again(namespace, self.minor)
+
+    def _rendered_again(self, namespace: str, minor: int) -> Policy:
         if self.merged is None:
             raise ValueError(
-                f"policy {self.name} has no values to render for Kubernetes 1.{minor}: it is of 1.{self.minor}"
+                f"policy {self.name} has no values to render for namespace {namespace} and Kubernetes 1.{minor}: it is "
+                f"of {self.namespace} and 1.{self.minor}"
             )
-        return _rendered(self.name, self.merged, Release(self.release, self.namespace, f"v1.{minor}.0"))
+        return _rendered(self.name, self.merged, Release(self.release, namespace, f"v1.{minor}.0"))
 
     def make_planners(self) -> tuple[Planner, ...]:
         """New planners of the controllers."""
@@ -276,7 +285,7 @@ def read_policy(
         priorities=priorities,
         user_class=user_class if user_class in priorities else "",
         default_priority=default,
-        startup_taint=startup_taint(release.name, release.namespace) if taints else "",
+        startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
         has_capacity_buffers=has_buffers,
         user_nodes=user_nodes,
     )

@@ -126,7 +126,7 @@ def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
             "Roost's code here differs from the code that the sweep began with: install the same version everywhere, "
             "or start again after a change"
         )
-    return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress)
+    return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress, hubs=job.trace.hubs)
 
 
 def make_jobs(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 USUAL_DAYS: Final = 10.0
 # The most launches that caches are computed for, from the first on; 8 bytes each.
 MOST_FOR_CACHES: Final = 500_000
+# Each hub has a release of its own in a replay.
+MOST_HUBS: Final = 100
 DAY_SECONDS: Final = 86_400
 
 
@@ -39,6 +41,8 @@ class Trace:
     made_up: Mapping[str, Any] = field(default_factory=dict)
     # Of the files' bytes, or of the generator's arguments.
     fingerprint: str = ""
+    # Namespaces of the hubs that launches name, "" for those that name none; empty until it is surveyed.
+    hubs: tuple[str, ...] = ()
 
     def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
         """Its attempts in order of time. Raises TraceError."""
@@ -98,6 +102,8 @@ class Survey:
     attempts: int = 0
     images: int = 0
     repositories: int = 0
+    # As Trace.hubs.
+    hubs: tuple[str, ...] = ()
     # Seconds since 1970 of the first and the last attempt.
     begin: float = 0.0
     end: float = 0.0
@@ -129,6 +135,7 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
     result = Survey(window_seconds=window_seconds)
     images: dict[str, int] = {}
     repositories: set[str] = set()
+    hubs: set[str] = set()
     order, days = array("l"), array("l")
     behind: deque[float] = deque()
     sizes: dict[int, int] = {}
@@ -143,6 +150,7 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
         if catalogue is not None and image == len(own_bytes):
             own_bytes.append(catalogue.get(attempt.image, attempt.image_bytes).own_disk_bytes)
         repositories.add(attempt.repository)
+        hubs.add(attempt.hub)
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
             result.largest_image, result.largest_image_bytes = attempt.image, attempt.image_bytes or 0
         if node is not None and (
@@ -160,7 +168,10 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
             days.append(int(attempt.moment // DAY_SECONDS))
     if not result.attempts:
         raise TraceError(str(trace), 0, "no attempts", "at least one")
-    result.images, result.repositories = len(images), len(repositories)
+    if len(hubs) > MOST_HUBS:
+        found = f"launches of {len(hubs)} hubs"
+        raise TraceError(str(trace), 0, found, f"of {MOST_HUBS} at most", "Replay the hubs of one pool of nodes alone.")
+    result.images, result.repositories, result.hubs = len(images), len(repositories), tuple(sorted(hubs))
     result.window_most = max(sizes)
     result.window_p999 = _quantile(sizes, 0.999)
     result.reckoned = len(order)

@@ -23,11 +23,10 @@ class Attempt(NamedTuple):
     # What the pod asks for; None: as the assumptions say.
     cpu_millicores: int | None = None
     memory_bytes: int | None = None
-    # "": the hub's that is replayed. Else another's on the same nodes: its pods are in a namespace of that name, no
-    # webhook of ours sees them, and they name that hub's own scheduler (`other_scheduler`).
+    # The namespace of the hub that it was asked of; "": not known. Hubs share the nodes.
     hub: str = ""
 
 
 def other_scheduler(hub: str) -> str:
-    """The scheduler that pods of another hub name; a policy without a profile of that name has kube-scheduler's own."""
+    """The scheduler that pods of a hub without Roost name; kube-scheduler's own where no profile has that name."""
     return f"{hub}-user-scheduler"

@@ -24,6 +24,8 @@ class LaunchDetails(NamedTuple):
     session_seconds: float | None = None
     cpu_millicores: int | None = None
     memory_bytes: int | None = None
+    # The namespace of its hub; "": not known.
+    hub: str = ""
     # What is noted about it though it is used.
     notes: tuple[str, ...] = ()
 

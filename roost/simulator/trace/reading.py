@@ -92,7 +92,7 @@ def _attempts(reader: _Reader, paths: list[Path]) -> Iterator[Attempt]:
         counts.last_moment = moment
         if line > 0:
             counts.used += 1
-        yield Attempt(number, moment, *launch[:6])
+        yield Attempt(number, moment, *launch[:7])
         number += 1
         counts.attempts = number
     if not number:

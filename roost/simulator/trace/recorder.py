@@ -1,4 +1,4 @@
-"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 and 2."""
+"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 to 3."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.simulator.trace.counts import show
 from roost.simulator.trace.launch_line import LaunchDetails, UnusableLine
+from roost_core.placement.settings_reader import DNS_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,10 @@ _V1: Final = frozenset(
         "status",
     }
 )
-FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V1 | {"ready_seconds"}}
+_V2: Final = _V1 | {"ready_seconds"}
+FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V2, 3: _V2 | {"hub"}}
+# The first version that says of which hub a launch was.
+_WITH_HUB: Final = 3
 _TIMES: Final = ("seconds", "ready_seconds")
 _LONGEST: Final = 4096
 _USER: Final = "user"
@@ -43,7 +47,8 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't a user's launch.
 
     `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone; in
-    version 1, which doesn't say when a pod was ready, it includes the wait for its start.
+    version 1, which doesn't say when a pod was ready, it includes the wait for its start. Before version 3 nothing says
+    of which hub it was.
     """
     if entry.get("class", _USER) != _USER:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
@@ -65,8 +70,16 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
         seconds,
         _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
         _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
+        _hub(entry) if entry["version"] >= _WITH_HUB else "",
         tuple(notes),
     )
+
+
+def _hub(entry: Mapping[str, Any]) -> str:
+    hub = _text(entry, "hub")
+    if hub and not DNS_LABEL.fullmatch(hub):
+        raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
+    return hub
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:

@@ -150,9 +150,9 @@ class Seeing(WatchedWorld):
     def change_node(self, node: SimNode, state: NodeState) -> None:
         super().change_node(node, state)
         if state.fact.unschedulable and self.told is None:
-            nodes = self.facts.current().nodes
+            nodes = self.releases[0].facts.current().nodes
             assert nodes is not None
-            self.told = nodes.get_node(node.name), self.controls._snapshot().nodes[node.name].fact
+            self.told = nodes.get_node(node.name), self.releases[0].controls._snapshot().nodes[node.name].fact
 
 
 def test_the_webhook_and_the_controllers_see_the_cordon() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jsonpatch
 
 from roost.simulator.engine.pods import PodMaker, image_reference
@@ -39,7 +41,7 @@ def test_a_gated_pod_follows_what_nodes_hold() -> None:
 
 
 def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes_it() -> None:
-    policy = load_policy("roost")
+    policy = replace(load_policy("roost"), outsiders=frozenset({"other"}))
     maker = PodMaker(policy, Assumptions())
     label = pulled_label(policy.release, policy.namespace, MANAGED)
     facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))

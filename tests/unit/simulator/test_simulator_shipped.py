@@ -130,7 +130,7 @@ def test_gates_hold_for_the_images_that_are_launched_most(name: str, mode: GateM
     launched = image_reference(read_launch("GitHub", MOST_LAUNCHED, None).image)
     assert normalise_reference(launched) in policy.webhook.managed_images
     assert launched in policy.pullers[0].images.values()
-    assert bool(policy.startup_taint) is (mode is GateMode.STARTUP_TAINT)
+    assert bool(policy.startup_taints) is (mode is GateMode.STARTUP_TAINT)
 
 
 def test_pullers_bring_the_images_that_made_up_launches_launch_most() -> None:

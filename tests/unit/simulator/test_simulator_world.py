@@ -274,9 +274,9 @@ def play_with_a_placeholder_at(after: float, placeholders: Policy, said: list[An
         world = WatchedWorld(policy, assumptions, seed)
 
         def want(name: str) -> None:
-            world.sets.scale(name, 1)
+            world.releases[0].sets.scale(name, 1)
 
-        world.at(BEGIN + after, want, next(iter(world.sets.replicas)))
+        world.at(BEGIN + after, want, next(iter(world.releases[0].sets.replicas)))
         return world
 
     # Somebody who comes late lets the world be seen until then.
@@ -472,7 +472,7 @@ class LookedAtWorld(WatchedWorld):
             self.at(self.now + after, self._look, after)
 
     def _look(self, after: float) -> None:
-        facts = self.facts.current()
+        facts = self.releases[0].facts.current()
         warm = facts.warm["user"]
         assert facts.nodes is not None
         self.known.append((after, warm.running, len(warm.holders(image_reference("a"))), len(facts.nodes.names)))
@@ -621,9 +621,9 @@ def test_placeholders_that_never_find_room_wait_until_the_end() -> None:
 def test_hundreds_of_placeholders_less_are_no_matter() -> None:
     world = WatchedWorld(with_placeholders("z2jh-placeholders-packed", 500), small(600, 1, node_pods=1000), 1)
     world.play(in_order((0, "a")))
-    (name,) = world.sets.replicas
-    world.sets.scale(name, 0)
-    assert not world.sets.pods[name]
+    (name,) = world.releases[0].sets.replicas
+    world.releases[0].sets.scale(name, 0)
+    assert not world.releases[0].sets.pods[name]
 
 
 @pytest.mark.parametrize(("name", "cold_why"), [("warm-alone", {}), ("z2jh", {ELSEWHERE: 1})])
