@@ -17,7 +17,7 @@ from roost.simulator.setup.shipped import values_files
 from roost.simulator.trace.attempt import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.hub import HubWorld
@@ -121,8 +121,8 @@ class WatchedHub(Hub):
 class WatchedWorld(World):
     """A world that notes what happens in it, and fails at what never may."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int = 1) -> None:
-        super().__init__(policy, assumptions, seed)
+    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int = 1, hubs: Sequence[str] = ()) -> None:
+        super().__init__(policy, assumptions, seed, hubs)
         self.measures = WatchedMeasures(policy.name, seed)
         self.bindings: list[Binding] = []
         self.hub: WatchedHub = WatchedHub(self)

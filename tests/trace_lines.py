@@ -40,9 +40,10 @@ def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
     return {
         "timestamp": stamp(NOON + second, "microseconds"),
         "schema": "roost.hub.jupyter.org/launch",
-        "version": 2,
+        "version": 3,
         "class": "user",
         "name": "hub/jupyter-ada",
+        "hub": "hub",
         "repository": "https://github.com/Ada/Engine",
         "ref": "0" * 40,
         "image": "registry.example/ada-engine:" + "0" * 40,

@@ -170,7 +170,7 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
         raise TraceError(str(trace), 0, "no attempts", "at least one")
     if len(hubs) > MOST_HUBS:
         found = f"launches of {len(hubs)} hubs"
-        raise TraceError(str(trace), 0, found, f"of {MOST_HUBS} at most", "Replay the hubs of one pool of nodes alone.")
+        raise TraceError(str(trace), 0, found, f"of at most {MOST_HUBS}", "Replay the hubs of one pool of nodes alone.")
     result.images, result.repositories, result.hubs = len(images), len(repositories), tuple(sorted(hubs))
     result.window_most = max(sizes)
     result.window_p999 = _quantile(sizes, 0.999)

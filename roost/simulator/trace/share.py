@@ -1,6 +1,7 @@
-"""Make a launch trace that can be given away: names become keyed hashes; users, namespaces and commits are left out.
+"""Make a launch trace that can be given away: names become keyed hashes; users and commits are left out.
 
-docs/shared-traces.md says what such a trace holds and what it can't leak. Lines are the recorder's launches, version 2.
+docs/shared-traces.md says what such a trace holds and what it can't leak. Lines are the recorder's launches, version 2;
+of several hubs version 3, which tells them apart.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from roost.simulator.trace.launch_line import LaunchDetails, LaunchLine
 
 _VERSION: Final = 2
+_WITH_HUB: Final = 3
 _WEEK_SECONDS: Final = 7 * 86400
 # Bytes of a name's hash; 20 look like a commit, which the simulator's `pushes_per_day` leaves as it is.
 _NAME_BYTES, _COMMIT_BYTES = 10, 20
@@ -43,6 +45,7 @@ def shared_lines(launches: Sequence[LaunchLine], sharing: Sharing) -> Iterator[s
     """A JSON object for each launch, in the order of time; those of one time keep theirs."""
     repositories = Counter(line.launch.repository for line in launches)
     images = Counter(line.launch.image for line in launches)
+    has_hubs = len({line.launch.hub for line in launches}) > 1
     for number, line in enumerate(sorted(launches, key=lambda line: line.stamp)):
         launch = line.launch
         unlinked = f"{number}\0"
@@ -52,7 +55,8 @@ def shared_lines(launches: Sequence[LaunchLine], sharing: Sharing) -> Iterator[s
             {
                 "timestamp": _time(line, sharing.weeks),
                 "schema": recorder.SCHEMA,
-                "version": _VERSION,
+                "version": _WITH_HUB if has_hubs else _VERSION,
+                **({"hub": launch.hub and _hash(sharing.key, "hub", launch.hub, _NAME_BYTES)} if has_hubs else {}),
                 "repository": launch.repository
                 and _hash(sharing.key, "repository", by_repository + launch.repository, _NAME_BYTES),
                 "image": _image(sharing.key, launch.image, by_image),

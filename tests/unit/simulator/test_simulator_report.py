@@ -141,7 +141,7 @@ def test_worlds_are_in_order_of_what_was_varied() -> None:
 
 def test_every_field_of_a_result_is_told_somewhere() -> None:
     read = {name for measure in MEASURES for name in _names_read(measure.read)}
-    about = {"policy", "seed", "setting", "hours", "cpu_seconds", "bounds", "admitted"}
+    about = {"policy", "seed", "setting", "hours", "cpu_seconds", "bounds", "admitted", "hubs"}
     assert set(RunResult.__slots__) - read - about == set()
 
 

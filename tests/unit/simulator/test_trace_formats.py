@@ -76,6 +76,7 @@ def test_a_recorded_launch_keeps_its_time_sizes_and_length(tmp_path: Path) -> No
             900.5,
             10,
             550_000_000,
+            "hub",
         )
     ]
 
@@ -83,7 +84,7 @@ def test_a_recorded_launch_keeps_its_time_sizes_and_length(tmp_path: Path) -> No
 def test_what_the_recorder_does_not_know_is_left_to_be_drawn(tmp_path: Path) -> None:
     unknown = recorded(repository="", ref="", image_bytes=None, seconds=None, cpu_millicores=0, memory_bytes=0)
     attempts, counts = read(write(tmp_path, unknown))
-    assert attempts[0] == (0, attempts[0].moment, "", unknown["image"], None, None, None, None, "")
+    assert attempts[0] == (0, attempts[0].moment, "", unknown["image"], None, None, None, None, "hub")
     assert not counts.notes
 
 
@@ -108,10 +109,25 @@ def test_a_recorded_session_lasts_from_ready_to_gone(
 
 
 def test_an_export_of_an_earlier_roost_is_read_with_the_wait_in_its_sessions(tmp_path: Path) -> None:
-    earlier = {key: found for key, found in recorded(version=1).items() if key != "ready_seconds"}
+    earlier = {key: found for key, found in recorded(version=1).items() if key not in {"ready_seconds", "hub"}}
     attempts, counts = read(write(tmp_path, earlier))
     assert [one.session_seconds for one in attempts] == [912.75]
     assert not counts.notes
+
+
+def test_before_version_3_no_line_says_of_which_hub_it_is(tmp_path: Path) -> None:
+    before = {key: found for key, found in recorded(version=2).items() if key != "hub"}
+    attempts, counts = read(write(tmp_path, before, recorded(1, hub="hub-2"), recorded(2, version=2)))
+    assert [one.hub for one in attempts] == ["", "hub-2", ""]
+    assert list(counts.notes) == ['field "hub" isn\'t of version 2: not used']
+
+
+@pytest.mark.parametrize("hub", ["Hub", "hub.example", "-hub", "h" * 64, 3])
+def test_a_hub_is_the_name_of_a_namespace(tmp_path: Path, hub: object) -> None:
+    attempts, counts = read(write(tmp_path, recorded(), recorded(1, hub=hub)))
+    assert len(attempts) == 1
+    (why,) = reasons(counts)
+    assert why.startswith("`hub` is")
 
 
 @pytest.mark.parametrize("key", ["image_bytes", "cpu_millicores", "memory_bytes", "seconds", "ready_seconds"])
@@ -170,7 +186,7 @@ def test_a_sniffer_log_gives_pods_with_their_sessions(tmp_path: Path) -> None:
         (launch(version=7), "version 7 of binderhub.jupyter.org/launch is unknown"),
         (launch(version="2"), 'version "2" of binderhub.jupyter.org/launch is unknown'),
         (launch(version=True), "version true of binderhub.jupyter.org/launch is unknown"),
-        (recorded(version=3), "version 3 of roost.hub.jupyter.org/launch is unknown"),
+        (recorded(version=4), "version 4 of roost.hub.jupyter.org/launch is unknown"),
         (launch(provider=None), "`provider` isn't a name"),
         (launch(spec=["x"]), "`spec` isn't a text of 1 to 4096 characters"),
         (launch(spec=""), "`spec` isn't a text of 1 to 4096 characters"),

@@ -85,7 +85,8 @@ def test_no_string_of_a_launch_but_its_time_is_in_what_is_shared(tmp_path: Path,
         *(strings({key: line[key] for key in line if key not in ("timestamp", "schema", "status")}) for line in lines)
     )
     assert not [one for one in told if len(one) > 3 and one.casefold() in text]
-    assert all(line.keys() == KEPT for line in shared)
+    # Launches that name no hub are told from those that name one.
+    assert {frozenset(line) for line in shared} in ({frozenset(KEPT)}, {frozenset(KEPT | {"hub"})})
 
 
 @in_a_folder
@@ -116,7 +117,19 @@ def numbered(shared: list[dict[str, Any]]) -> list[dict[str, Any]]:
     def number(found: str) -> str:
         return order.setdefault(found, f"{len(order)} of {len(found)}") if found else found
 
-    return [{**line, "repository": number(line["repository"]), "image": number(line["image"])} for line in shared]
+    hashed = ("repository", "image", "hub")
+    return [{**line, **{key: number(line[key]) for key in hashed if key in line}} for line in shared]
+
+
+def test_hubs_are_told_apart_where_there_are_several_and_not_named(tmp_path: Path) -> None:
+    several = share(tmp_path, *(recorded(second, hub=f"zoo-{second % 2}") for second in range(4)))
+    hubs = [line["hub"] for line in several]
+    assert hubs[0] == hubs[2] != hubs[1] == hubs[3]
+    assert "zoo" not in json.dumps(several)
+    attempts, counts = read(write(tmp_path, *several, name="shared.jsonl"))
+    assert [one.hub for one in attempts] == hubs
+    assert not counts.notes
+    assert all(line.keys() == KEPT for line in share(tmp_path, recorded(), recorded(1)))
 
 
 def test_two_runs_have_no_hash_in_common_so_the_key_is_not_guessed_and_not_kept(
