@@ -110,7 +110,7 @@ def test_new_nodes_have_each_releases_startup_taint_and_lose_it() -> None:
     assert all(not node.state.fact.taints for node in world.nodes.values())
 
 
-@pytest.mark.parametrize("name", ["recommended", "z2jh"])
+@pytest.mark.parametrize("name", ["warm-alone", "z2jh"])
 def test_one_hub_is_the_policys_own_whatever_it_is_called(name: str) -> None:
     launches = busy(60)
     usual, _ = play(launches, policy(name), growing())
@@ -121,11 +121,11 @@ def test_one_hub_is_the_policys_own_whatever_it_is_called(name: str) -> None:
 
 def test_hubs_that_count_each_others_pods_are_placed_like_one_hub() -> None:
     launches = busy()
-    one_hub, _ = play(launches, without_pullers("recommended"), growing())
-    shared = policy("recommended", json.dumps({"prePuller": {"enabled": False}, **SHARED}))
+    one_hub, _ = play(launches, without_pullers("warm-alone"), growing())
+    shared = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **SHARED}))
     together, _ = play(of_hubs(launches), shared, growing(), make=in_hubs())
     assert {**comparable(together), "hubs": {}} == comparable(one_hub)
-    alone, _ = play(of_hubs(launches), without_pullers("recommended"), growing(), make=in_hubs())
+    alone, _ = play(of_hubs(launches), without_pullers("warm-alone"), growing(), make=in_hubs())
     assert alone.cold > together.cold
 
 
@@ -135,7 +135,7 @@ def test_a_webhook_counts_other_hubs_pods_only_where_told_and_once_they_have_a_n
 ) -> None:
     # Two nodes of one: the third user finds no room.
     launches = [attempt(number, number, "a", hub=hub) for number, hub in enumerate(("hub-a", "hub-b", "hub-b"))]
-    told = policy("recommended", json.dumps({"prePuller": {"enabled": False}, **values}))
+    told = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **values}))
     world = WatchedWorld(told, small(1), hubs=HUBS)
     found: list[str] = []
 
@@ -149,7 +149,7 @@ def test_a_webhook_counts_other_hubs_pods_only_where_told_and_once_they_have_a_n
 
 
 def test_what_each_hub_had_adds_up_to_the_whole_and_survives_storing() -> None:
-    result, _ = play(of_hubs(busy(120)), without_pullers("recommended"), growing(), make=in_hubs())
+    result, _ = play(of_hubs(busy(120)), without_pullers("warm-alone"), growing(), make=in_hubs())
     assert list(result.hubs) == list(HUBS)
     hubs = result.hubs.values()
     assert sum(hub.started for hub in hubs) == result.started
@@ -164,17 +164,17 @@ def test_reports_have_a_row_for_each_hub_where_there_are_several() -> None:
     launches = of_hubs(busy(60))
     assumed = growing()
     worlds = [WorldSetting({}, assumed)]
-    context = ReportContext({"recommended": "a policy"}, "launches", None, "0.1")
-    several = summarise([replay(launches, policy("recommended"), assumed, 1, hubs=HUBS)], worlds)
-    one = summarise([replay(launches, policy("recommended"), assumed, 1)], worlds)
+    context = ReportContext({"warm-alone": "a policy"}, "launches", None, "0.1")
+    several = summarise([replay(launches, policy("warm-alone"), assumed, 1, hubs=HUBS)], worlds)
+    one = summarise([replay(launches, policy("warm-alone"), assumed, 1)], worlds)
     rows = json.loads(to_json(several, context))["tables"]["hubs"]
-    run = several.runs[0, "recommended"][0]
+    run = several.runs[0, "warm-alone"][0]
     assert [(row["hub"], row["starts"], row["cold"]) for row in rows] == [
         (name, hub.started, hub.cold) for name, hub in run.hubs.items()
     ]
     assert rows[0]["wait_p95_seconds"] == pytest.approx(run.hubs["hub-a"].waits.quantile(0.95))
     text = to_text(several, context, 120)
-    assert all(any(line.split()[:2] == ["recommended", hub] for line in text.splitlines()) for hub in HUBS)
+    assert all(any(line.split()[:2] == ["warm-alone", hub] for line in text.splitlines()) for hub in HUBS)
     assert "By hub" in make_page(several, context)
     assert "hubs" not in json.loads(to_json(one, context))["tables"]
     assert "hub-a" not in to_text(one, context, 120)
