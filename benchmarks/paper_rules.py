@@ -88,7 +88,7 @@ class RuleFinder(WarmFinder):
 def use_rule(world: World, rule: Rule) -> None:
     """Let a replay that hasn't begun place users by a rule; its policy must have a warm set for users."""
     # Only comparisons replace a rule, so nothing offers it.
-    rulebook = world.maker._rulebook
+    rulebook = world.releases[0].maker._rulebook
     assert rulebook is not None
     rules = rulebook.rules[USER_CLASS]
     assert rules.pod_class.warm is not None

@@ -81,7 +81,7 @@ class HubRelease:
         self.policy = policy
         self.maker = PodMaker(policy, world.assumed, labels, choices)
         delay = world.assumed.facts_delay_seconds
-        self.facts = (
+        self.facts: WebhookFacts = (
             LateFacts(policy, self.maker, labels, delay, lambda: world.now)
             if delay
             else WebhookFacts(policy, self.maker, labels)

@@ -63,7 +63,7 @@ class RememberedFacts(WebhookFacts):
     """Facts that tell how they were a moment ago."""
 
     def __init__(self, world: WebhookStepWorld, labels: Mapping[str, Mapping[str, str]]) -> None:
-        super().__init__(world.policy, world.maker, labels)
+        super().__init__(world.policy, world.releases[0].maker, labels)
         self._world = world
         # (since when, facts), the newest last.
         self._past: deque[tuple[float, Facts]] = deque()
@@ -145,7 +145,7 @@ class WebhookStepWorld(StepWorld):
         self.hub = AdmittingHub(self)
         self.kubelets = SilentKubelets(cast("Any", self))
         self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
-        self.facts = self._remembered
+        self.releases[0].facts = self._remembered
         self.reports = reports
         # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is known.
         self.admissions: dict[int, str] = {}
@@ -184,7 +184,7 @@ class WebhookStepWorld(StepWorld):
             self._otherwise[pod.key] = mine
             cause = UNEXPLAINED
             for age, facts in self._remembered.older():
-                if _asks(self.maker.user(attempt, mine.name, self.now, facts)) == _asks(real):
+                if _asks(self.releases[0].maker.user(attempt, mine.name, self.now, facts)) == _asks(real):
                     cause = FACTS
                     self.ages.append(age)
                     break
@@ -199,7 +199,7 @@ class WebhookStepWorld(StepWorld):
         sent = {key: text for key, text in real.annotations.items() if key == WARM_TARGET_ANNOTATION}
         pod.state = copy_pod(mine, spec=spec, annotations={**kept, **sent})
         self.pods[pod.key] = pod.state
-        self.facts.tell_pod(pod)
+        self.tell_pod(pod)
 
     def _cause(self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
         otherwise = self._otherwise.get(pod.key)
