@@ -19,7 +19,7 @@ from roost.simulator.engine.hub import Hub
 from roost_core.scheduler.cycle import Decision, schedule
 from roost_core.scheduler.objects import copy_pod
 from roost_core.scheduler.preemption import Nomination
-from tests.e2e.simulator.played_hour import USER_PREFIX
+from tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX
 from tests.small_worlds import WatchedWorld
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Followed(NamedTuple):
     users: dict[int, User]
     # Those that were bound.
     placeholders: Sequence[Placeholder]
+    # Others that take room: when they came to their node.
+    others: Sequence[tuple[float, PodState]]
 
 
 class Outcome(NamedTuple):
@@ -107,7 +109,7 @@ def followed_from(witness: HourWitness, began_at: float) -> Followed:
             ),
         )
         for one in pods
-        if not one.name.startswith(USER_PREFIX) and one.node
+        if PLACEHOLDER_PREFIX in one.name and one.node
     ]
     free = sorted((one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at)
     users: dict[int, User] = {}
@@ -125,7 +127,8 @@ def followed_from(witness: HourWitness, began_at: float) -> Followed:
         number = int(one.name.removeprefix(USER_PREFIX))
         ran_at, admitted = moment(witness.ran.get(one.name)), witness.admitted.get(one.name)
         users[number] = User(one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted)
-    return Followed(users, placeholders)
+    others = sorted(((at - began_at, pod) for at, pod in witness.others.values()), key=lambda one: one[0])
+    return Followed(users, placeholders, others)
 
 
 class PunctualHub(Hub):
@@ -156,7 +159,7 @@ class StepWorld(WatchedWorld):
         for one in self.followed.placeholders:
             self.at(max(moment, one.bound_at), self._wake)
         for user in self.followed.users.values():
-            self.at(user.decided_at, self._wake)
+            self.at(max(moment, user.decided_at), self._wake)
         super()._begin(moment)
 
     def _wake(self, _: None) -> None:
@@ -216,7 +219,9 @@ class StepWorld(WatchedWorld):
         for one in due:
             if decision.node is None or one.node in decision.rejections:
                 continue
-            self.outcome.placeholders[self._cause(mine.state, state, profile, decision, one.node)] += 1
+            # Those before the hour come all at once, in an order that isn't recorded.
+            if one.bound_at >= 0:
+                self.outcome.placeholders[self._cause(mine.state, state, profile, decision, one.node)] += 1
             self._unbound.remove(one)
             self._stands_for[mine.order] = one
             return replace(decision, node=one.node)

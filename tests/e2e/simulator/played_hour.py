@@ -26,6 +26,8 @@ from tests.harness.waiting import wait_until
 from tests.small_worlds import WatchedWorld
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from roost.simulator.engine.entities import SimPod
     from roost.simulator.trace.attempt import Attempt
     from roost_core.scheduler.objects import NodeState, PodState
@@ -43,8 +45,12 @@ ROOM: Final = (10, 13, 18, 26, 40)
 PLACEHOLDERS: Final = 12
 USER_REQUESTS: Final = {"cpu": "10m", "memory": str(USER_BYTES)}
 PLACEHOLDER_SET: Final = {"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": USER_REQUESTS}}
+# On each node beside users, for what pullers request.
+DAEMON_BYTES: Final = 10_000_000
 SETTLED_SECONDS: Final = 60.0
 USER_PREFIX: Final = "jupyter-"
+# In the names of placeholders.
+PLACEHOLDER_PREFIX: Final = "placeholder"
 
 
 class Played(NamedTuple):
@@ -92,7 +98,7 @@ class SizedNodes(WatchedWorld):
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
-        room = {**node.allocatable, "memory": ROOM[int(number) - 1] * USER_BYTES}
+        room = {**node.allocatable, "memory": node_bytes(int(number))}
         return replace(node, fact=replace(node.fact, allocatable=room), allocatable=room)
 
 
@@ -110,6 +116,8 @@ class HourWitness(Witness):
     """Also notes nominations, users as they were admitted, and when they ran; moments are seconds since 1970."""
 
     def __init__(self, cluster: ControlPlane, namespace: str) -> None:
+        # Of pods other than users and placeholders: when each was bound, and how it then was.
+        self.others: dict[str, tuple[float, PodState]] = {}
         # By pod: (when, node).
         self.nominations: dict[str, list[tuple[float, str]]] = {}
         self.admitted: dict[str, PodState] = {}
@@ -126,6 +134,8 @@ class HourWitness(Witness):
                 self.admitted[name] = read_pod_state(pod)
             if status.get("phase") == "Running":
                 self.ran.setdefault(name, time.time())
+        elif is_puller(pod) and pod["spec"].get("nodeName"):
+            self.others.setdefault(name, (time.time(), read_pod_state(pod)))
 
 
 class NodeWitness:
@@ -153,10 +163,21 @@ class NodeWitness:
                 self.reports.append((time.time(), node))
 
 
-def create_nodes(nodes: FakeNodes) -> None:
-    """Nodes of the sizes above, the first the oldest."""
-    for number, users in enumerate(ROOM, 1):
-        nodes.create(f"node-{number}", cpu="7910m", memory=str(users * USER_BYTES), labels={NODE_PURPOSE: "user"})
+def is_puller(pod: Mapping[str, Any]) -> bool:
+    """Whether it is of the DaemonSet that pulls images ahead."""
+    return (pod["metadata"].get("labels") or {}).get("app.kubernetes.io/component") == "puller"
+
+
+def node_bytes(number: int) -> int:
+    """Memory of a node, counted from 1."""
+    return ROOM[number - 1] * USER_BYTES + DAEMON_BYTES
+
+
+def create_nodes(nodes: FakeNodes, numbers: Iterable[int], *, ready: bool = True) -> None:
+    """Nodes of the sizes above, in order of age."""
+    for number in numbers:
+        memory = str(node_bytes(number))
+        nodes.create(f"node-{number}", cpu="7910m", memory=memory, labels={NODE_PURPOSE: "user"}, ready=ready)
 
 
 def wait_for_placeholders(stack: Stack) -> None:
@@ -173,25 +194,33 @@ def wait_for_placeholders(stack: Stack) -> None:
     time.sleep(1.1)
 
 
-def play_for_real(attempts: list[Attempt], stack: Stack, witness: Witness) -> Played:
-    """On the control plane: one after the other, as the trace says or as soon as the machine gets there."""
+def play_for_real(
+    attempts: list[Attempt], stack: Stack, witness: Witness, more: Sequence[tuple[float, Callable[[], object]]] = ()
+) -> Played:
+    """On the control plane: one after the other, as the trace says or as soon as the machine gets there.
+
+    more: what else happens, and in which second.
+    """
     cluster, namespace = stack.cluster, stack.namespace
     priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
     due: list[tuple[float, int, int]] = [(one.moment, 1, one.number) for one in attempts]
+    due += [(moment, 2, place) for place, (moment, _) in enumerate(more)]
     heapq.heapify(due)
-    placeholders = Counter(one.node for one in list(witness.pods.values()))
+    placeholders = Counter(one.node for one in list(witness.pods.values()) if PLACEHOLDER_PREFIX in one.name)
     created: dict[int, float] = {}
     deleted: dict[int, float] = {}
     began, began_at, latest = time.monotonic(), time.time(), 0.0
     last = attempts[-1].moment
     while due and due[0][0] <= last:
-        moment, is_launch, number = heapq.heappop(due)
+        moment, kind, number = heapq.heappop(due)
         now = time.monotonic() - began
         if moment > now:
             time.sleep(moment - now)
         latest = max(latest, now - moment)
         name = f"{USER_PREFIX}{number}"
-        if is_launch:
+        if kind == 2:
+            more[number][1]()
+        elif kind:
             cluster.create_pod(_user(name, attempts[number], priority), namespace)
             created[number] = time.monotonic() - began
             stays = attempts[number].session_seconds
@@ -208,7 +237,7 @@ def play_for_real(attempts: list[Attempt], stack: Stack, witness: Witness) -> Pl
         for one in seen
         if one.name.startswith(USER_PREFIX) and one.node
     }
-    gone = [one for one in seen if not one.name.startswith(USER_PREFIX) and one.node and one.gone_seen is not None]
+    gone = [one for one in seen if PLACEHOLDER_PREFIX in one.name and one.node and one.gone_seen is not None]
     # A loaded machine is late: what is simulated is what was played.
     played = [
         one._replace(

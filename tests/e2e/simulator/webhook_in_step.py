@@ -29,7 +29,7 @@ from tests.e2e.simulator.hour_in_step import (
 from webhook.rules.facts import read_node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roost.simulator.engine.entities import Launch, SimNode, SimPod
     from roost.simulator.setup.assumptions import Assumptions
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 # The webhook's facts were so old that another node was better by them.
 FACTS: Final = "facts a moment old"
+# A node's labels or images changed a moment before the decision on one side and a moment after it on the other.
+REPORT: Final = "moment of a node's report"
 
 
 class Report(NamedTuple):
@@ -141,7 +143,8 @@ class WebhookStepWorld(StepWorld):
     def __init__(
         self, policy: Policy, assumptions: Assumptions, followed: Followed, reports: Sequence[Report] = ()
     ) -> None:
-        super().__init__(policy, assumptions, followed)
+        # What the controllers write is among the reports.
+        super().__init__(replace(policy, controllers=None), assumptions, followed)
         self.hub = AdmittingHub(self)
         self.kubelets = SilentKubelets(cast("Any", self))
         self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
@@ -150,28 +153,46 @@ class WebhookStepWorld(StepWorld):
         # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is known.
         self.admissions: dict[int, str] = {}
         self.ages: list[float] = []
+        # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
+        self._changed: list[tuple[float, NodeState]] = []
+        self._early: dict[str, list[PodState]] = {}
         # By pod: what this world's webhook made of it, where that differs.
         self._otherwise: dict[str, PodState] = {}
 
     def _begin(self, moment: float) -> None:
         for report in self.reports:
             self.at(max(moment, report.at), self._report, report)
+        for at, other in self.followed.others:
+            self.at(max(moment, at), self._take_room, other)
         super()._begin(moment)
 
     def _report(self, report: Report) -> None:
-        """A node says what it holds; its labels, too."""
+        """A node says what it holds; its labels, too. The first time that it is ready it joins."""
         node = self.nodes.get(report.state.name)
         if node is None:
-            return
+            if not report.fact.ready or report.fact.taints:
+                return
+            node = self.join()
+            assert node.name == report.state.name
+            for other in self._early.pop(node.name, ()):
+                self.state.add_pod(other)
         said = report.state.images, report.fact.labels
         if said == (node.state.images, node.state.fact.labels):
             return
         fact = replace(
             node.state.fact, labels=report.fact.labels, images=report.fact.images, image_count=report.fact.image_count
         )
+        self._changed.append((self.now, node.state))
         self.change_node(
             node, replace(node.state, fact=fact, images=report.state.images, image_count=report.state.image_count)
         )
+
+    def _take_room(self, other: PodState) -> None:
+        """A pod that nobody here decides on came to its node."""
+        if other.node_name in self.nodes:
+            self.state.add_pod(other)
+        else:
+            self._early.setdefault(other.node_name, []).append(other)
 
     def let_in(self, pod: SimPod, attempt: Attempt) -> None:
         """Note whether the webhook did so with the pod, or why not; then it is as it really was."""
@@ -204,15 +225,43 @@ class WebhookStepWorld(StepWorld):
     def _cause(self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
         otherwise = self._otherwise.get(pod.key)
         if otherwise is None:
-            return super()._cause(pod, state, profile, decision, wanted)
+            return self._cause_as_let_in(pod, state, profile, decision, wanted)
         # What this world's webhook and scheduler would have done together.
         mine = agrees(schedule(copy_pod(pod, spec=otherwise.spec), state, profile), wanted)
         if mine is not None:
             return mine
         launch = self.sim_pods[pod.key].launch
         assert launch is not None
-        cause = super()._cause(pod, state, profile, decision, wanted)
+        cause = self._cause_as_let_in(pod, state, profile, decision, wanted)
         return cause if cause == UNEXPLAINED else self.admissions[launch.attempt.number]
+
+    def _cause_as_let_in(
+        self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str
+    ) -> str:
+        cause = super()._cause(pod, state, profile, decision, wanted)
+        if cause != UNEXPLAINED:
+            return cause
+        others = (self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart())
+        return REPORT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
+
+    def _reported_a_moment_apart(self) -> Iterator[NodeState]:
+        """Nodes as they were a moment ago, or are in a moment."""
+        for at, before in self._changed:
+            if at >= self.now - APART_SECONDS:
+                yield before
+        for report in self.reports:
+            node = self.nodes.get(report.state.name)
+            if node is not None and self.now < report.at <= self.now + APART_SECONDS:
+                fact = replace(node.state.fact, labels=report.fact.labels)
+                yield replace(node.state, fact=fact, images=report.state.images, image_count=report.state.image_count)
+
+    def _with_node(self, pod: PodState, state: ClusterState, profile: Profile, other: NodeState) -> Decision:
+        now = self.nodes[other.name].state
+        state.set_node(other)
+        try:
+            return schedule(pod, state, profile)
+        finally:
+            state.set_node(now)
 
     @property
     def admission_counts(self) -> Counter[str]:
