@@ -508,7 +508,14 @@ class World:
             self._waiting = (created, waiting, PODS_BESIDE_WAITING)
             return None
         again = schedule(replace(pod, nominated_node=node), self._state, self._profiles[pod.scheduler_name])
-        bound = log.wait(BOUND, pod=pod.key).fields["node"]
+        first = log.wait(BOUND).fields
+        if first["pod"] != pod.key:
+            # Another that waits took the room that was made: this one may wait for pods that never go.
+            # `_compare_beside_waiting` doesn't count what was compared. More victims may be on their way.
+            time.sleep(1)
+            self._give_up(created, log)
+            return None
+        bound = first["node"]
         if bound != again.node:
             self._differ(pod, f"after pre-emption: kube-scheduler {bound}, model {again.node} {again.message}")
         return bound
