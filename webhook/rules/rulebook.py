@@ -6,7 +6,7 @@ clock and changes none of these; `webhook.rules.patch` implements the changes, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Flag, auto
 from functools import partial, reduce
 from operator import or_
@@ -60,7 +60,7 @@ from webhook.rules.patch import (
 from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
-    from roost_core.placement.nodes import Nodes
+    from roost_core.placement.nodes import NodeRules, Nodes
     from webhook.rules.facts import Facts, WarmFacts
 
 # Weight of the preference for the marked node; the StatefulSet of the placeholders has the same one.
@@ -352,8 +352,29 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
 
 
-def choose_warm_nodes(case: Case) -> WarmChoice | str | None:
-    """The nodes that `prefer_warm` prefers, one or more; or why there are none. None: the pod needs none."""
+class WarmNeeds(NamedTuple):
+    """What a pod itself says of its warm nodes: the same for all pods with the same spec."""
+
+    rules: NodeRules
+    requests: tuple[tuple[str, int], ...]
+    # As written, and normalised.
+    images: Sequence[tuple[str, str]]
+    # Pullers bring all of these images to every node.
+    are_brought: bool
+
+
+def read_warm_needs(case: Case) -> WarmNeeds:
+    """What the case's pod says of its warm nodes. Raises MalformedPodError for requests that can't be read."""
+    images = [(reference, normalise_reference(reference)) for reference in case.pod.images]
+    brought = case.rulebook.brought_images
+    return WarmNeeds(case.pod.rules, _requests_of(case), images, all(normalised in brought for _, normalised in images))
+
+
+def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
+    """The nodes that `prefer_warm` prefers, one or more; or why there are none. None: the pod needs none.
+
+    needs: what `read_warm_needs` found for a pod with the same spec.
+    """
     pod, finder = case.pod, case.rules.warm
     if finder is None or _keeps_target(pod, WARM_TARGET_ANNOTATION, _is_named):
         return None
@@ -361,17 +382,16 @@ def choose_warm_nodes(case: Case) -> WarmChoice | str | None:
     if nodes is None or facts is None:
         return "nodes can't be read"
     try:
-        requests = _requests_of(case)
+        needs = needs or read_warm_needs(case)
     except MalformedPodError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         return "the pod's requests can't be read"
-    brought = case.rulebook.brought_images
-    if facts.uses_only(brought) and all(normalise_reference(reference) in brought for reference in pod.images):
+    if needs.are_brought and facts.uses_only(case.rulebook.brought_images):
         # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
         return "pullers bring all images of the class to every node"
-    images = [(normalise_reference(reference), _labelled_holders(case, nodes, reference)) for reference in pod.images]
+    images = [(normalised, _labelled_holders(case, nodes, reference)) for reference, normalised in needs.images]
     holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
-    request = WarmRequest(pod.rules, requests, holders, images)
+    request = WarmRequest(needs.rules, needs.requests, holders, images)
     choice = finder.find(request, nodes, facts)
     return choice if choice.nodes else f"no node has room; {choice.set_size} in the set"
 

@@ -5,6 +5,8 @@ It is only a cache: after `follow`, it answers as one built from these pods alon
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import is_not
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.puller_pods import is_popular_puller, is_puller
@@ -40,10 +42,10 @@ class PodIndex:
         """Index exactly these pods, by `namespace/name`; the cost is that of the changes, plus one comparison a pod."""
         try:
             indexed = self._pods
-            changed = [(key, pod) for key, pod in pods.items() if indexed.get(key) is not pod]
-            for key, pod in changed:
+            # As a comprehension would find them; hubs have thousands of pods, of which few change between plans.
+            for key in list(compress(pods, map(is_not, map(indexed.get, pods), pods.values()))):
                 self._remove(key)
-                self._add(key, pod)
+                self._add(key, pods[key])
             if len(indexed) != len(pods):
                 for key in indexed.keys() - pods.keys():
                     self._remove(key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,7 +29,7 @@ from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, WeightedNo
 from roost_core.scheduler.pod_reader import read_pod_state
 from webhook.admission import Result, decide
 from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
-from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook, choose_warm_nodes
+from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook, choose_warm_nodes, read_warm_needs
 from webhook.rules.warm_finder import WarmChoice
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from roost_core.placement.pods import Pod
     from roost_core.placement.settings import PodClass
     from webhook.rules.patch import Operation
-    from webhook.rules.rulebook import ClassRules
+    from webhook.rules.rulebook import ClassRules, WarmNeeds
 
 JSONObject = dict[str, Any]
 
@@ -91,8 +91,8 @@ class _PodTemplate(NamedTuple):
     nodes: Nodes | None = None
     # The webhook's patch.
     operations: Sequence[Operation] = ()
-    # The pod as it was posted, and its class, if its warm nodes are still to be chosen.
-    met: tuple[Pod, ClassRules] | None = None
+    # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
+    met: tuple[Pod, ClassRules, WarmNeeds] | None = None
 
     def holds(self, facts: Facts) -> bool:
         """Whether the next pod would be equal; homes may change while the facts stay."""
@@ -125,6 +125,7 @@ class PodMaker:
         self._memory = Memory()
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
+        self._classes: dict[tuple[int, str], tuple[Mapping[str, str], PodClass | None]] = {}
         self._named: dict[tuple[str, int], WeightedNodeTerm] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
 
@@ -142,16 +143,14 @@ class PodMaker:
 
     def warm_pod(self, state: PodState, *, is_starting: bool) -> tuple[str, WarmPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
-        if self._rulebook is None:
-            return None
-        pod_class = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        pod_class = self._class_of(state)
         if pod_class is None and state.node_name:
             pod_class = self._class_of_others(state)
         if pod_class is None or pod_class.warm is None:
             return None
         if not state.node_name:
             return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
-        return pod_class.name, WarmPod(state.node_name, tuple(map(normalise_reference, state.spec.images)), is_starting)
+        return pod_class.name, WarmPod(state.node_name, _normalised(state.spec.images), is_starting)
 
     def _class_of_others(self, state: PodState) -> PodClass | None:
         """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
@@ -211,12 +210,24 @@ class PodMaker:
 
     def home_pod(self, state: PodState) -> HomePod | None:
         """What a pod adds to its class's load; None for pods of a class without a home."""
-        if self._rulebook is None:
-            return None
-        pod_class = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+        pod_class = self._class_of(state)
         if pod_class is None or pod_class.home is None:
             return None
         return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+
+    def _class_of(self, state: PodState) -> PodClass | None:
+        if self._rulebook is None:
+            return None
+        # Pods of one kind share their labels.
+        key = (id(state.labels), state.namespace)
+        known = self._classes.get(key)
+        if known is None:
+            if len(self._classes) > _KEPT:
+                self._classes.clear()
+            found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+            # The labels are kept, so that this id stays their own.
+            known = self._classes[key] = (state.labels, found)
+        return known[1]
 
     def user_of_profile(self, profile: UserProfile | None) -> PodState:
         """A user's pod of that profile, for checks."""
@@ -322,19 +333,22 @@ class PodMaker:
         nodes = facts.nodes if Reads.NODES in decision.reads else None
         rules = self._rulebook.rules.get(decision.pod_class or "")
         is_warm = rules is not None and Reads.WARM in rules.reads and decision.result in _PLACED
-        met = (pod, rules) if rules is not None and is_warm else None
+        met = None
+        if rules is not None and is_warm:
+            case = Case(pod, key, rules, self._rulebook, facts, self._memory, now)
+            met = (pod, rules, read_warm_needs(case))
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met)
 
     def _with_warm_nodes(
-        self, state: PodState, met: tuple[Pod, ClassRules], facts: Facts, name: str, now: float
+        self, state: PodState, met: tuple[Pod, ClassRules, WarmNeeds], facts: Facts, name: str, now: float
     ) -> PodState:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
-        pod, rules = met
+        pod, rules, needs = met
         changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
         if self._rulebook is not None:
             # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
             case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
-            choice = choose_warm_nodes(case)
+            choice = choose_warm_nodes(case, needs)
             if isinstance(choice, WarmChoice):
                 terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
                 changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
@@ -359,6 +373,11 @@ class PodMaker:
         policy = self._policy
         priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
         return copy_pod(state, priority=priority.value, preempts=priority.preempts)
+
+
+@lru_cache(maxsize=65536)
+def _normalised(images: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(normalise_reference, images))
 
 
 def _reads_no_warm_pods(rule: Rule) -> bool:
