@@ -173,11 +173,13 @@ def node_bytes(number: int) -> int:
     return ROOM[number - 1] * USER_BYTES + DAEMON_BYTES
 
 
-def create_nodes(nodes: FakeNodes, numbers: Iterable[int], *, ready: bool = True) -> None:
-    """Nodes of the sizes above, in order of age."""
+def create_nodes(
+    nodes: FakeNodes, numbers: Iterable[int], more: Mapping[str, str] | None = None, *, ready: bool = True
+) -> None:
+    """Nodes of the sizes above, in order of age; more: labels."""
+    labels = {NODE_PURPOSE: "user", **(more or {})}
     for number in numbers:
-        memory = str(node_bytes(number))
-        nodes.create(f"node-{number}", cpu="7910m", memory=memory, labels={NODE_PURPOSE: "user"}, ready=ready)
+        nodes.create(f"node-{number}", cpu="7910m", memory=str(node_bytes(number)), labels=labels, ready=ready)
 
 
 def wait_for_placeholders(stack: Stack) -> None:

@@ -167,7 +167,7 @@ class WebhookStepWorld(StepWorld):
         super()._begin(moment)
 
     def _report(self, report: Report) -> None:
-        """A node says what it holds; its labels, too. The first time that it is ready it joins."""
+        """A node says what it holds; its labels and room, too. The first time that it is ready it joins."""
         node = self.nodes.get(report.state.name)
         if node is None:
             if not report.fact.ready or report.fact.taints:
@@ -176,16 +176,29 @@ class WebhookStepWorld(StepWorld):
             assert node.name == report.state.name
             for other in self._early.pop(node.name, ()):
                 self.state.add_pod(other)
-        said = report.state.images, report.fact.labels
-        if said == (node.state.images, node.state.fact.labels):
+        before, said = node.state, report.fact
+        if (report.state.images, said.labels, said.allocatable) == (
+            before.images,
+            before.fact.labels,
+            before.fact.allocatable,
+        ):
             return
         fact = replace(
-            node.state.fact, labels=report.fact.labels, images=report.fact.images, image_count=report.fact.image_count
+            before.fact,
+            labels=said.labels,
+            images=said.images,
+            image_count=said.image_count,
+            allocatable=said.allocatable,
         )
-        self._changed.append((self.now, node.state))
-        self.change_node(
-            node, replace(node.state, fact=fact, images=report.state.images, image_count=report.state.image_count)
+        self._changed.append((self.now, before))
+        state = replace(
+            before,
+            fact=fact,
+            images=report.state.images,
+            image_count=report.state.image_count,
+            allocatable=report.state.allocatable,
         )
+        self.change_node(node, state)
 
     def _take_room(self, other: PodState) -> None:
         """A pod that nobody here decides on came to its node."""
