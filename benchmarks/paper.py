@@ -224,24 +224,22 @@ Runs = dict[str, dict[int, Run]]
 
 
 def show(runs: Runs) -> str:
-    """A Markdown table: an arm's figures, and below them its changes against the first arm."""
+    """A Markdown table: the first arm's medians with their intervals, the others' with their changes against it."""
     rows = []
     first = runs[FIRST]
     for name, by_seed in runs.items():
-        found = [
-            _figure(interval([getattr(run, field) for run in by_seed.values()]), digits)
-            for field, (_, digits) in TITLES.items()
-        ]
-        rows.append([name, *found])
-        if name != FIRST:
-            changes = [change(first, by_seed, field) for field in TITLES]
-            rows.append(["", *(f"{one.middle:+.0f} % ({one.low:+.0f} to {one.high:+.0f})" for one in changes)])
+        row = [name]
+        for field, (_, digits) in TITLES.items():
+            middle, low, high = interval([getattr(run, field) for run in by_seed.values()])
+            text = f"{middle:,.{digits}f}"
+            if name == FIRST:
+                text += f" ({low:,.{digits}f} to {high:,.{digits}f})"
+            else:
+                found = change(first, by_seed, field)
+                text += f", {found.middle:+.0f} % ({found.low:+.0f} to {found.high:+.0f})"
+            row.append(text)
+        rows.append(row)
     return table(["rule", *(title for title, _ in TITLES.values())], rows)
-
-
-def _figure(found: Interval, digits: int) -> str:
-    middle, low, high = (f"{amount:,.{digits}f}" for amount in found)
-    return f"{middle} ({low} to {high})"
 
 
 def write_plots(runs: Runs, folder: Path) -> None:

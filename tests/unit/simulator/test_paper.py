@@ -110,9 +110,9 @@ def test_the_short_form_keeps_replays_and_draws(tmp_path: Path, capsys: pytest.C
 
 def test_the_table_tells_changes_against_the_first_arm(tmp_path: Path) -> None:
     runs = {FIRST: {1: RUN, 2: RUN}, "CH-RLU": {1: RUN._replace(cold=90), 2: RUN._replace(cold=80)}}
-    figures, changes = show(runs).splitlines()[-2:]
-    assert [cell.strip() for cell in figures.split("|")[1:3]] == ["CH-RLU", "85 (80 to 90)"]
-    assert changes.split("|")[2].strip() == "-15 % (-20 to -10)"
+    first, other = ([cell.strip() for cell in line.split("|")] for line in show(runs).splitlines()[-2:])
+    assert first[1:3] == [FIRST, "100 (100 to 100)"]
+    assert other[1:3] == ["CH-RLU", "85, -15 % (-20 to -10)"]
     write_plots(runs, tmp_path)
     assert "z2jh, packed" in (tmp_path / "paper-p99.svg").read_text()
 
