@@ -236,7 +236,9 @@ def show(runs: Runs) -> str:
                 text += f" ({low:,.{digits}f} to {high:,.{digits}f})"
             else:
                 found = change(first, by_seed, field)
-                text += f", {found.middle:+.0f} % ({found.low:+.0f} to {found.high:+.0f})"
+                # As whole numbers: there is no -0.
+                middle, low, high = map(round, found)
+                text += f", {middle:+} % ({low:+} to {high:+})"
             row.append(text)
         rows.append(row)
     return table(["rule", *(title for title, _ in TITLES.values())], rows)
