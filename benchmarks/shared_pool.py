@@ -1,8 +1,9 @@
 """Replay several hubs on one pool of nodes: what it is worth that each hub's release counts the pods of all.
 
 `python -m benchmarks.shared_pool`: a recorded weekday of mybinder.org, each repository's launches at one of the hubs,
-so that no two hubs share an image. Compared: zero-to-jupyterhub with its placeholders packed; Roost's defaults, each
-hub for itself; and the same with `sharedPools`. Each hub has the same number of placeholders on all sides.
+so that no two hubs share an image (`--same-images`: they do). Compared: zero-to-jupyterhub with its placeholders
+packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each hub has the same number of
+placeholders on all sides.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
 }
 
 
-def split(launches: Sequence[Attempt], hubs: int) -> list[Attempt]:
-    """The launches, each repository's at one of so many hubs."""
+def split(launches: Sequence[Attempt], hubs: int, *, same_images: bool = False) -> list[Attempt]:
+    """The launches, each repository's at one of so many hubs; same_images: each launch at any of them."""
 
-    def hub(repository: str) -> str:
-        return f"hub-{int.from_bytes(blake2b(repository.encode(), digest_size=8).digest()) % hubs + 1}"
+    def hub(name: str) -> str:
+        return f"hub-{int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % hubs + 1}"
 
-    return [launch._replace(hub=hub(launch.repository)) for launch in launches]
+    return [launch._replace(hub=hub(str(launch.number) if same_images else launch.repository)) for launch in launches]
 
 
 def policy_of(arm: str, placeholders: int) -> Policy:
@@ -87,12 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hubs", type=int, default=4)
     parser.add_argument("--placeholders", type=int, default=6, help="of each hub")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--same-images", action="store_true", help="launches of a repository at any hub, not at one")
     parser.add_argument("--days", type=float, default=1.0, help="of launches, 1 at most")
     options = parser.parse_args(arguments)
     hubs = [f"hub-{number}" for number in range(1, options.hubs + 1)]
     runs: dict[str, list[RunResult]] = {arm: [] for arm in ARMS}
     for seed in range(1, options.seeds + 1):
-        launches = split(mybinder(seed, options.days), options.hubs)
+        launches = split(mybinder(seed, options.days), options.hubs, same_images=options.same_images)
         for arm, found in runs.items():
             found.append(replay(launches, policy_of(arm, options.placeholders), Assumptions(), seed, hubs=hubs))
             say(f"  seed {seed}: {arm}: {found[-1].cold:,} cold starts")

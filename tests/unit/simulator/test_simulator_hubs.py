@@ -205,6 +205,8 @@ def test_the_comparison_gives_each_hub_its_own_repositories_and_shares_by_values
     assert {one.hub for one in launches} == {"hub-1", "hub-2", "hub-3", "hub-4"}
     assert len({(one.repository, one.hub) for one in launches}) == len({one.repository for one in launches})
     assert [one._replace(hub="") for one in launches] == before
+    anywhere = shared_pool.split(before, 4, same_images=True)
+    assert len({(one.repository, one.hub) for one in anywhere}) > len({one.repository for one in anywhere})
     policies = {arm: shared_pool.policy_of(arm, 3) for arm in shared_pool.ARMS}
     assert {arm: found.placeholders[0].replicas for arm, found in policies.items()} == dict.fromkeys(policies, 3)
     shared = {arm for arm, found in policies.items() if found.webhook and found.webhook.shared_namespaces is not None}
