@@ -51,6 +51,9 @@ SETTLED_SECONDS: Final = 60.0
 USER_PREFIX: Final = "jupyter-"
 # In the names of placeholders.
 PLACEHOLDER_PREFIX: Final = "placeholder"
+# A request of that long is of a machine that stalls; the launches of so many seconds after it are affected, too.
+STALL_SECONDS: Final = 0.5
+RECOVERY_SECONDS: Final = 2.0
 
 
 class Played(NamedTuple):
@@ -66,6 +69,8 @@ class Played(NamedTuple):
     attempts: list[Attempt]
     # Seconds since 1970 at the beginning.
     began_at: float = 0.0
+    # Launches while the machine stalled: who knew what when can't be told from outside then.
+    stalled: frozenset[int] = frozenset()
 
 
 def an_hour(speed: float) -> list[Attempt]:
@@ -210,6 +215,7 @@ def play_for_real(
     heapq.heapify(due)
     placeholders = Counter(one.node for one in list(witness.pods.values()) if PLACEHOLDER_PREFIX in one.name)
     created: dict[int, float] = {}
+    stalls: list[tuple[float, float]] = []
     deleted: dict[int, float] = {}
     began, began_at, latest = time.monotonic(), time.time(), 0.0
     last = attempts[-1].moment
@@ -223,15 +229,26 @@ def play_for_real(
         if kind == 2:
             more[number][1]()
         elif kind:
+            asked = time.monotonic() - began
             cluster.create_pod(_user(name, attempts[number], priority), namespace)
             created[number] = time.monotonic() - began
+            if created[number] - asked > STALL_SECONDS:
+                stalls.append((asked, created[number]))
             stays = attempts[number].session_seconds
             assert stays is not None
             heapq.heappush(due, (created[number] + stays, 0, number))
         else:
             cluster.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
             deleted[number] = time.monotonic() - began
-    say(f"played in {time.monotonic() - began:.0f} s, at most {latest:.2f} s late")
+    stalled = frozenset(
+        number
+        for number, at in created.items()
+        if any(begin - STALL_SECONDS <= at <= end + RECOVERY_SECONDS for begin, end in stalls)
+    )
+    say(
+        f"played in {time.monotonic() - began:.0f} s, at most {latest:.2f} s late; "
+        f"{len(stalls)} requests took over {STALL_SECONDS} s, {len(stalled)} launches came around them"
+    )
     time.sleep(3.0)
     seen = list(witness.pods.values())
     nodes = {
@@ -250,7 +267,7 @@ def play_for_real(
     # A victim is gone a moment after it was chosen.
     first_gone = min((one.gone_seen - began_at for one in gone if one.gone_seen is not None), default=last + 100.0)
     quiet = sum(one.moment < first_gone - 1.0 for one in played)
-    return Played(nodes, len(gone), dict(placeholders), quiet, played, began_at)
+    return Played(nodes, len(gone), dict(placeholders), quiet, played, began_at, stalled)
 
 
 def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:

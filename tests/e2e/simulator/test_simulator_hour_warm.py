@@ -27,6 +27,7 @@ from tests.e2e.simulator.warm_hour import in_step, play, simulate
 from tests.harness.talk import say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -36,6 +37,11 @@ pytestmark = pytest.mark.e2e
 SMALLER: Final = {"podClasses": {"user": {"warm": {"spare": "-100%"}}}}
 WITHOUT: Final = {"podClasses": {"user": {"warm": None}}}
 UNGATED: Final = {"imageGate": {"mode": "off"}}
+
+
+def unexplained(causes: Mapping[int, str]) -> set[int]:
+    """The launches without a named cause."""
+    return {number for number, cause in causes.items() if cause == UNEXPLAINED}
 
 
 def test_with_warm_sets_and_the_gate_launches_land_where_the_simulator_says(tmp_path: Path) -> None:
@@ -57,9 +63,10 @@ def test_with_warm_sets_and_the_gate_launches_land_where_the_simulator_says(tmp_
     say(f"pre-empted: {real.preempted}, simulated {len(alone.preempted)}")
     assert followed.outcome.users.keys() == followed.admissions.keys() == real.nodes.keys() == set(range(LAUNCHES))
     # Nothing that isn't named, but for what a machine that stalls may hide.
-    assert causes[UNEXPLAINED] <= LAUNCHES * 0.02
+    assert len(real.stalled) <= LAUNCHES * 0.3
+    assert len(unexplained(followed.outcome.users) - real.stalled) <= LAUNCHES * 0.02
     assert causes[SAME] + causes[TIE] + causes[VICTIM] >= LAUNCHES * 0.9
-    assert admissions[UNEXPLAINED] <= LAUNCHES * 0.02
+    assert len(unexplained(followed.admissions) - real.stalled) <= LAUNCHES * 0.02
     assert admissions[SAME] >= LAUNCHES * 0.85
     assert followed.outcome.placeholders[UNEXPLAINED] <= 10
     # The causes don't explain everything: other values are found out.
