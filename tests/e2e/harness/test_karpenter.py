@@ -228,7 +228,9 @@ def rendered_placeholders(namespace: str, folder: Path, *, replicas: int, cpu: s
         "resources": {"requests": {"cpu": cpu}},
         "nodeSelector": USERS,
     }
-    rendered = render({"placeholders": [entry]}, release=RELEASE, namespace=namespace, folder=folder)
+    # Karpenter takes a soft term that would part them from users for a requirement: the harder case.
+    values = {"placeholders": [entry], "podClasses": {"placeholder": {"avoid": {"user": 1}}}}
+    rendered = render(values, release=RELEASE, namespace=namespace, folder=folder)
     kinds = ("PriorityClass", "PodDisruptionBudget", "StatefulSet")
     manifests = [
         manifest for manifest in rendered if manifest["kind"] in kinds and "placeholder" in manifest["metadata"]["name"]

@@ -92,10 +92,20 @@ class TestUsersGather:
             stack.create_pod(user(f"new-{index}"))
         assert {stack.wait_for_node(f"new-{index}") for index in range(4)} == {"busy"}
 
+
+class TestPlaceholdersThatAvoidUsers:
+    """Which isn't a default."""
+
+    @pytest.fixture
+    def stack(self, control_plane: ControlPlane, namespace: str) -> Iterator[Stack]:
+        classes = {"placeholder": {"avoid": {"user": 1}}, "user": {"warm": None}}
+        with Stack(control_plane, namespace, {"placeholders": [], "podClasses": classes}) as stack:
+            yield stack
+
     def test_with_nobody_there_yet_a_user_goes_where_no_placeholders_are(
         self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
     ) -> None:
-        fake_nodes.create_many(["full-of-placeholders", "empty", "some-placeholders"], cpu="32", memory="128Gi")
+        fake_nodes.create_many(["full-of-placeholders", "none", "some-placeholders"], cpu="32", memory="128Gi")
         for index in range(20):
             stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", node="full-of-placeholders"))
         for index in range(5):
@@ -103,7 +113,7 @@ class TestUsersGather:
         stack.wait_for_node("other-4")
 
         stack.create_pod(user("ada"))
-        assert stack.wait_for_node("ada") == "empty"
+        assert stack.wait_for_node("ada") == "none"
 
     def test_placeholders_keep_away_from_users(
         self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
