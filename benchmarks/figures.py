@@ -9,12 +9,40 @@ from __future__ import annotations
 import platform
 import sys
 import time
+from math import comb
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+# Of an interval for the median.
+CONFIDENCE: Final = 0.95
+
+
+class Interval(NamedTuple):
+    """The median of samples, and an interval for the median of what they are drawn from."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def interval(samples: Sequence[float]) -> Interval:
+    """The narrowest pair of samples, equally far from both ends, that holds the median with CONFIDENCE.
+
+    Needs no assumption of how samples are distributed. Of ten samples these are the second and the ninth (98 %); of
+    fewer than six no pair does, and these are the least and the greatest.
+    """
+    ordered, number = sorted(samples), len(samples)
+    cut, outside = 0, 2 / 2**number
+    while cut + 1 < number / 2:
+        outside += 2 * comb(number, cut + 1) / 2**number
+        if outside > 1 - CONFIDENCE:
+            break
+        cut += 1
+    return Interval(median(ordered), ordered[cut], ordered[number - 1 - cut])
 
 
 def spread(samples: Iterable[float], digits: int = 3) -> str:

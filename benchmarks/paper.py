@@ -15,14 +15,12 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache, lru_cache
 from hashlib import sha256
-from math import comb
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks import paper_rules
-from benchmarks.figures import machine, say, table
+from benchmarks.figures import Interval, interval, machine, say, table
 from benchmarks.paper_plots import Point, plot
 from benchmarks.paper_rules import RULES, use_rule
 from roost.simulator.engine.results import TOTAL
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import Policy
     from roost.simulator.trace.attempt import Attempt
 
-# Of an interval for the median.
-CONFIDENCE: Final = 0.95
 # As large as a user, see `Assumptions`.
 PLACEHOLDERS: Final = [{"name": "default", "replicas": 25, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}]
 # One rule at a time: Roost's webhook and scheduler, and placeholders packed as zero-to-jupyterhub's are.
@@ -179,30 +175,6 @@ def play(job: Job) -> Run:
 
 
 # Figures
-
-
-class Interval(NamedTuple):
-    """The median of samples, and an interval for the median of what they are drawn from."""
-
-    middle: float
-    low: float
-    high: float
-
-
-def interval(samples: Sequence[float]) -> Interval:
-    """The narrowest pair of samples, equally far from both ends, that holds the median with CONFIDENCE.
-
-    Needs no assumption of how samples are distributed. Of ten samples these are the second and the ninth (98 %); of
-    fewer than six no pair does, and these are the least and the greatest.
-    """
-    ordered, number = sorted(samples), len(samples)
-    cut, outside = 0, 2 / 2**number
-    while cut + 1 < number / 2:
-        outside += 2 * comb(number, cut + 1) / 2**number
-        if outside > 1 - CONFIDENCE:
-            break
-        cut += 1
-    return Interval(median(ordered), ordered[cut], ordered[number - 1 - cut])
 
 
 def change(before: Mapping[int, Run], after: Mapping[int, Run], name: str) -> Interval:

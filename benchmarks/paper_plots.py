@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.paper import Interval
+    from benchmarks.figures import Interval
 
 # In px: the drawing; the plot's left, top, right and bottom edges; where names begin; the height of a name.
 WIDTH, HEIGHT = 780, 420

@@ -11,6 +11,10 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.pool import node_labels
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.selectors import Taint
+from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,11 +22,11 @@ if TYPE_CHECKING:
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
     from roost.simulator.setup.pools import Pool
-    from roost_core.placement.selectors import Taint
-    from roost_core.scheduler.objects import NodeState
     from roost_core.scheduler.state import ClusterState
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+_EFFECT: Final = "NoSchedule"
+_ENDLESS_BYTES: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,31 @@ class NodeGroup:
     def name(self) -> str:
         """Pool and zone."""
         return f"{self.pool}-{self.zone}" if self.zone else self.pool
+
+
+def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeState:
+    """A new node as its group's template describes it, with its taints."""
+    taints = group.taints
+    # Whoever gives new nodes the startup taint does so in the pools that pullers bring images to.
+    if not group.pool or any(puller.node_selector.items() <= group.labels.items() for puller in policy.pullers):
+        taints = (*taints, *(Taint(taint, "", _EFFECT) for taint in policy.startup_taints))
+    assumptions = group.assumed
+    allocatable = {
+        CPU: assumptions.node_cpu_millicores,
+        MEMORY: assumptions.node_memory_bytes,
+        PODS: assumptions.node_pods,
+        EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
+        **dict(group.resources),
+    }
+    labels = {**group.labels, HOSTNAME_LABEL: name}
+    return NodeState(
+        fact=NodeFact(name, labels, taints, allocatable=allocatable, created=now),
+        uid=name,
+        created=now,
+        allocatable=allocatable,
+        conditions={"Ready": "True"},
+        ready_since=now,
+    )
 
 
 def make_groups(policy: Policy, assumptions: Assumptions) -> tuple[NodeGroup, ...]:

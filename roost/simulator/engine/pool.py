@@ -1,4 +1,4 @@
-"""Create nodes, and give nodes and namespace the labels that the values select by.
+"""Give nodes and namespaces the labels that the values select by.
 
 Each hub has a namespace, and without a pools file there is one pool of nodes, which users are sent to: a node selector
 or a namespace selector in the values names a label of theirs, whatever it is called.
@@ -6,48 +6,17 @@ or a namespace selector in the values names a label of theirs, whatever it is ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
-from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Taint, read_label_selector
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState
+from roost_core.placement.selectors import read_label_selector
 from roost_core.scheduler.pod_reader import read_node_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from roost.simulator.engine.node_groups import NodeGroup
     from roost.simulator.setup.policy import Policy
     from roost_core.placement.selectors import Requirement
-
-_EFFECT: Final = "NoSchedule"
-_ENDLESS_BYTES: Final = 10**15
-
-
-def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeState:
-    """A new node as its group's template describes it, with its taints."""
-    taints = group.taints
-    # Whoever gives new nodes the startup taint does so in the pools that pullers bring images to.
-    if not group.pool or any(puller.node_selector.items() <= group.labels.items() for puller in policy.pullers):
-        taints = (*taints, *(Taint(taint, "", _EFFECT) for taint in policy.startup_taints))
-    assumptions = group.assumed
-    allocatable = {
-        CPU: assumptions.node_cpu_millicores,
-        MEMORY: assumptions.node_memory_bytes,
-        PODS: assumptions.node_pods,
-        EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
-        **dict(group.resources),
-    }
-    labels = {**group.labels, HOSTNAME_LABEL: name}
-    return NodeState(
-        fact=NodeFact(name, labels, taints, allocatable=allocatable, created=now),
-        uid=name,
-        created=now,
-        allocatable=allocatable,
-        conditions={"Ready": "True"},
-        ready_since=now,
-    )
 
 
 def node_labels(policy: Policy) -> dict[str, str]:

@@ -20,10 +20,10 @@ from roost.simulator.engine.costs import CostMeter
 from roost.simulator.engine.entities import SimNode, SimPod
 from roost.simulator.engine.hub import Hub
 from roost.simulator.engine.kubelets import Kubelets
-from roost.simulator.engine.node_groups import Fleet, make_groups, most_users_per_node
+from roost.simulator.engine.node_groups import Fleet, make_groups, make_node, most_users_per_node
 from roost.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER
-from roost.simulator.engine.pool import make_node, namespace_labels
+from roost.simulator.engine.pool import namespace_labels
 from roost.simulator.engine.releases import HubRelease, joined, policies_of
 from roost.simulator.engine.results import (
     ELSEWHERE,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import Fault, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.headroom.settings import CountBy, read_headroom_sets
-from roost.simulator.engine.node_groups import make_groups
+from roost.simulator.engine.node_groups import make_groups, make_node
 from roost.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
-from roost.simulator.engine.pool import make_node, namespace_labels
+from roost.simulator.engine.pool import namespace_labels
 from roost.simulator.setup.checks import AssumptionsError
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import HOSTNAME_LABEL

@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.paper import ARMS, FIRST, Interval, Job, Run, change, interval, main, on_front, play, show, write_plots
+from benchmarks.figures import Interval, interval
+from benchmarks.paper import ARMS, FIRST, Job, Run, change, main, on_front, play, show, write_plots
 from benchmarks.paper_plots import LINE, Point, plot
 from benchmarks.paper_rules import ChRlu, RendezvousInSet, Scene, first_fit, image_first, pod_affinity
 from roost_core.placement.rendezvous import rank_nodes
