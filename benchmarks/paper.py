@@ -118,7 +118,7 @@ class Job(NamedTuple):
     def key(self) -> str:
         """Equal for replays with equal results."""
         arm = ARMS[self.arm]
-        return json.dumps([*self, _policy(self.arm).digest, arm.rule, code_fingerprint(), _rules_fingerprint()])
+        return json.dumps([*self, policy_of_arm(self.arm).digest, arm.rule, code_fingerprint(), _rules_fingerprint()])
 
 
 @cache
@@ -128,7 +128,8 @@ def _rules_fingerprint() -> str:
 
 
 @cache
-def _policy(name: str) -> Policy:
+def policy_of_arm(name: str) -> Policy:
+    """The policy that an arm of ARMS replays."""
     arm = ARMS[name]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, f"{number}.json") for number, _ in enumerate(arm.values)]
@@ -159,7 +160,7 @@ def play(job: Job) -> Run:
     """Replay one job."""
     settings = dict(read_assumption(text, "--set") for text in job.settings)
     assumed = make_assumptions(settings, "--set") if settings else Assumptions()
-    world = World(_policy(job.arm), assumed, job.seed)
+    world = World(policy_of_arm(job.arm), assumed, job.seed)
     rule = ARMS[job.arm].rule
     if rule:
         use_rule(world, RULES[rule](world, job.seed))

@@ -566,10 +566,12 @@ def _traces(context: click.Context, /, **arguments: Any) -> int:  # noqa: ANN401
     help="Images and repositories launched less often get a new name at each launch.",
 )
 def _traces_share(*, database: str | None, traces: tuple[str, ...], weeks: int, rare: int) -> int:
-    """Print a launch trace for `roost simulate --trace` that names nobody: docs/traces.md says what it still holds.
+    """Print a launch trace for `roost simulate --trace` that names nobody: docs/shared-traces.md says what it still
+    holds.
 
-    Images and repositories become hashes whose key is thrown away. Users, namespaces, commits and results of launches
-    are left out, sizes are rounded. Launch times, lengths of sessions and requests stay.
+    Images and repositories become hashes whose key is thrown away, and so do hubs where there are several. Users,
+    commits and results of launches are left out, sizes are rounded. Launch times, lengths of sessions and requests
+    stay.
 
     \b
     roost traces share --database roost.db | gzip > shared.jsonl.gz

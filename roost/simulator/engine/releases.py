@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from roost.simulator.engine.controls import Controls
+from roost.simulator.engine.controls import ControlledWorld, Controls
 from roost.simulator.engine.late_facts import LateFacts
 from roost.simulator.engine.placeholder_sets import PlaceholderSets
 from roost.simulator.engine.pods import PLACEHOLDER, PodMaker
@@ -19,31 +19,19 @@ from roost.simulator.engine.webhook_facts import WebhookFacts
 from roost_core.scheduler.objects import copy_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from roost.simulator.engine.entities import SimNode, SimPod
-    from roost.simulator.engine.kubelets import Kubelets
-    from roost.simulator.engine.totals import Measures
+    from roost.simulator.engine.entities import SimPod
     from roost.simulator.engine.user_choices import UserChoices
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import PlaceholderSet, Policy
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.scheduler.objects import PodState
 
 
-class ReleasedWorld(Protocol):
-    """What releases read and change in a replay."""
+class ReleasedWorld(ControlledWorld, Protocol):
+    """What releases read and change in a replay, their controllers included."""
 
-    now: float
     assumed: Assumptions
-    measures: Measures
-    nodes: dict[str, SimNode]
-    pods: dict[str, PodState]
-    sim_pods: dict[str, SimPod]
-    kubelets: Kubelets
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
 
     def next_number(self) -> int:
         """A number that no other pod has."""
@@ -51,14 +39,6 @@ class ReleasedWorld(Protocol):
 
     def post(self, kind: str, state: PodState) -> SimPod:
         """Create a pod; its number was the last one given."""
-        ...
-
-    def change_node(self, node: SimNode, state: NodeState) -> None:
-        """Labels or taints of a node change."""
-        ...
-
-    def evict(self, pod: SimPod) -> None:
-        """A placeholder is evicted."""
         ...
 
     def remove(self, pod: SimPod) -> None:

@@ -19,7 +19,7 @@ from roost.simulator.sweep.measure_registry import BY_KEY, MEASURES
 from roost.simulator.sweep.summary import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import RenderableType
 
@@ -79,7 +79,7 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
     yield from _side_by_side(summary, width)
     for table in hubs(summary):
         yield Text("")
-        yield _hubs(table)
+        yield _plain(table, table.rows)
     for table in costs(summary):
         yield Text("")
         yield _costs(table)
@@ -165,29 +165,26 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
             yield Text("")
 
 
-def _hubs(hubs: PageTable) -> RenderableType:
-    """Each hub's row."""
+def _plain(of_page: PageTable, rows: Iterable[Sequence[Cell]]) -> RenderableType:
+    """Some rows of a table of the page."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column in hubs.columns:
+    for column in of_page.columns:
         table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
-    for row in hubs.rows:
-        cells = zip(row, hubs.columns, strict=True)
+    for row in rows:
+        cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
     return table
 
 
 def _costs(costs: PageTable) -> RenderableType:
     """What is beside the figures: costs by pool, hub and image, the costliest of each."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column in costs.columns:
-        table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
-    shown: Counter[tuple[Cell, ...]] = Counter()
+    seen: Counter[tuple[Cell, ...]] = Counter()
+    shown = []
     for row in costs.rows:
-        shown[row[:2]] += 1
-        if row[1] != COST_TABLES[BY_USE] and shown[row[:2]] <= _MOST_COSTS:
-            cells = zip(row, costs.columns, strict=True)
-            table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
-    return table
+        seen[row[:2]] += 1
+        if row[1] != COST_TABLES[BY_USE] and seen[row[:2]] <= _MOST_COSTS:
+            shown.append(row)
+    return _plain(costs, shown)
 
 
 def _sensitivity(summary: Summary, name: str) -> RenderableType:

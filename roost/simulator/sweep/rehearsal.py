@@ -161,9 +161,13 @@ def _differences(booked: Sequence[float], unbooked: Sequence[float]) -> list[flo
 def _show_change(more: Sequence[float], before: Sequence[float], unit: str, digits: int) -> str:
     """Show what is more in each seed than `before`: its median, as a share, and its range."""
     change = median(more)
-    share = f"{100 * change / median(before):+.0f} %"
-    spread = f"; {min(more):+.{digits}f} to {max(more):+.{digits}f} in {len(more)} seeds" if len(more) > 1 else ""
-    return f"{abs(change):.{digits}f} {unit} {'less' if change < 0 else 'more'} ({share}{spread})"
+    # Of nothing there is no share: people may all fit on nodes without a price.
+    usual = median(before)
+    parts = [f"{100 * change / usual:+.0f} %"] if usual else []
+    if len(more) > 1:
+        parts.append(f"{min(more):+.{digits}f} to {max(more):+.{digits}f} in {len(more)} seeds")
+    shown = f"{abs(change):.{digits}f} {unit} {'less' if change < 0 else 'more'}"
+    return f"{shown} ({'; '.join(parts)})" if parts else shown
 
 
 def quantile(waits: Sequence[float], share: float) -> float:
@@ -332,4 +336,5 @@ def play_days(
         cold.append(result.cold)
         cost.append(sum(result.costs.get(BY_USE, {}).values()))
     # Without prices everything would cost nothing.
-    return Days(sorted(waits), p95, hours, cold, cost if any(cost) else (), without_server)
+    has_prices = assumptions.pools is not None and any(pool.price for pool in assumptions.pools.pools)
+    return Days(sorted(waits), p95, hours, cold, cost if has_prices else (), without_server)

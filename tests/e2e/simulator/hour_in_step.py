@@ -23,7 +23,7 @@ from tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX
 from tests.small_worlds import WatchedWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roost.simulator.engine.entities import SimPod
     from roost.simulator.setup.assumptions import Assumptions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
-    from tests.e2e.simulator.played_hour import HourWitness
+    from tests.e2e.simulator.played_hour import HourWitness, Played
 
 SAME: Final = "same"
 # Nodes with equal scores: kube-scheduler draws one, the model takes the first.
@@ -88,6 +88,11 @@ class Outcome(NamedTuple):
     # By launch.
     users: dict[int, str]
     placeholders: Counter[str]
+
+
+def unexplained(causes: Mapping[int, str], played: Played) -> set[int]:
+    """The launches without a named cause, but for those around stalls of the machine."""
+    return {number for number, cause in causes.items() if cause == UNEXPLAINED} - played.stalled
 
 
 def followed_from(witness: HourWitness, began_at: float) -> Followed:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.figures import Interval, interval
-from benchmarks.paper import ARMS, FIRST, Job, Run, change, main, on_front, play, show, write_plots
+from benchmarks.paper import ARMS, FIRST, Job, Run, change, main, on_front, play, policy_of_arm, show, write_plots
 from benchmarks.paper_plots import LINE, Point, plot
 from benchmarks.paper_rules import ChRlu, RendezvousInSet, Scene, first_fit, image_first, pod_affinity
 from roost_core.placement.rendezvous import rank_nodes
@@ -119,7 +119,5 @@ def test_the_table_tells_changes_against_the_first_arm(tmp_path: Path) -> None:
 
 
 def test_all_arms_but_one_have_25_placeholders() -> None:
-    from benchmarks.paper import _policy  # noqa: PLC0415
-
-    numbers = {name: sum(found.replicas for found in _policy(name).placeholders) for name in ARMS}
+    numbers = {name: sum(found.replicas for found in policy_of_arm(name).placeholders) for name in ARMS}
     assert numbers == dict.fromkeys(ARMS, 25) | {"kube-scheduler, no placeholders": 0}

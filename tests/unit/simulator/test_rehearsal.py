@@ -106,3 +106,7 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
         .endswith("in 2 seeds), and 0.30 EUR less (-17 %; -0.50 to -0.10 in 2 seeds).")
     )
     assert "and 0.30 in the pools file's prices less" in Rehearsal(event, 0, 2, booked, unbooked).sentence()
+    # All people fit on nodes without a price, but for the booking.
+    free = replace(unbooked, cost_by_seed=[0.0, 0.0])
+    sentence = Rehearsal(event, 0, 2, booked, free, "EUR").sentence()
+    assert sentence.endswith("and 1.50 EUR more (+1.00 to +2.00 in 2 seeds).")
