@@ -17,7 +17,7 @@ from tests.small_worlds import BEGIN, MANAGED, USER_BYTES, comparable, play, wit
 
 POLICIES = (
     "kube-default", "z2jh", "z2jh-placeholders-packed", "z2jh-placeholders-spread", "image-first", "gate-label",
-    "gate-taint", "popular-k5", "roost", "builds-sticky",
+    "gate-taint", "popular", "roost", "builds-sticky",
 )  # fmt: skip
 # Some are smaller than others; a node of the smallest worlds takes one of them.
 IMAGES = ("a", "b", "c", "d+1", MANAGED)

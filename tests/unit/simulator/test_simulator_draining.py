@@ -118,7 +118,7 @@ def test_a_user_for_whom_room_was_being_made_on_an_old_node_finds_it_elsewhere()
     assert (HOUR, "node-1") in seen.removed
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "warm-alone", "gate-taint", "popular-k5", "kube-default"])
+@pytest.mark.parametrize("name", ["z2jh", "roost", "warm-alone", "gate-taint", "popular", "kube-default"])
 def test_whatever_the_policy_no_pod_comes_to_an_old_node(name: str) -> None:
     said = [attempt(number, 90.0 * number, image=f"image-{number % 7}", session_seconds=None) for number in range(300)]
     world = old_at(1.0, room=10, nodes=1, max_nodes=8, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)

@@ -527,7 +527,7 @@ def test_every_admitted_launch_has_started_or_was_given_up_in_the_end(name: str)
 
 def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
     popular = {"enabled": True, "perNode": 2}
-    pulls = policy("popular-k5", json.dumps({"popularImages": popular, "placeholders": []}))
+    pulls = policy("popular", json.dumps({"popularImages": popular, "placeholders": []}))
     # Six fit on a node; all want the same image, and the seventh is the first of the second node.
     # Before them the hub's own images are pulled.
     said = [attempt(0, 0, "somebody", stays=1), *(attempt(number, 300 + 100 * number) for number in range(1, 8))]
