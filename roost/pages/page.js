@@ -1,10 +1,12 @@
-// Draws the page's figures with Plotly, in the colours of the reader's scheme.
+// Draws the page's figures with Plotly, in the colours of the reader's scheme, with texts that fit in the reader's font.
 "use strict";
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const hasMouse = matchMedia("(pointer: fine)").matches;
   const config = { displayModeBar: false, responsive: true, displaylogo: false };
+  // px: least room between texts in a line, smallest type, room for the labels of the values' axis.
+  const APART = 6, SMALLEST = 8;
 
   // Colours are names of CSS variables, under these keys only: texts are never changed.
   const colourKeys = new Set(["color", "fillcolor", "gridcolor", "linecolor", "tickcolor", "bgcolor", "bordercolor"]);
@@ -17,13 +19,58 @@
     }));
   }
 
+  // The width of a text in a plot, in px.
+  const ruler = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const ruled = ruler.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "text"));
+  ruler.setAttribute("style", "position: absolute; width: 0; height: 0; visibility: hidden");
+  document.body.append(ruler);
+  function measure(text, size) {
+    ruled.setAttribute("style", `font-size: ${size}px; white-space: pre`);
+    ruled.innerHTML = text;
+    return ruled.getComputedTextLength();
+  }
+
+  // Fonts differ in width by a fifth and more. Names and numbers above bars get smaller until all fit into their lines.
+  function fitNotes(layout, width) {
+    const room = width - layout.margin.l - layout.margin.r;
+    const wanted = new Map();
+    for (const note of layout.annotations ?? []) {
+      const line = `${note.yref} ${note.y}`;
+      const used = wanted.has(line) ? wanted.get(line) + APART : 0;
+      wanted.set(line, used + measure(note.text, note.font.size));
+    }
+    const most = Math.max(...wanted.values());
+    if (most <= room) return;
+    for (const note of layout.annotations) note.font.size = Math.max(SMALLEST, note.font.size * room / most);
+  }
+
+  // Of labels on one axis that would touch, the ends stay, and each that is clear of those before it.
+  function thinLabels(plot) {
+    for (const axis of plot.querySelectorAll(".xaxislayer-above, .xaxislayer-below")) {
+      const labels = [...axis.querySelectorAll("text")];
+      for (const label of labels) label.style.visibility = "";
+      const boxes = labels.map((label) => [label, label.getBoundingClientRect()]).sort((a, b) => a[1].left - b[1].left);
+      let end = -Infinity;
+      boxes.forEach(([label, box], index) => {
+        const last = boxes[boxes.length - 1][1];
+        const touches = box.left < end || (index > 0 && box !== last && box.right + APART > last.left);
+        if (touches) label.style.visibility = "hidden";
+        else end = box.right + APART;
+      });
+    }
+  }
+
   async function draw() {
     const style = getComputedStyle(document.documentElement);
     for (const plot of document.querySelectorAll("[data-figure]")) {
       const figure = paint(figures[plot.dataset.figure], style);
       // On a touch screen, a plot scrolls the page.
       figure.layout.dragmode = hasMouse ? "zoom" : false;
+      fitNotes(figure.layout, plot.clientWidth);
       await Plotly.react(plot, figure.data, figure.layout, config);
+      if (!plot.dataset.isHeard) plot.on("plotly_afterplot", () => thinLabels(plot));
+      plot.dataset.isHeard = "yes";
+      thinLabels(plot);
     }
     document.documentElement.dataset.drawn = dark.matches ? "dark" : "light";
   }

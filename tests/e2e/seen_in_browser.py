@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
 
 from tools import browser
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from selenium.webdriver import Chrome
@@ -69,6 +75,46 @@ return [...document.querySelectorAll(".plot svg text, h2, figcaption, td, summar
 }).filter((one) => one[0]);
 """
 
+# What a font does to a page, where none is installed that does it: letters an eighth wider than DejaVu's, which is wide
+# itself, and lines as high as those of Noto Sans.
+_EVERYTHING = "* { font-family: %s !important; }"
+_SIMULATED: Final = {
+    "wide": "* { letter-spacing: 0.08em !important; }",
+    "tall": '@font-face { font-family: tall; src: local("DejaVu Sans"), local("Noto Sans Regular"), '
+    'local("Liberation Sans"), local("Roboto"), local("Arial"); '
+    "ascent-override: 107%; descent-override: 30%; } " + _EVERYTHING % "tall",
+}
+# Those of Debian, Android, Windows, macOS, Ubuntu and GNOME; which of them are tried depends on the machine.
+_FAMILIES: Final = (
+    *("DejaVu Sans", "Noto Sans", "Roboto", "Segoe UI", "Arial", "Liberation Sans", "Helvetica", "Ubuntu"),
+    *("Cantarell", "DejaVu Serif"),
+)
+
+
+def fonts() -> Mapping[str, str]:
+    """Name -> CSS: the installed ones of the fonts that readers have, and simulated ones."""
+    command = shutil.which("fc-list")
+    listed = (
+        subprocess.run([command, ":", "family"], capture_output=True, text=True, check=True).stdout if command else ""
+    )
+    installed = {family.strip() for line in listed.splitlines() for family in line.split(",")}
+    return {name: _EVERYTHING % f'"{name}"' for name in _FAMILIES if name in installed} | _SIMULATED
+
+
+@contextlib.contextmanager
+def in_font(driver: Chrome, css: str) -> Iterator[None]:
+    """Every page that is opened meanwhile has this CSS, before anything of it is drawn."""
+    source = f"""addEventListener("DOMContentLoaded", () => {{
+      document.head.append(Object.assign(document.createElement("style"), {{textContent: {json.dumps(css)}}}));
+    }})"""
+    added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+    try:
+        yield
+        if driver.execute_script("return [...document.fonts].some((font) => font.status !== 'loaded')"):
+            pytest.skip("none of the fonts is installed that a font is simulated with")
+    finally:
+        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
 
 def overlapping(texts: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Pairs of texts whose boxes share more than a hair."""
@@ -101,9 +147,10 @@ def check(driver: Chrome, page: Path, width: int, scheme: str, *, plots: int) ->
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     texts = driver.execute_script(TEXTS)
     assert len(texts) > 100
-    assert overlapping(texts) == []
+    overlaps = overlapping(texts)
+    assert not overlaps, overlaps
     outside = [one["text"] for one in texts if one["left"] < 0 or one["right"] > width]
-    assert outside == []
+    assert not outside, outside
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     drawn = driver.execute_script(PLOTS)
     assert len(drawn) == plots, [plot["key"] for plot in drawn]

@@ -141,7 +141,7 @@ def trade(summary: Summary) -> Figure | None:
     greatest = (max(spent.greatest for _, _, spent in points), max(starts.greatest for _, starts, _ in points))
     layout["xaxis"] = plot_axis(title=_title("node-hours"), nticks=5, range=[0, greatest[0] * 1.06 or 1])
     layout["yaxis"] = plot_axis(title=_title("cold starts"), nticks=5, range=[0, greatest[1] * 1.08 or 1])
-    layout["margin"] |= {"b": 50}
+    layout["margin"] |= {"b": 60}
     data = [
         {
             "type": "scatter",
@@ -371,7 +371,7 @@ def _value_axis(measure: Measure, highest: float) -> JSONObject:
 
 
 def _title(text: str) -> JSONObject:
-    return {"text": text, "font": {"color": "--quiet", "size": 11}, "standoff": 4}
+    return {"text": text, "font": {"color": "--quiet", "size": 11}, "standoff": 10}
 
 
 def _line(*, x: float | None = None, y: float | None = None) -> JSONObject:

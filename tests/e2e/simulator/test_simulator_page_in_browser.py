@@ -87,6 +87,13 @@ def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, many: Path, wi
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
 
 
+@pytest.mark.parametrize("name", list(seen.fonts()))
+def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, many: Path, name: str) -> None:
+    with seen.in_font(driver, seen.fonts()[name]):
+        for page in (example, many):
+            seen.check(driver, page, PHONE, "light", plots=5 + 1 + 2 + 1 + 1 + 6)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
     browser.show_report(driver, example, DESK, 900, scheme)
