@@ -403,8 +403,10 @@ def _database_option(command: Callable[..., int]) -> Callable[..., int]:
 @click.option(
     "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
 )
-def _why(*, pod: str, database: str, at: str | None) -> int:
-    """Explain where a pod was placed, which other nodes were possible, and what it waited for.
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
+    """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
+    each node lacks for it and what would help.
 
     \b
     roost why jupyter-ada --database roost.db
@@ -414,7 +416,7 @@ def _why(*, pod: str, database: str, at: str | None) -> int:
         at_us = _moment_us(at) if at else None
     except ValueError:
         raise click.BadParameter(f"{at}: {_TIME_EXPECTED}") from None
-    return _call("why", pod, database, at_us)
+    return _call("why", pod, database, at_us, form)
 
 
 @cli.command("report", short_help="Summarize the record: an HTML page, or its numbers.")

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US
 from roost.pages.phrases import show_bytes, show_plain, show_span, show_time
+from roost.recorder.answers.deciding import deciding_rule, decisive_plugin
+from roost.recorder.answers.steps import draw
+from roost.recorder.answers.waiting import advise, is_waiting, node_lines, rules
 from roost.recorder.store.records import DecisionKind, Phase, Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +40,18 @@ def explain(story: PodStory) -> str:
         victims=_plain(story.victims),
         preemptor=_plain([story.preemptor])[0] if story.preemptor is not None else None,
     )
-    parts = (_head(story), _where(story), _alternatives(story), _waits(story), _end(story), _doubts(story))
+    parts = (
+        _head(story),
+        _where(story),
+        _image(story),
+        _alternatives(story),
+        _while_waiting(story),
+        _waits(story),
+        draw(story),
+        _help(story),
+        _end(story),
+        _doubts(story),
+    )
     return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
 
 
@@ -55,7 +69,8 @@ def _head(story: PodStory) -> Iterator[str]:
         span_us = ready_us - pod["created_us"]
         yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
     else:
-        yield f"{created}; {'it never became ready' if pod['deleted_us'] else 'not ready yet'}."
+        until = f" at {show_time(story.heard_us)}, where the record ends" if story.heard_us is not None else ""
+        yield f"{created}; {'it never became ready' if pod['deleted_us'] else f'not ready yet{until}'}."
 
 
 def _bind(story: PodStory) -> Row | None:
@@ -78,6 +93,7 @@ def _where(story: PodStory) -> Iterator[str]:
                 f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
             )
         yield from _node_lines(story, bind)
+        yield from (f"  {sentence}" for sentence in deciding_rule(story))
         if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
             yield "  No other node was feasible."
         elif bind["model"] == Verdict.AGREES:
@@ -105,6 +121,45 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
     yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} earlier{images}."
 
 
+def _image(story: PodStory) -> Iterator[str]:
+    """Where the image was, if the pod's own node lacked it."""
+    bind, image = _bind(story), story.pod["image"]
+    if not image or not story.nodes or any(row["warm"] for row in story.pulls):
+        return
+    if bind is not None and (not story.pulls or bind["node_name"] in story.holders) and story.at(Phase.READY):
+        return
+    number = len(story.nodes)
+    if story.holders:
+        named = show_plain(", ".join(story.holders[:MAX_CANDIDATES]))
+        more = f" and {len(story.holders) - MAX_CANDIDATES} more" if len(story.holders) > MAX_CANDIDATES else ""
+        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {_count(number, 'node')})."
+    else:
+        yield f"Where its image was: on none of {_count(number, 'node')}, as far as they report their images."
+    earlier = story.earlier_pulls
+    if earlier is not None:
+        median, least, most = (show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max"))
+        yield f"  Its {_count(earlier['count'], 'pull')} of the week before took {median} (median; {least} to {most})."
+
+
+def _while_waiting(story: PodStory) -> Iterator[str]:
+    if not is_waiting(story):
+        return
+    yield from node_lines(story)
+    sentences = rules(story)
+    if sentences:
+        yield "Roost's part in it:"
+        yield from (f"  {sentence}" for sentence in sentences)
+
+
+def _help(story: PodStory) -> Iterator[str]:
+    if not is_waiting(story):
+        return
+    advice = advise(story)
+    if advice:
+        yield "What would help:" if story.pod["deleted_us"] is None else "What would have helped:"
+        yield from (f"  {one.text}" for one in advice)
+
+
 def _alternatives(story: PodStory) -> Iterator[str]:
     bind = _bind(story)
     others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
@@ -129,9 +184,7 @@ def _compare(chosen: Row | None, other: Row) -> str:
     behind = chosen["score_total"] - other["score_total"]
     if behind == 0:
         return "same score"
-    differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
-    decisive = max(differences, key=lambda plugin: differences[plugin] * (1 if behind > 0 else -1), default="")
-    return f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive}"
+    return f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive_plugin(chosen, other)}"
 
 
 def _waits(story: PodStory) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 _MANY: Final = 500
+_WEEK_US: Final = 7 * 24 * 3600 * US
 # A scheduler nominates a node in the same try in which it pre-empts; victims report that time in whole seconds.
 NOMINATION_US: Final = 10 * US
 
@@ -42,6 +44,18 @@ class PodStory:
     victims: Sequence[Row] = ()
     # The node that it was bound to.
     node: Row | None = None
+    # The nodes at its last failed attempt: at_us, number (of nodes in all), nodes (as `candidates`, with `lacks`, see
+    # recording/shortfalls.py); None when that isn't recorded.
+    waiting: Row | None = None
+    # Nodes that were there when it was bound; for a pod that isn't bound, at its last attempt: columns of `node`, with
+    # `allocatable` as a mapping.
+    nodes: Sequence[Row] = ()
+    # Of these, the names of those that had its image then, sorted.
+    holders: Sequence[str] = ()
+    # The pulls of its image before: how many, and their median, least and longest µs; None: none recorded.
+    earlier_pulls: Row | None = None
+    # The time until which the record is complete, in µs; None: not known.
+    heard_us: int | None = None
 
     def at(self, phase: Phase) -> int | None:
         """When it reached a phase (the last of several details), in µs; None when it did not, or it is not recorded."""
@@ -106,8 +120,16 @@ def read_story(store: Store, pod: Row) -> PodStory:
         )
         victims = _victims(connection, decisions)
         bind = next((row for row in decisions if row["kind"] == DecisionKind.BIND), None)
-        nodes = rows(sa.select(schema.node).where(schema.node.c.uid == bind["node_uid"])) if bind is not None else []
+        node = rows(sa.select(schema.node).where(schema.node.c.uid == bind["node_uid"])) if bind is not None else []
         preemptor = _preemptor(connection, pod, preemption[0]) if preemption else None
+        heard_us = connection.execute(sa.select(sa.func.max(schema.checkpoint.c.at_us))).scalar()
+        waited = rows(sa.select(schema.waiting).where(schema.waiting.c.pod_uid == uid))
+        waiting = {**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])} if waited else None
+        at_us = _moment_of(pod, bind, decisions, waiting)
+        nodes = _nodes_at(connection, at_us)
+        holders = _holders(connection, pod["image"], [one["uid"] for one in nodes], at_us)
+        is_pulling = bind is not None and not pulls and not ready_us
+        earlier_pulls = _earlier_pulls(connection, pod["image"], pod["created_us"]) if is_pulling else None
     ranked = sorted(
         unpack_candidates(packed) if packed is not None else (),
         key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),
@@ -122,8 +144,72 @@ def read_story(store: Store, pod: Row) -> PodStory:
         autoscaler_rows,
         preemptor,
         victims,
-        nodes[0] if nodes else None,
+        node[0] if node else None,
+        waiting,
+        nodes,
+        holders,
+        earlier_pulls,
+        heard_us,
     )
+
+
+def _moment_of(pod: Row, bind: Row | None, decisions: Sequence[Row], waiting: Row | None) -> int:
+    """When the last decision about a pod was made."""
+    if bind is not None:
+        return int(bind["at_us"])
+    tried_us = [row["last_us"] for row in decisions] + ([waiting["at_us"]] if waiting else [])
+    return int(max([pod["created_us"], *tried_us]))
+
+
+def _nodes_at(connection: sa.Connection, at_us: int) -> list[Row]:
+    node = schema.node.c
+    # Reported times of nodes are in whole seconds.
+    is_there = (node.created_us <= at_us + US, sa.or_(node.gone_us.is_(None), node.gone_us > at_us))
+    rows = connection.execute(sa.select(schema.node).where(*is_there).order_by(node.name)).mappings()
+    return [{**row, "allocatable": json.loads(row["allocatable"] or "{}")} for row in rows]
+
+
+def _holders(connection: sa.Connection, image: str, node_uids: Sequence[str], at_us: int) -> list[str]:
+    """Names of the nodes that had an image."""
+    if not image or not node_uids:
+        return []
+    held, node = schema.image_on_node.c, schema.node.c
+    names: set[str] = set()
+    for start in range(0, len(node_uids), _MANY):
+        query = (
+            sa.select(node.name)
+            .join(schema.image_on_node, held.node_uid == node.uid)
+            .where(
+                held.node_uid.in_(node_uids[start : start + _MANY]),
+                held.image.in_(_spellings(image)),
+                held.first_us <= at_us,
+                sa.or_(held.gone_us.is_(None), held.gone_us > at_us),
+            )
+        )
+        names.update(connection.execute(query).scalars())
+    return sorted(names)
+
+
+def _spellings(image: str) -> list[str]:
+    """How nodes and Events may name an image: kubelets' lists, and pods, may leave default parts out."""
+    short = [image, image.removeprefix("docker.io/"), image.removeprefix("docker.io/library/")]
+    return sorted({*short, *(name.removesuffix(":latest") for name in short)})
+
+
+def _earlier_pulls(connection: sa.Connection, image: str, before_us: int) -> Row | None:
+    """What the pulls of an image took in the week before."""
+    pull = schema.pull.c
+    query = (
+        sa.select(pull.pull_and_wait_us)
+        .where(pull.at_us.between(before_us - _WEEK_US, before_us), pull.warm.is_(False))
+        .where(pull.image.in_(_spellings(image)))
+        .where(pull.pull_and_wait_us.is_not(None))
+        .order_by(pull.pull_and_wait_us)
+    )
+    spans = list(connection.execute(query).scalars())
+    if not spans:
+        return None
+    return {"count": len(spans), "median_us": spans[len(spans) // 2], "min_us": spans[0], "max_us": spans[-1]}
 
 
 def _victims(connection: sa.Connection, decisions: Sequence[Row]) -> list[Row]:

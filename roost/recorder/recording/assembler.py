@@ -36,6 +36,7 @@ from roost.recorder.store.records import (
     Record,
     StoredState,
     Verdict,
+    WaitingRecord,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class Judge(Protocol):
 
     def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
         """Judge a binding. Called before `pod_changed` reports the bound pod."""
+
+    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+        """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
 class Assembler:
@@ -131,6 +135,11 @@ class Assembler:
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
+        if kind in (PODS, NODES):
+            # Pods that were waiting when recording began, or during a gap.
+            for pod in self._pods.values():
+                if _is_unschedulable(pod):
+                    records += self._examined(pod, now_us)
         return records
 
     def heard(self, kind: str, now_us: int) -> None:
@@ -212,7 +221,7 @@ class Assembler:
         self, before: PodReading | None, pod: PodReading, seen: Step, *, watched: bool
     ) -> Iterator[Record]:
         state, now_us = pod.state, seen.at_us
-        status, since_us, reason, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
+        status, since_us, _, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
             decision_id = f"{state.uid}/bind"
             decision = DecisionRecord(
@@ -236,14 +245,14 @@ class Assembler:
             yield judged(decision, judgement)
             if judgement.candidates is not None:
                 yield judgement.candidates
-        elif (
-            status == "False"
-            and reason == "Unschedulable"
-            and (before is None or before.conditions.get("PodScheduled", ("", None, "", ""))[3] != message)
+        elif _is_unschedulable(pod) and (
+            before is None or before.conditions.get("PodScheduled", ("", None, "", ""))[3] != message
         ):
             yield failed_attempt(
                 state.uid, state.scheduler_name, message, Step(since_us or now_us, SECOND_US), source="watch"
             )
+            if watched:
+                yield from self._examined(pod, now_us)
         nominated = state.nominated_node
         if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
             yield DecisionRecord(
@@ -259,6 +268,14 @@ class Assembler:
                 source="watch",
             )
             yield phase_record(state.uid, Phase.NOMINATED, seen, "watch")
+
+    def _examined(self, pod: PodReading, now_us: int) -> Iterator[Record]:
+        """The nodes as they stand for a pod that fits on none, once all nodes and pods are known."""
+        if self._judge is None or not {PODS, NODES} <= self._synced:
+            return
+        waiting = self._judge.examine(pod, now_us)
+        if waiting is not None:
+            yield waiting
 
     def _node_uid(self, name: str) -> str:
         node = self._nodes.get(name)
@@ -420,3 +437,8 @@ class Assembler:
             scheduler=event.controller[:MAX_SCHEDULER],
             source="event",
         )
+
+
+def _is_unschedulable(pod: PodReading) -> bool:
+    status, _, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    return not pod.state.node_name and status == "False" and reason == "Unschedulable"

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from roost.recorder.recording.decision_records import Judgement
-from roost.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates
+from roost.recorder.recording.shortfalls import shortfalls
+from roost.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates, pack_waiting
 from roost_core.placement.images import normalise_reference
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.objects import CPU, MEMORY
@@ -22,12 +23,15 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from roost.recorder.recording.reading import NodeReading, PodReading
+    from roost.recorder.store.records import WaitingRecord
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodState
     from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.scores import ScoreTable
+    from roost_core.scheduler.verdicts import Rejection
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
@@ -109,6 +113,25 @@ class Model:
                 candidates=self._candidates(decision_id, pod, decision, node_name),
             )
 
+    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+        """The nodes as they stand for a pod that fits on none, and what each lacks, those that lack least first.
+
+        None when the pod's scheduler profile isn't known.
+        """
+        profile = self._profiles.get(pod.state.scheduler_name)
+        if profile is None:
+            return None
+        with self._state.without(pod.state.key):
+            rejections = self._schedule(pod, "").rejections
+            found = [
+                (shortfalls(pod.state, row, profile, rejections.get(row.name)), row)
+                for row in self._state.rows.values()
+            ]
+            found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
+            kept = found[: self._max_candidates]
+            candidates = self._columns(pod, [row for _, row in kept], rejections, None)
+            return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
+
     def _decide(self, pod: PodReading) -> Decision:
         known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
@@ -140,9 +163,6 @@ class Model:
         # Name -> index in the table, of scored nodes.
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
         totals = table.totals if table is not None else []
-        image = pod.state.spec.images[0] if pod.state.spec.images else ""
-        # Kubelets name images in full.
-        full_image = normalise_reference(image) if image else ""
         rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
@@ -151,12 +171,26 @@ class Model:
 
         if len(self._state.rows) > self._max_candidates:
             rows = nsmallest(self._max_candidates, rows, key=rank)
-        rows = list(rows)
+        return pack_candidates(decision_id, self._columns(pod, list(rows), rejections, table))
+
+    def _columns(
+        self,
+        pod: PodReading,
+        rows: Sequence[NodeRow],
+        rejections: Mapping[str, Rejection],
+        table: ScoreTable | None,
+    ) -> Candidates:
+        image = pod.state.spec.images[0] if pod.state.spec.images else ""
+        # Kubelets name images in full.
+        full_image = normalise_reference(image) if image else ""
         names = [row.name for row in rows]
         counts = [self._by_class.get(name, _NOBODY) for name in names]
+        # Name -> index in the table, of scored nodes.
+        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
         indexes = [places.get(name) for name in names]
         points = table.points if table is not None else {}
-        candidates = Candidates(
+        totals = table.totals if table is not None else []
+        return Candidates(
             node_name=names,
             users=[by_class.get(USER, 0) for by_class in counts],
             placeholders=[by_class.get(PLACEHOLDER, 0) for by_class in counts],
@@ -171,7 +205,6 @@ class Model:
                 for plugin, amounts in points.items()
             },
         )
-        return pack_candidates(decision_id, candidates)
 
 
 def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:

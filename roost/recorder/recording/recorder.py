@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from roost.recorder.recording.reading import NodeReading, PodReading
     from roost.recorder.recording.settings import RecorderSettings
     from roost.recorder.store.database import Store
-    from roost.recorder.store.records import Record
+    from roost.recorder.store.records import Record, WaitingRecord
     from roost_core.kube.client import Client, JSONObject
     from roost_core.scheduler.objects import PodSpec
 
@@ -88,6 +88,11 @@ class _Judge:
         with self._counted():
             return self._model.judge(decision_id, pod, node_name, at_us)
         return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
+
+    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+        with self._counted():
+            return self._model.examine(pod, at_us)
+        return None
 
 
 class Recording:

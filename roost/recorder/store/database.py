@@ -304,6 +304,7 @@ class Store:
                 (schema.decision, schema.decision.c.pod_uid.in_(uids)),
                 (schema.phase, schema.phase.c.pod_uid.in_(uids)),
                 (schema.pull, schema.pull.c.pod_uid.in_(uids)),
+                (schema.waiting, schema.waiting.c.pod_uid.in_(uids)),
                 (schema.pod, schema.pod.c.uid.in_(uids)),
             ):
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount

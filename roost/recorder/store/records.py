@@ -281,15 +281,24 @@ class Candidates(NamedTuple):
 
 def pack_candidates(decision_id: str, candidates: Candidates) -> CandidatesRecord:
     """One record of all candidates."""
-    columns = candidates._asdict()
+    nodes = _dumped(candidates._asdict())
+    return CandidatesRecord(decision_id=decision_id, number=len(candidates.node_name), nodes=nodes)
+
+
+def _dumped(columns: JSONObject) -> str:
     try:
-        nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
         # Requests may exceed 64 bits, which makes what is free very negative.
-        for name in ("free_cpu_millicores", "free_memory_bytes"):
-            columns[name] = [max(-_MAX_INTEGER, min(_MAX_INTEGER, amount)) for amount in columns[name]]
-        nodes = orjson.dumps(columns, option=orjson.OPT_SORT_KEYS).decode()
-    return CandidatesRecord(decision_id=decision_id, number=len(candidates.node_name), nodes=nodes)
+        return orjson.dumps(_within_64_bits(columns), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _within_64_bits(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {key: _within_64_bits(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_within_64_bits(one) for one in value]
+    return max(-_MAX_INTEGER, min(_MAX_INTEGER, value)) if isinstance(value, int) else value
 
 
 def unpack_candidates(nodes: str) -> list[JSONObject]:
@@ -300,6 +309,32 @@ def unpack_candidates(nodes: str) -> list[JSONObject]:
     for index, candidate in enumerate(candidates):
         candidate["scores"] = {plugin: points[index] for plugin, points in scores.items() if points[index] is not None}
     return candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRecord:
+    """The nodes as they stood when a scheduler last found none for a pod: one row a pod, replaced at each attempt."""
+
+    TABLE: ClassVar[str] = "waiting"
+    KEY: ClassVar[tuple[str, ...]] = ("pod_uid",)
+    MERGE: ClassVar[dict[str, Merge]] = {"at_us": Merge.LAST, "number": Merge.LAST, "nodes": Merge.LAST}
+
+    pod_uid: str
+    # When the recorder saw the attempt.
+    at_us: int
+    # Nodes in all; `nodes` has those that lack least.
+    number: int
+    # As `nodes` of CandidatesRecord, with `lacks`: for each node what it lacks, see recording/shortfalls.py.
+    nodes: str
+
+
+def pack_waiting(
+    pod_uid: str, at_us: int, number: int, candidates: Candidates, lacks: Sequence[Sequence[Mapping[str, object]]]
+) -> WaitingRecord:
+    """One record of all nodes. lacks: for each candidate, in the same order."""
+    columns = {name: values for name, values in candidates._asdict().items() if name != "score_total"}
+    nodes = _dumped({**columns, "scores": {}, "lacks": lacks})
+    return WaitingRecord(pod_uid=pod_uid, at_us=at_us, number=number, nodes=nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +432,7 @@ Record = (
     | PhaseRecord
     | DecisionRecord
     | CandidatesRecord
+    | WaitingRecord
     | PullRecord
     | ImageRecord
     | PreemptionRecord

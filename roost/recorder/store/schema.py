@@ -172,6 +172,14 @@ candidates = sa.Table(
     sa.Column("number", sa.Integer, nullable=False),
     _text("nodes"),
 )
+waiting = sa.Table(
+    "waiting",
+    metadata,
+    sa.Column("pod_uid", _UID, primary_key=True),
+    _time("at_us"),
+    sa.Column("number", sa.Integer, nullable=False),
+    _text("nodes"),
+)
 pull = sa.Table(
     "pull",
     metadata,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roost.recorder.recording.reading import NodeReading, PodReading
-    from roost.recorder.store.records import Record
+    from roost.recorder.store.records import Record, WaitingRecord
 
 Object = dict[str, Any]
 US = 1_000_000
@@ -289,6 +289,9 @@ class Sure:
 
     def judge(self, _decision_id: str, _pod: PodReading, _node_name: str, _at_us: int) -> Judgement:
         return Judgement(Verdict.AGREES)
+
+    def examine(self, _pod: PodReading, _at_us: int) -> WaitingRecord | None:
+        return None
 
 
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:

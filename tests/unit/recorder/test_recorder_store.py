@@ -103,7 +103,7 @@ def test_migrations_give_the_schema_that_the_code_writes(open_store: Callable[[]
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 
 
-def test_the_first_migration_makes_the_tables_of_a_file_as_the_metadata_does() -> None:
+def test_the_migrations_make_the_tables_of_a_file_as_the_metadata_does() -> None:
     def statements(store: Store) -> set[str]:
         with contextlib.closing(store), store.reading() as connection:
             texts = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").scalars()
@@ -408,9 +408,9 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
     written = empty_database()
     shutil.copytree(database.MIGRATIONS, migrations)
-    (migrations / "versions/0008_next.py").touch()
+    (migrations / "versions/0009_next.py").touch()
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    expected = {"0007": "older Roost: run `roost record`", "0006": "start with a new database", "9999": "a newer Roost"}
+    expected = {"0008": "older Roost: run `roost record`", "0006": "start with a new database", "9999": "a newer Roost"}
     for revision, says in expected.items():
         path.write_bytes(written)
         stamp(path, revision)

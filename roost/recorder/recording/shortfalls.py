@@ -1,0 +1,119 @@
+"""What a node lacks for a pod that fits on none: everything at once, where kube-scheduler names the first fault. Pure.
+
+Each is a JSON object with a `kind`:
+
+    cordon                                the node is cordoned
+    taint   taint                         a taint that the pod doesn't tolerate, `key=value:effect`
+    gate    label                         the image gate: the node is pulling one of the pod's images
+    label   needs                         a node selector or required term that the node's labels don't meet
+    room    resource, asks, free, has     not enough of a resource: asked for, free, in all (millicores, bytes, pieces)
+    other   why                           what kube-scheduler's other filters say (ports, spread, pod terms)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
+from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, requirement_matches
+from roost_core.scheduler.matching import (
+    PREFER_NO_SCHEDULE,
+    node_matches,
+    node_term_matches,
+    tolerates,
+    tolerates_cordon,
+)
+from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
+from roost_core.scheduler.objects import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost_core.placement.selectors import Requirement
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeTerm, PodState
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.verdicts import Rejection
+
+JSONObject = dict[str, Any]
+CORDON: Final = "cordon"
+TAINT: Final = "taint"
+GATE: Final = "gate"
+LABEL: Final = "label"
+ROOM: Final = "room"
+OTHER: Final = "other"
+_TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *TAINTED.reasons, *OTHER_NODES.reasons, "Too many pods"))
+_INSUFFICIENT: Final = "Insufficient "
+
+
+def shortfalls(pod: PodState, row: NodeRow, profile: Profile, rejection: Rejection | None) -> list[JSONObject]:
+    """Everything that the node lacks for the pod; empty when the model finds that it fits."""
+    if rejection is None:
+        return []
+    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, profile)]
+    lacks += [
+        {"kind": OTHER, "why": reason}
+        for reason in rejection.reasons
+        if reason not in _TOLD and not reason.startswith(_INSUFFICIENT)
+    ]
+    return lacks
+
+
+def _of_node(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
+    tolerations = pod.spec.tolerations
+    if row.node.fact.unschedulable and not tolerates_cordon(tolerations):
+        yield {"kind": CORDON}
+    for taint in row.node.fact.taints:
+        if (
+            taint.effect != PREFER_NO_SCHEDULE
+            and taint.key != UNSCHEDULABLE_TAINT
+            and not tolerates(tolerations, taint)
+        ):
+            yield {"kind": TAINT, "taint": f"{taint.key}={taint.value}:{taint.effect}"}
+
+
+def _of_labels(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
+    spec = pod.spec
+    for key, value in spec.node_selector:
+        if row.labels.get(key) != value:
+            yield {"kind": LABEL, "needs": f"{key}={value}"}
+    terms = spec.required_node_terms
+    if terms is None or node_matches(spec, row.name, row.labels):
+        return
+    if any(node_term_matches(term, row.name, row.labels) for term in terms):
+        return
+    # One of the terms would be enough: the one that is nearest to it.
+    unmet = [list(_unmet(term, row)) for term in terms]
+    yield from min(unmet, key=len, default=[{"kind": LABEL, "needs": "a node that no term admits"}])
+
+
+def _unmet(term: NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
+    for requirement in term.expressions:
+        key, operator, values = requirement
+        if requirement_matches(key, operator, values, row.labels):
+            continue
+        if key.startswith(PULLED_LABEL_PREFIX) and row.labels.get(key) == PULLING:
+            yield {"kind": GATE, "label": key}
+        else:
+            yield {"kind": LABEL, "needs": _as_text(requirement)}
+    for requirement in term.fields:
+        if (row.name in requirement.values) != (requirement.operator == "In"):
+            yield {"kind": LABEL, "needs": _as_text(requirement)}
+
+
+def _as_text(requirement: Requirement) -> str:
+    key, operator, values = requirement
+    if operator == "In" and len(values) == 1:
+        return f"{key}={next(iter(values))}"
+    return " ".join(filter(None, (key, operator, ", ".join(sorted(values)))))
+
+
+def _of_room(pod: PodState, row: NodeRow, profile: Profile) -> Iterator[JSONObject]:
+    if len(row.pods) >= row.max_pods:
+        yield {"kind": ROOM, "resource": PODS, "asks": 1, "free": row.max_pods - len(row.pods), "has": row.max_pods}
+    for name, asks in pod.spec.requests:
+        has = row.allocatable.get(name, 0)
+        free = has - row.requested.get(name, 0)
+        is_ignored = name in profile.ignored_resources or name.partition("/")[0] in profile.ignored_resource_groups
+        if asks > 0 and asks > free and not is_ignored:
+            yield {"kind": ROOM, "resource": name, "asks": asks, "free": free, "has": has}
