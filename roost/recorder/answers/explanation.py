@@ -69,7 +69,7 @@ def _head(story: PodStory) -> Iterator[str]:
         span_us = ready_us - pod["created_us"]
         yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
     else:
-        until = f" at {show_time(story.heard_us)}, where the record ends" if story.heard_us is not None else ""
+        until = f" at {show_time(story.heard_us)}, the last news recorded" if story.heard_us is not None else ""
         yield f"{created}; {'it never became ready' if pod['deleted_us'] else f'not ready yet{until}'}."
 
 

@@ -83,7 +83,7 @@ _WORDS: Final = {
 
 
 def draw(story: PodStory) -> Iterator[str]:
-    """The steps under each other, each where and as long as it was; nothing for a start within a second."""
+    """The steps under each other, each where and as long as it was; nothing when only one took time."""
     steps = steps_of(story)
     ends = [step.to_us for step in steps if step.to_us is not None]
     begin_us = story.pod["created_us"]
@@ -91,14 +91,14 @@ def draw(story: PodStory) -> Iterator[str]:
         ends.append(story.heard_us)
     end_us = max(ends, default=0)
     whole_us = end_us - begin_us
-    if whole_us < US:
+    # One that took less than a mark would say nothing.
+    shown = [step for step in steps if step.to_us is None or (step.to_us - step.from_us) * WIDTH * 2 >= whole_us > 0]
+    if whole_us < US or len(shown) < 2:
         return
     yield f"By time, from {show_time(begin_us)}, {show_span(whole_us)} in all:"
-    for step in steps:
+    for step in shown:
         to_us = step.to_us if step.to_us is not None else end_us
         span_us = to_us - step.from_us
-        if span_us < whole_us / 1000 and step.to_us is not None:
-            continue
         first = min(WIDTH - 1, max(0, (step.from_us - begin_us) * WIDTH // whole_us))
         length = max(1, min(WIDTH - first, round(span_us * WIDTH / whole_us)))
         bar = f"{' ' * first}{_MARK * length}{'>' if step.to_us is None else ''}"

@@ -104,7 +104,8 @@ def node_lines(story: PodStory) -> Iterator[str]:
     if not nodes.each:
         return
     pod = story.pod
-    asks = f"it asks {show_amount(CPU, pod['cpu_millicores'])} and {show_amount(MEMORY, pod['memory_bytes'])}"
+    requests = [(CPU, pod["cpu_millicores"]), (MEMORY, pod["memory_bytes"])]
+    asks = f"it asks {' and '.join(show_amount(*one) for one in requests if one[1]) or 'for nothing'}"
     if nodes.is_examined:
         yield f"Node by node at its last attempt, {show_time(nodes.at_us)} ({asks}):"
     else:

@@ -22,6 +22,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from roost.cli import run
 from roost.recorder.report.verdicts import agreement
 from roost.recorder.store import schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
@@ -405,6 +406,57 @@ def test_one_after_the_other_the_model_agrees_with_the_scheduler(sqlite_world: W
     rate = agreement(words) or 0.0
     say(f"the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
     assert rate >= 0.95
+
+
+def test_of_a_pod_that_waits_each_node_lacks_what_the_scheduler_counts(
+    sqlite_world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = sqlite_world
+    full, cordoned, tainted, elsewhere = world.add_nodes(4)
+    world.nodes.cordon(cordoned)
+    world.nodes.set_taints(tainted, ["gpu=yes:NoSchedule"])
+    world.nodes.set_labels(elsewhere, {"pool": "other"})
+    world.start()
+    name = "jupyter-zoe"
+    world.cluster.create_pod(
+        {
+            "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
+            "spec": {
+                "containers": [{"name": "c", "image": "me/image:1", "resources": {"requests": {"cpu": "500"}}}],
+                "nodeSelector": {"pool": world.namespace},
+            },
+        },
+        world.namespace,
+    )
+
+    def answer() -> Object:
+        capsys.readouterr()
+        assert run(["why", f"{world.namespace}/{name}", "--database", world.database, "--format", "json"]) == 0
+        told: Object = json.loads(capsys.readouterr().out)
+        return told
+
+    def is_examined() -> bool:
+        recorded = [pod for pod in world.record().pods if pod["name"] == name]
+        return bool(recorded) and answer()["attempts"] != [] and answer()["waiting"]["is_examined"]
+
+    wait_until(is_examined, STORED_SECONDS, "the attempt to be stored", explain=world.recorder_tail)
+    told = answer()
+    lacks = {node["node"]: [lack["kind"] for lack in node["lacks"]] for node in told["waiting"]["nodes"]}
+    assert {node: lacks[node] for node in (full, cordoned, tainted, elsewhere)} == {
+        full: ["room"],
+        cordoned: ["cordon", "room"],
+        tainted: ["taint", "room"],
+        elsewhere: ["label", "room"],
+    }
+    # kube-scheduler counts each node once, by its first fault.
+    first = Counter(kinds[0] for kinds in lacks.values())
+    reasons = told["attempts"][-1]["reasons"]
+    assert reasons.get("Insufficient cpu") == first["room"], (reasons, lacks)
+    assert sum(reasons.values()) == len(lacks)
+    assert told["advice"][0]["code"] == "too-large"
+    assert "asks 500 CPU, the largest node has 4 CPU" in told["advice"][0]["text"]
+    assert run(["why", f"{world.namespace}/{name}", "--database", world.database]) == 0
+    say(capsys.readouterr().out)
 
 
 def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: World) -> None:

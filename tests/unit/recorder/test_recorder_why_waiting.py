@@ -121,7 +121,7 @@ def test_a_pod_that_is_larger_than_all_nodes_is_told_how_large_they_are(tmp_path
         "p",
         recorded([node("a", has_image=True), node("b", cpu="2")], [pod("u", on="a"), refused(pod("p", cpu="500"))]),
     )
-    assert "not ready yet at 2027-01-15 08:01:05 UTC, where the record ends.\n" in words
+    assert "not ready yet at 2027-01-15 08:01:05 UTC, the last news recorded.\n" in words
     assert "Node by node at its last attempt, 2027-01-15 08:00:05 UTC (it asks 500 CPU and 1.0 GiB):\n" in words
     assert "  a: is too small: asks 500 CPU, the whole node has 4 CPU (1 user, has the image)\n" in words
     assert "  b: is too small: asks 500 CPU, the whole node has 2 CPU (lacks the image)\n" in words
