@@ -154,6 +154,7 @@ def test_a_failure_of_unknown_nodes_and_an_end_of_unknown_kind_are_told_without_
     failure = {
         "kind": DecisionKind.FAIL,
         "at_us": SECOND,
+        "last_us": SECOND,
         "tries": 1,
         "nodes_total": None,
         "reasons": '{"Insufficient cpu": 2}',
@@ -177,6 +178,7 @@ def test_how_many_nodes_fitted_is_left_out_where_nobody_counted() -> None:
         "free_memory_bytes": 1,
         "has_image": False,
         "refused": "full",
+        "score_total": None,
     }
     told = story({}, {**BIND, "nodes_feasible": None, "nodes_total": None})
     assert "Other nodes:\n" in explain(replace(told, candidates=[other]))
