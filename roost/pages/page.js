@@ -60,21 +60,47 @@
     }
   }
 
+  // On paper, plots are as wide as it, and those higher than a page shrink to one.
+  const PAGE_HEIGHT = 860;
+  function drawOne(plot, style, isPaper) {
+    const figure = paint(figures[plot.dataset.figure], style);
+    const scale = isPaper ? Math.min(1, PAGE_HEIGHT / figure.layout.height) : 1;
+    plot.style.zoom = scale;
+    const width = plot.parentElement.clientWidth / scale;
+    if (isPaper) figure.layout.width = width;
+    // On a touch screen, a plot scrolls the page.
+    figure.layout.dragmode = hasMouse ? "zoom" : false;
+    fitNotes(figure.layout, width);
+    const done = Plotly.react(plot, figure.data, figure.layout, { ...config, responsive: !isPaper });
+    if (!plot.dataset.isHeard) plot.on("plotly_afterplot", () => thinLabels(plot));
+    plot.dataset.isHeard = "yes";
+    thinLabels(plot);
+    return done;
+  }
+
+  const plots = document.querySelectorAll("[data-figure]");
   async function draw() {
     const style = getComputedStyle(document.documentElement);
-    for (const plot of document.querySelectorAll("[data-figure]")) {
-      const figure = paint(figures[plot.dataset.figure], style);
-      // On a touch screen, a plot scrolls the page.
-      figure.layout.dragmode = hasMouse ? "zoom" : false;
-      fitNotes(figure.layout, plot.clientWidth);
-      await Plotly.react(plot, figure.data, figure.layout, config);
-      if (!plot.dataset.isHeard) plot.on("plotly_afterplot", () => thinLabels(plot));
-      plot.dataset.isHeard = "yes";
-      thinLabels(plot);
-    }
+    for (const plot of plots) await drawOne(plot, style, false);
     document.documentElement.dataset.drawn = dark.matches ? "dark" : "light";
   }
 
+  let opened = [];
+  // What is printed is what is there when a listener returns: nothing may be waited for.
+  addEventListener("beforeprint", () => {
+    delete document.documentElement.dataset.drawn;
+    document.documentElement.classList.add("paper");
+    const style = getComputedStyle(document.documentElement);
+    for (const plot of plots) drawOne(plot, style, true);
+    // Other tables are printed if they are open; these are all that their section has.
+    opened = [...document.querySelectorAll("section:not(:has(figure)) details:not([open])")];
+    for (const table of opened) table.open = true;
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("paper");
+    for (const table of opened) table.open = false;
+    draw();
+  });
   dark.addEventListener("change", draw);
   draw();
 })();

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import re
 import shutil
 import subprocess
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -99,6 +102,73 @@ def fonts() -> Mapping[str, str]:
     )
     installed = {family.strip() for line in listed.splitlines() for family in line.split(",")}
     return {name: _EVERYTHING % f'"{name}"' for name in _FAMILIES if name in installed} | _SIMULATED
+
+
+# Marks a plot at its corners, and the last colour of its legend, with colours that nothing else has.
+_MARK = """
+document.querySelectorAll("figure").forEach((figure, index) => {
+  const plot = figure.querySelector(".plot");
+  plot.style.position = "relative";
+  [["left", "top"], ["right", "bottom"]].forEach((sides, corner) => {
+    const mark = plot.appendChild(document.createElement("b"));
+    mark.style.cssText = `position: absolute; width: 2px; height: 2px; background: rgb(${index}, ${corner}, 201);`
+      + sides.map((side) => `${side}: 0`).join(";");
+  });
+  figure.querySelector(".legend li:last-child i")?.style.setProperty("--mark", `rgb(${index}, 2, 201)`);
+});
+return [...document.querySelectorAll("figure")].map((figure) => [figure.querySelector(".plot").dataset.figure,
+                                                                !!figure.querySelector(".legend")]);
+"""
+A4_POINTS: Final = (595, 842)
+
+
+def print_a4(driver: Chrome) -> bytes:
+    """The open page as a PDF on A4, without "background graphics", as browsers print unless they are told."""
+    paper = {"paperWidth": A4_POINTS[0] / 72, "paperHeight": A4_POINTS[1] / 72}
+    return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+
+
+def printed_colours(pdf: bytes) -> list[set[tuple[int, int, int]]]:
+    """The colours that each page of Chromium's PDF is filled with; what is outside a page is in none."""
+    objects = {int(number): body for number, body in re.findall(rb"(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL)}
+    pages = [body for body in objects.values() if re.search(rb"/Type\s*/Page\b(?!s)", body)]
+    return [_colours(objects, page, set()) for page in pages]
+
+
+def _colours(objects: Mapping[int, bytes], body: bytes, seen: set[int]) -> set[tuple[int, int, int]]:
+    # Content streams, and the forms that they draw.
+    found: set[tuple[int, int, int]] = set()
+    head, _, stream = body.partition(b"stream\n")
+    if stream:
+        text = zlib.decompressobj().decompress(stream) if b"/FlateDecode" in head else stream
+        numbers = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", text)
+        found |= {(round(float(r) * 255), round(float(g) * 255), round(float(b) * 255)) for r, g, b in numbers}
+    for reference in re.findall(rb"(\d+) 0 R", head):
+        number = int(reference)
+        is_part = b"stream\n" in objects.get(number, b"") and b"/Image" not in objects[number]
+        if is_part and number not in seen:
+            seen.add(number)
+            found |= _colours(objects, objects[number], seen)
+    return found
+
+
+def check_paper(driver: Chrome, page: Path, width: int, scheme: str) -> None:
+    """What is printed: each plot whole on one page with its legend, light colours; afterwards the page is as it was."""
+    browser.show_report(driver, page, width, 900, scheme)
+    before = driver.execute_script(PLOTS)
+    figures = driver.execute_script(_MARK)
+    pages = printed_colours(print_a4(driver))
+    assert len(pages) > 2
+    for index, (key, has_legend) in enumerate(figures):
+        marks = [{number for number, colours in enumerate(pages) if (index, mark, 201) in colours} for mark in range(3)]
+        assert len(marks[0]) == 1, (key, marks)
+        assert marks[0] == marks[1], (key, marks)
+        assert not has_legend or marks[2] == marks[0], (key, marks)
+    inks = {"light": (29, 35, 41), "dark": (230, 233, 236)}
+    assert all(inks["light"] in colours and inks["dark"] not in colours for colours in pages)
+    browser.wait_drawn(driver, scheme)
+    assert driver.execute_script(PLOTS) == before
+    assert browser.console(driver) == []
 
 
 @contextlib.contextmanager

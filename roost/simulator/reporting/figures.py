@@ -66,8 +66,8 @@ CSS: Final = """
   --nowhere: #57616b; --full: #d5701a; --elsewhere: #c0392b; --bound: #1d2329;
   --queue: #9aa3ab; --behind: #c0392b; --start: #00835f;
 }
-@media (prefers-color-scheme: dark) {
-  :root {
+@media screen and (prefers-color-scheme: dark) {
+  :root:not(.paper) {
     --p0: #4aa8e0; --p1: #f0a04b; --p2: #35b98f; --p3: #c39be0; --p4: #ef7d70; --p5: #a4adb6;
     --nowhere: #a4adb6; --full: #f0a04b; --elsewhere: #ef7d70; --bound: #e6e9ec;
     --queue: #7d8791; --behind: #ef7d70; --start: #35b98f;

@@ -107,6 +107,12 @@ def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path,
             seen.check(driver, page, PHONE, "light", plots=13)
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
+def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, odd: Path, width: int, scheme: str) -> None:
+    for page in (example, odd):
+        seen.check_paper(driver, page, width, scheme)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
     browser.show_report(driver, example, DESK, 900, scheme)

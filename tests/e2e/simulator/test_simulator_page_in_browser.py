@@ -94,6 +94,12 @@ def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path,
             seen.check(driver, page, PHONE, "light", plots=5 + 1 + 2 + 1 + 1 + 6)
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
+def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, many: Path, width: int, scheme: str) -> None:
+    for page in (example, many):
+        seen.check_paper(driver, page, width, scheme)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
     browser.show_report(driver, example, DESK, 900, scheme)
