@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.dates import MAX_US, US, as_date
 from roost.recorder.recording.reading import MICRO_US, SECOND_US, micros
-from roost.recorder.store.records import DecisionKind, DecisionRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
+from roost.recorder.store.records import (
+    DecisionKind,
+    DecisionRecord,
+    NodeRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+    Record,
+)
 from roost_core.placement.quantities import parse_quantity
 
 if TYPE_CHECKING:
@@ -226,6 +235,7 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
         created_us=created[0] if created is not None else 0,
         deleted_us=pod.last_us if pod.end_reason else None,
         end_reason=pod.end_reason,
+        source=PodSource.SNIFFER,
     )
     for (phase, detail), (at_us, resolution_us) in pod.phases.items():
         yield PhaseRecord(

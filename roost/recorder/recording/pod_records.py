@@ -13,6 +13,7 @@ from roost.recorder.store.records import (
     Phase,
     PhaseRecord,
     PodRecord,
+    PodSource,
     PreemptionRecord,
     PullRecord,
     Record,
@@ -104,7 +105,8 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
 
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
     """The end of a pod that only the database knows; everything else that is stored of it stays."""
-    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen")
+    # The least of sources: it knows nothing but the end.
+    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen", source=PodSource.EVENT)
 
 
 def image_digest(pod: PodReading) -> str | None:

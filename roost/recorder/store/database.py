@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost.recorder.store import schema, start_rows
-from roost.recorder.store.records import DecisionKind, Merge, Record, StoredNode, StoredState
+from roost.recorder.store.records import DecisionKind, Merge, PodRecord, PodSource, Record, StoredNode, StoredState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -189,6 +189,8 @@ class Store:
             form = _FORMS[kind]
             rows.setdefault(kind, []).append((form.key_of(record), form.values_of(record)))
         with self._faults(), self.engine.begin() as connection:
+            if PodRecord in rows:
+                start_rows.forget_estimates(connection, {uid for uid, _ in rows[PodRecord]})
             for kind, of_kind in rows.items():
                 # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
                 of_kind.sort(key=itemgetter(0))
@@ -385,8 +387,17 @@ class Store:
                 case Merge.MAX:
                     updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
                 case Merge.FINER:
-                    is_finer = insert.excluded.resolution_us < table.c.resolution_us
-                    updates[name] = sa.case((is_finer, new), else_=old)
+                    updates[name] = sa.case((_is_finer(table.c, insert.excluded), new), else_=old)
+                case Merge.EARLIER:
+                    updates[name] = sa.case((insert.excluded.at_us < table.c.at_us, new), else_=old)
+                case Merge.BETTER | Merge.BETTER_MIN:
+                    is_other = old == sa.literal_column("''") if isinstance(old.type, sa.String) else sa.false()
+                    is_wanted = new < old if merge is Merge.BETTER_MIN else is_other
+                    is_better = insert.excluded.source > table.c.source
+                    is_equal = insert.excluded.source == table.c.source
+                    updates[name] = sa.case((is_better | (is_equal & is_wanted), new), else_=old)
+                case Merge.END:
+                    updates[name] = sa.case((_is_its_end(table.c, insert.excluded), new), else_=old)
                 case Merge.FILLED:
                     updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
         return insert.on_conflict_do_update(index_elements=list(kind.KEY), set_=updates)
@@ -417,6 +428,17 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
         except OSError as error:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _is_finer(old: Any, new: Any) -> Any:  # noqa: ANN401 - columns, by attribute
+    is_earlier = (new.resolution_us == old.resolution_us) & (new.at_us < old.at_us)
+    return (new.resolution_us < old.resolution_us) | is_earlier
+
+
+def _is_its_end(old: Any, new: Any) -> Any:  # noqa: ANN401 - as above
+    is_imported = (new.source == old.source) & (old.source != sa.literal_column(f"'{PodSource.WATCH}'"))
+    is_preferred = (new.source > old.source) | (is_imported & (new.deleted_us < old.deleted_us))
+    return old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
 
 
 class _Form(NamedTuple):

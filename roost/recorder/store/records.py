@@ -37,10 +37,32 @@ class Merge(StrEnum):
     # The smallest, the largest value.
     MIN = "min"
     MAX = "max"
-    # The value of the record with the smaller `resolution_us`; the first of equal ones.
+    # The value of the record with the smaller `resolution_us`; of equal ones, that of the smaller `at_us`.
     FINER = "finer"
+    # The value of the record with the smaller `at_us`.
+    EARLIER = "earlier"
     # The first value stays, unless it is "".
     FILLED = "filled"
+    # The value of the record with the better `source` (PodSource); of equal ones the first that is not "".
+    BETTER = "better"
+    # Likewise; of equal ones the smaller value.
+    BETTER_MIN = "better min"
+    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two that were watched the
+    # first.
+    END = "end"
+
+
+class PodSource(StrEnum):
+    """What a pod's row was made from. Databases compare them as text: a later letter knows more."""
+
+    # Its Events alone, imported: labels, requests and the like are not known, and times are estimates.
+    EVENT = "event"
+    # Its object, imported from a list or an audit log.
+    POD = "pod"
+    # A log of scheduler-sniffer.
+    SNIFFER = "sniffer"
+    # The recorder watched it.
+    WATCH = "watch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +72,22 @@ class PodRecord:
     TABLE: ClassVar[str] = "pod"
     KEY: ClassVar[tuple[str, ...]] = ("uid",)
     MERGE: ClassVar[dict[str, Merge]] = {
+        "namespace": Merge.BETTER,
+        "name": Merge.BETTER,
+        "pod_class": Merge.BETTER,
+        "hub": Merge.BETTER,
+        "repo": Merge.BETTER,
+        "ref": Merge.BETTER,
+        "image": Merge.BETTER,
         "image_digest": Merge.FIRST,
-        "deleted_us": Merge.FIRST,
-        "end_reason": Merge.FIRST,
+        "scheduler": Merge.BETTER,
+        "priority": Merge.BETTER,
+        "cpu_millicores": Merge.BETTER,
+        "memory_bytes": Merge.BETTER,
+        "created_us": Merge.BETTER_MIN,
+        "deleted_us": Merge.END,
+        "end_reason": Merge.END,
+        "source": Merge.MAX,
     }
 
     uid: str
@@ -78,6 +113,8 @@ class PodRecord:
     deleted_us: int | None = None
     # deleted, preempted, evicted, finished, failed, node-gone, unseen (it ended while nobody watched).
     end_reason: str | None = None
+    # A PodSource.
+    source: str = PodSource.WATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,8 +380,15 @@ class PullRecord:
 
     TABLE: ClassVar[str] = "pull"
     KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "image")
-    # The first one stays: a restarted container finds its image warm.
-    MERGE: ClassVar[dict[str, Merge]] = {}
+    # The first one: a restarted container finds its image warm.
+    MERGE: ClassVar[dict[str, Merge]] = {
+        "node_name": Merge.EARLIER,
+        "at_us": Merge.EARLIER,
+        "warm": Merge.EARLIER,
+        "pull_us": Merge.EARLIER,
+        "pull_and_wait_us": Merge.EARLIER,
+        "image_bytes": Merge.EARLIER,
+    }
 
     pod_uid: str
     image: str

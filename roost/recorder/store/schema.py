@@ -11,6 +11,7 @@ metadata = sa.MetaData()
 _UID: Final = sa.String(64)
 _NAME: Final = sa.String(253)
 _TIME: Final = sa.BigInteger
+_IMPORTED: Final = sa.text("source <> 'watch'")
 
 
 def _time(name: str, *, optional: bool = False) -> sa.Column[int]:
@@ -59,9 +60,12 @@ pod = sa.Table(
     _time("created_us"),
     _time("deleted_us", optional=True),
     _text("end_reason", sa.String(32), optional=True),
+    sa.Column("source", sa.String(8), nullable=False, server_default="watch"),
     sa.Index("pod_by_name", "namespace", "name", "created_us"),
     sa.Index("pod_by_time", "created_us"),
     sa.Index("pod_by_end", "deleted_us"),
+    # Empty in a recorder's own database.
+    sa.Index("pod_imported", "created_us", "source", sqlite_where=_IMPORTED, postgresql_where=_IMPORTED),
 )
 node = sa.Table(
     "node",

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from roost.recorder.store import schema
-from roost.recorder.store.records import MAX_IMAGE, DecisionKind, DecisionRecord, Phase, PhaseRecord, PodRecord
+from roost.recorder.store.records import (
+    MAX_IMAGE,
+    DecisionKind,
+    DecisionRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -50,8 +58,10 @@ _STARTS: Final = f"""
 INSERT INTO start
     (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us)
 SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
-    (SELECT max(at_us) FROM phase WHERE phase.pod_uid = pod.uid AND phase.phase = '{Phase.STARTED}'),
-    ready.at_us, pod.deleted_us
+    running.at_us,
+    -- Events don't tell when a pod was ready: nearly all users' pods are as soon as their containers run.
+    coalesce(ready.at_us, CASE WHEN pod.source = '{PodSource.EVENT}' AND bind.id IS NOT NULL THEN running.at_us END),
+    pod.deleted_us
 FROM pod
 JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
     AND kind.image = substr(pod.image, 1, {MAX_IMAGE})
@@ -59,13 +69,20 @@ LEFT JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
 LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
     AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
 LEFT JOIN node ON node.uid = bind.node_uid
+LEFT JOIN (
+    SELECT pod_uid, max(at_us) AS at_us FROM phase WHERE phase.pod_uid {{among}} AND phase.phase = '{Phase.STARTED}'
+    GROUP BY pod_uid) AS running ON running.pod_uid = pod.uid
 LEFT JOIN phase AS ready ON ready.pod_uid = pod.uid AND ready.phase = '{Phase.READY}' AND ready.detail = ''
 WHERE pod.uid {{among}}
 ORDER BY 1, 2
 ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
 """  # noqa: S608 - our own names
+_ESTIMATES: Final = f"""
+DELETE FROM start WHERE (created_us, pod_uid) IN (
+    SELECT created_us, uid FROM pod WHERE uid {{among}} AND source = '{PodSource.EVENT}')
+"""  # noqa: S608 - our own names
 # Known values stay, whatever another writer hasn't seen yet.
-_UPDATED: Final = ("place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
+_UPDATED: Final = ("kind_id", "place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
 _UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
 # Kinds and places that may no longer be used.
 _UNUSED: Final = (
@@ -91,13 +108,22 @@ def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
     if not uids:
         return
     dialect = connection.dialect.name
-    ordered = sorted(uids)
-    parameters = {"uids": json.dumps(ordered) if dialect == SQLITE else ordered}
     if dialect != SQLITE:
         # Keeps kinds and places from being deleted while starts refer to them; SQLite has one writer anyway.
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
     for statement in _STATEMENTS[dialect]:
-        connection.execute(statement, parameters)
+        connection.execute(statement, _parameters(dialect, uids))
+
+
+def forget_estimates(connection: sa.Connection, uids: Collection[str]) -> None:
+    """Delete the starts of pods known from Events alone, before records that may correct when they were created."""
+    dialect = connection.dialect.name
+    connection.execute(_FORGET_ESTIMATES[dialect], _parameters(dialect, uids))
+
+
+def _parameters(dialect: str, uids: Collection[str]) -> dict[str, object]:
+    ordered = sorted(uids)
+    return {"uids": json.dumps(ordered) if dialect == SQLITE else ordered}
 
 
 def forget(connection: sa.Connection, uids: Collection[str]) -> int:
@@ -120,3 +146,4 @@ _STATEMENTS: Final = {
     dialect: tuple(sa.text(text.format(among=among, updates=_UPDATES)) for text in (_KINDS, _PLACES, _STARTS))
     for dialect, among in _AMONG.items()
 }
+_FORGET_ESTIMATES: Final = {dialect: sa.text(_ESTIMATES.format(among=among)) for dialect, among in _AMONG.items()}
