@@ -454,9 +454,9 @@ def _moment_option(name: str, text: str) -> int:
         raise click.BadParameter(f"{text}: {_TIME_EXPECTED}", param_hint=name) from None
 
 
-@cli.group("records", short_help="Export recorded starts, or import those of scheduler-sniffer.")
+@cli.group("records", short_help="Export recorded starts, or import your cluster's Events.")
 def _records() -> None:
-    """Export recorded starts for other programs, or import theirs."""
+    """Export recorded starts for other programs, or import a cluster's own history."""
 
 
 @_records.command("export")
@@ -487,16 +487,21 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
 
 @_records.command("import")
 @_database_option
-@click.argument("path", metavar="FILE")
-def _records_import(*, database: str, path: str) -> int:
-    """Store the log of a scheduler-sniffer run: FILE with its JSON lines.
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
+    """Store a cluster's own history, for `why`, `report` and `records export`: Events and pods as people have them.
+
+    FILE is JSON, JSON lines or YAML of kubectl, or a log of Events; plain or gzip; - is standard input.
+    What a file is, is recognised; a log of scheduler-sniffer too. The same file twice changes nothing.
 
     \b
-    roost records import sniffer.log --database sniffer.db
+    kubectl get events -A -o json > events.json
+    kubectl get pods -A -o json > pods.json
+    roost records import events.json pods.json --database history.db
     """
     from roost.commands.records import take_in  # noqa: PLC0415 - as above
 
-    return take_in(database, path)
+    return take_in(database, paths)
 
 
 @cli.group(

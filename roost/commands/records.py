@@ -1,19 +1,30 @@
-"""`roost records`: export recorded starts for other programs, and import theirs."""
+"""`roost records`: export recorded starts for other programs, and import a cluster's own history."""
 
 from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from roost.recorder.answers.exports import launch_lines, sniffer_lines
-from roost.recorder.answers.sniffer_log import SnifferReport, read_lines
+from roost.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
+from roost.recorder.importing.counts import UnreadableError
+from roost.recorder.importing.history import History
 from roost.recorder.store.database import Store, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Rows of one transaction.
 BATCH = 5000
+NOTHING_FOUND: Final = (
+    "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A` or `kubectl get "
+    "pods -A`, or a log of Events: see docs/your-history.md"
+)
 
 
 def export(database: str, form: str, since_us: int) -> int:
@@ -28,21 +39,50 @@ def export(database: str, form: str, since_us: int) -> int:
     return 0
 
 
-def take_in(database: str, path: str) -> int:
-    """Store a log of scheduler-sniffer; prints what it contained and what was skipped."""
-    report = SnifferReport()
+def take_in(database: str, paths: Sequence[str]) -> int:
+    """Store exported Events, pods and audit logs, or logs of scheduler-sniffer; prints what was read and skipped."""
     try:
         store = Store.open(database)
         store.migrate()
+        logs = [path for path in paths if is_log(path)]
+        code = max((_take_in_log(store, path) for path in logs), default=0)
+        others = [path for path in paths if path not in logs]
+        return max(code, _take_in_history(store, others) if others else 0)
+    except StoreError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+
+
+def _take_in_history(store: Store, paths: Sequence[str]) -> int:
+    history = History(store)
+    code = 0
+    try:
+        history.read(paths)
+    except UnreadableError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        code = 1
+    counts = history.counts
+    used = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.used.items()))
+    classes = Counter(pod_class or "no class" for pod_class in history.pods.values())
+    pods = ", ".join(f"{number} {pod_class}" for pod_class, number in classes.most_common())
+    click.echo(f"{used or 'Nothing'} read: {len(history.pods)} pods{f' ({pods})' if pods else ''}")
+    for reason, number in counts.skipped.most_common():
+        click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
+    if not history.pods and not code:
+        print(f"roost records: {', '.join(paths)}: {NOTHING_FOUND}", file=sys.stderr)  # noqa: T201 - as above
+        return 1
+    return code
+
+
+def _take_in_log(store: Store, path: str) -> int:
+    report = SnifferReport()
+    try:
         with Path(path).open(encoding="utf-8", errors="replace") as lines:
             records = read_lines(lines, report)
             while batch := list(itertools.islice(records, BATCH)):
                 store.write(batch, {})
     except OSError as error:
         print(f"roost records: {path}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    except StoreError as error:
-        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
     for reason, count in report.skipped.most_common():

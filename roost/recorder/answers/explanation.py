@@ -11,7 +11,7 @@ from roost.pages.phrases import show_bytes, show_plain, show_span, show_time
 from roost.recorder.answers.deciding import deciding_rule, decisive_plugin
 from roost.recorder.answers.steps import draw
 from roost.recorder.answers.waiting import advise, is_waiting, node_lines, rules
-from roost.recorder.store.records import DecisionKind, Phase, Verdict
+from roost.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,11 @@ def _head(story: PodStory) -> Iterator[str]:
     yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
     ready_us = story.at(Phase.READY)
     created = f"Created {show_time(pod['created_us'])}"
-    if ready_us is not None:
+    started_us = story.at(Phase.STARTED)
+    if ready_us is None and pod["source"] == PodSource.EVENT:
+        ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
+        yield f"First Event {show_time(pod['created_us'])}{ran}."
+    elif ready_us is not None:
         # Both times are in whole seconds.
         span_us = ready_us - pod["created_us"]
         yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
@@ -308,6 +312,11 @@ def _preemptor(row: Row | None) -> str:
 
 
 def _doubts(story: PodStory) -> Iterator[str]:
+    if story.pod["source"] == PodSource.EVENT:
+        yield (
+            "Note: known from imported Events alone. They don't tell when it was created or ready, what it asked for, "
+            "or which other nodes there were."
+        )
     for gap in story.gaps:
         yield (
             f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some {gap['kind']} "

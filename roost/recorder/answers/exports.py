@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from roost.pages.dates import US, as_date
 from roost.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost.recorder.store import schema
-from roost.recorder.store.records import Phase
+from roost.recorder.store.records import PodSource
+from roost_core.placement.images import normalise_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,11 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
     sizes = _image_sizes(store)
     for pods in _pods(store, since_us, classes):
         ready = _ready(store, [pod["uid"] for pod in pods])
+        begun = _begun(store, [pod["uid"] for pod in pods if pod["source"] == PodSource.EVENT])
         for pod in pods:
+            if pod["source"] == PodSource.EVENT and pod["uid"] not in begun:
+                # Its Events begin after its start: nobody knows when it was launched.
+                continue
             created_us, ended_us = pod["created_us"], pod["deleted_us"]
             yield _json(
                 timestamp=as_date(created_us).isoformat(timespec="microseconds"),
@@ -101,12 +106,21 @@ def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Ro
 
 
 def _ready(store: Store, uids: list[str]) -> dict[str, int]:
-    phase = schema.phase.c
-    query = sa.select(phase.pod_uid, phase.at_us).where(
-        phase.pod_uid.in_(uids), phase.phase == str(Phase.READY), phase.detail == ""
+    """When pods became ready; for those known from Events alone, the estimate of start_rows.py."""
+    start, pod = schema.start.c, schema.pod.c
+    keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
+    query = sa.select(start.pod_uid, start.ready_us).where(
+        sa.tuple_(start.created_us, start.pod_uid).in_(keys), start.ready_us.is_not(None)
     )
     with store.reading() as connection:
-        return {row.pod_uid: row.at_us for row in connection.execute(query)}
+        return {row.pod_uid: row.ready_us for row in connection.execute(query)}
+
+
+def _begun(store: Store, uids: list[str]) -> set[str]:
+    """Those of which a scheduler's decision is known."""
+    query = sa.select(schema.decision.c.pod_uid).where(schema.decision.c.pod_uid.in_(uids))
+    with store.reading() as connection:
+        return set(connection.execute(query).scalars())
 
 
 def _after(created_us: int, at_us: int | None) -> float | None:
@@ -114,10 +128,13 @@ def _after(created_us: int, at_us: int | None) -> float | None:
 
 
 def _image_sizes(store: Store) -> dict[str, int]:
-    image = schema.image_on_node.c
-    query = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(image.image)
+    """Bytes of each image, from the nodes' lists; where there are none, from what kubelets pulled."""
+    image, pull = schema.image_on_node.c, schema.pull.c
+    listed = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(image.image)
+    pulled = sa.select(pull.image, sa.func.max(pull.image_bytes).label("size")).group_by(pull.image)
     with store.reading() as connection:
-        return {row.image: row.size for row in connection.execute(query) if row.size}
+        sizes = {normalise_reference(row.image): row.size for row in connection.execute(pulled) if row.size}
+        return sizes | {row.image: row.size for row in connection.execute(listed) if row.size}
 
 
 def _json(**entry: Any) -> str:  # noqa: ANN401 - JSON values

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.dates import MAX_US, US, as_date
@@ -50,6 +51,10 @@ PREFIX: Final = "sniffer:"
 _MAX_UID: Final = 64
 _MAX_NAME: Final = 253
 _MAX_REASON: Final = 32
+# Bytes; the sniffer's lines are short.
+_MAX_LINE: Final = 1 << 16
+# That may be damaged before one is recognised.
+_FIRST_LINES: Final = 20
 
 
 @dataclass(slots=True)
@@ -74,6 +79,23 @@ class SnifferReport:
     # Reason -> number of skipped lines, and the number of the first such line.
     skipped: Counter[str] = field(default_factory=Counter)
     first_skipped: dict[str, int] = field(default_factory=dict)
+
+
+def is_log(path: str) -> bool:
+    """Whether one of a file's first lines is scheduler-sniffer's; False for what can't be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return any(_is_entry(file.readline(_MAX_LINE)) for _ in range(_FIRST_LINES))
+    except OSError:
+        return False
+
+
+def _is_entry(line: bytes) -> bool:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(entry, dict) and isinstance(entry.get("object"), str) and "name" in entry
 
 
 def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:

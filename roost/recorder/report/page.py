@@ -8,6 +8,7 @@ from roost.pages.dates import US
 from roost.pages.html_page import Tile, render
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit, iso_time
+from roost.recorder.report import imported
 from roost.recorder.report.failures import Failures
 from roost.recorder.report.gaps import unseen
 from roost.recorder.report.pulls import Pulls
@@ -64,7 +65,7 @@ def _notices(report: Report) -> list[str]:
             )
             where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
             notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
-    return notices
+    return [*imported.notices(report), *notices]
 
 
 def _tiles(report: Report) -> list[Tile]:

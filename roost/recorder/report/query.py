@@ -82,14 +82,19 @@ class Query:
 def read_extent(connection: sa.Connection) -> Extent | None:
     """The time that the database covers; None when it has no records."""
 
-    def read(aggregate: Any, column: sa.ColumnElement[int], *where: sa.ColumnElement[bool]) -> int | None:  # noqa: ANN401 - sa.func.min or max
+    def read(
+        aggregate: Any,  # noqa: ANN401 - sa.func.min or max
+        column: sa.ColumnElement[int],
+        *where: sa.ColumnElement[bool] | sa.TextClause,
+    ) -> int | None:
         value: int | None = connection.execute(sa.select(aggregate(column)).where(*where)).scalar()
         return value
 
     first, last = sa.func.min, sa.func.max
     pod, decision = schema.pod.c, schema.decision.c
-    # Imported records have no runs. Pods created before the first run say nothing about the time before it.
-    from_us = read(first, schema.run.c.started_us)
+    # Imported records have no runs. Pods that a run found say nothing about the time before it.
+    begins = [read(first, schema.run.c.started_us), read(first, pod.created_us, schema.IMPORTED)]
+    from_us = min((begin for begin in begins if begin is not None), default=None)
     if from_us is None:
         from_us = read(first, pod.created_us)
     heard_us = read(last, schema.checkpoint.c.at_us)
@@ -98,6 +103,7 @@ def read_extent(connection: sa.Connection) -> Extent | None:
         # Imported records only: a recorder's own clock has the last word where there is one, for other clocks, and
         # anybody's Events, may be far ahead.
         ends += [read(last, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind]
+        ends += [read(last, schema.pull.c.at_us), read(last, pod.deleted_us)]
     known_ends = [end for end in ends if end is not None]
     if from_us is None or not known_ends:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Part
-from roost.recorder.report import failures, gaps, occupancy, pulls, removals, starts, verdicts
+from roost.recorder.report import failures, gaps, imported, occupancy, pulls, removals, starts, verdicts
 
 if TYPE_CHECKING:
     from roost.pages.table import Table
@@ -26,6 +26,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     removals.REMOVALS,
     verdicts.VERDICTS,
     gaps.GAPS,
+    imported.IMPORTED,
 )
 
 

@@ -11,7 +11,8 @@ metadata = sa.MetaData()
 _UID: Final = sa.String(64)
 _NAME: Final = sa.String(253)
 _TIME: Final = sa.BigInteger
-_IMPORTED: Final = sa.text("source <> 'watch'")
+# In these words, so that SQLite uses the index.
+IMPORTED: Final = sa.text("source <> 'watch'")
 
 
 def _time(name: str, *, optional: bool = False) -> sa.Column[int]:
@@ -65,7 +66,7 @@ pod = sa.Table(
     sa.Index("pod_by_time", "created_us"),
     sa.Index("pod_by_end", "deleted_us"),
     # Empty in a recorder's own database.
-    sa.Index("pod_imported", "created_us", "source", sqlite_where=_IMPORTED, postgresql_where=_IMPORTED),
+    sa.Index("pod_imported", "created_us", "uid", "source", sqlite_where=IMPORTED, postgresql_where=IMPORTED),
 )
 node = sa.Table(
     "node",

@@ -82,7 +82,7 @@ def test_one_bad_line_is_counted_and_the_others_are_stored(
 ) -> None:
     log, database = tmp_path / "sniffer.log", str(tmp_path / "roost.db")
     log.write_text("\n".join([line(name="good"), odd, line(name="good-too")]))
-    assert command.take_in(database, str(log)) == 0
+    assert command.take_in(database, [str(log)]) == 0
     said = capsys.readouterr()
     assert said.out == "3 lines: 2 pods, 0 nodes\n"
     assert said.err == f"{log}:2: 1 lines skipped: {reason}\n"
@@ -93,7 +93,7 @@ def test_a_report_of_a_log_with_times_that_mean_none_is_made(
 ) -> None:
     log, database = tmp_path / "sniffer.log", str(tmp_path / "roost.db")
     log.write_text("\n".join([line(), line(name="zero", timestamp="0001-01-01 00:00:00 +0000 UTC")]))
-    assert command.take_in(database, str(log)) == 0
+    assert command.take_in(database, [str(log)]) == 0
     for form in ("json", "html"):
         assert run(["report", "--database", database, "--format", form, "--output", str(tmp_path / form)]) == 0
     assert "Traceback" not in capsys.readouterr().err

@@ -248,7 +248,7 @@ def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> Non
 def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "sniffer.log"
     log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", entry(event="Ready")]))
-    assert command.take_in(str(tmp_path / "sniffer.db"), str(log)) == 0
+    assert command.take_in(str(tmp_path / "sniffer.db"), [str(log)]) == 0
     said = capsys.readouterr()
     assert said.out == "17 lines: 1 pods, 1 nodes\n"
     assert f"{log}:15: 2 lines skipped: not valid JSON" in said.err

@@ -42,6 +42,7 @@ def story(phases: dict[str, int], bind: Row | None = None, failures: tuple[Row, 
         "cpu_millicores": 1000,
         "memory_bytes": 1 << 30,
         "created_us": 0,
+        "source": "watch",
         "deleted_us": None,
         "end_reason": None,
     }

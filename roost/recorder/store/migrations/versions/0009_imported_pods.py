@@ -21,7 +21,7 @@ def upgrade() -> None:
     op.create_index(
         "pod_imported",
         "pod",
-        ["created_us", "source"],
+        ["created_us", "uid", "source"],
         unique=False,
         sqlite_where=_IMPORTED,
         postgresql_where=_IMPORTED,
