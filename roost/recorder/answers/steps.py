@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US
 from roost.pages.phrases import show_plain, show_span, show_time
-from roost.recorder.store.records import DecisionKind, Phase
+from roost.recorder.store.records import DecisionKind, Phase, PodSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,18 +53,20 @@ def steps_of(story: PodStory) -> list[Step]:
             if row["pull_us"] is not None and row["pull_and_wait_us"] > row["pull_us"]:
                 steps.append(Step("pull-queue", row["image"], row["at_us"] - row["pull_and_wait_us"], pulling_us))
             steps.append(Step("pull", row["image"], pulling_us, row["at_us"]))
+    # Events alone tell neither when init containers were done nor when it was ready.
+    is_watched = pod["source"] != PodSource.EVENT
     accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
     started_us, ready_us = story.at(Phase.STARTED), story.at(Phase.READY)
     for name, from_us, to_us in (
         ("kubelet", scheduled_us, accepted_us),
         ("init", accepted_us, initialized_us),
-        ("containers", initialized_us, started_us),
+        ("containers", initialized_us if is_watched else scheduled_us, started_us),
         ("ready", started_us, ready_us),
     ):
         if from_us is not None and to_us is not None:
             # In whole seconds a step may seem to come before the one that it follows.
             steps.append(Step(name, "", from_us, max(from_us, to_us)))
-    if scheduled_us is not None and ready_us is None:
+    if scheduled_us is not None and ready_us is None and (is_watched or started_us is None):
         reached = [at_us for at_us in (scheduled_us, accepted_us, initialized_us, started_us) if at_us is not None]
         steps.append(Step("ready" if started_us else "containers", "", max(reached), gone_us))
     return sorted(steps, key=lambda step: (step.from_us, step.to_us or step.from_us))
