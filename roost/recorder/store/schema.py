@@ -6,6 +6,8 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from roost.recorder.store.comments import explain_tables
+
 metadata = sa.MetaData()
 
 _UID: Final = sa.String(64)
@@ -238,3 +240,4 @@ gap = sa.Table(
     _time("to_us"),
     _text("why"),
 )
+explain_tables(metadata)

@@ -107,7 +107,9 @@ def test_the_migrations_make_the_tables_of_a_file_as_the_metadata_does() -> None
     def definitions(store: Store) -> set[tuple[str, frozenset[str], str]]:
         """Of each table and index: its head, its parts in any order (new columns come last), and what follows them."""
         with contextlib.closing(store), store.reading() as connection:
-            texts = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").scalars()
+            texts = connection.exec_driver_sql(
+                "SELECT sql FROM sqlite_master WHERE type <> 'view' AND sql IS NOT NULL"
+            ).scalars()
             found = set()
             for text in texts:
                 if "alembic_version" not in text:
@@ -415,9 +417,10 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
     written = empty_database()
     shutil.copytree(database.MIGRATIONS, migrations)
-    (migrations / "versions/0009_next.py").touch()
+    newest = max(path.name[:4] for path in migrations.glob("versions/*.py"))
+    (migrations / "versions/9000_next.py").touch()
     monkeypatch.setattr(database, "MIGRATIONS", migrations)
-    expected = {"0008": "older Roost: run `roost record`", "0006": "start with a new database", "9999": "a newer Roost"}
+    expected = {newest: "older Roost: run `roost record`", "0006": "start with a new database", "9999": "a newer Roost"}
     for revision, says in expected.items():
         path.write_bytes(written)
         stamp(path, revision)
