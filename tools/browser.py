@@ -62,13 +62,18 @@ def open_browser() -> Iterator[webdriver.Chrome]:
 
 def show_report(driver: webdriver.Chrome, page: Path, width: int, height: int, scheme: str) -> None:
     """Open a report at that size (CSS px) and colour scheme, and wait until its figures are drawn."""
+    set_size(driver, width, height)
+    set_scheme(driver, scheme)
+    driver.get(page.absolute().as_uri())
+    wait_drawn(driver, scheme)
+
+
+def set_size(driver: webdriver.Chrome, width: int, height: int) -> None:
+    """Make the window so large (CSS px)."""
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
     )
-    set_scheme(driver, scheme)
-    driver.get(page.absolute().as_uri())
-    wait_drawn(driver, scheme)
 
 
 def set_scheme(driver: webdriver.Chrome, scheme: str) -> None:

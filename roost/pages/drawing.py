@@ -7,24 +7,25 @@ beside it, to leave a phone's width to the plot.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from math import log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.dates import US, as_date
+from roost.pages.names import lengths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
 JSONObject = dict[str, Any]
-NAME_LENGTH: Final = 26
 # Characters in a line that fits a phone.
 LINE_LENGTH: Final = 36
-# Most lines of a long name; the table shows it in full.
+# Most lines of a sentence; the table shows it in full.
 MAX_LINES: Final = 4
+# Characters in a line of a text that appears below the mouse.
+HOVER_LENGTH: Final = 60
 # Heights in px: a line of text, a bar, the gap between names, an axis with its labels, one node's plot.
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
 # Shorter times are drawn like this one on the logarithmic axis.
@@ -70,6 +71,9 @@ class Figure:
     legend: tuple[Mark, ...]
     data: Sequence[JSONObject]
     layout: JSONObject
+    # Index of an annotation -> the name in it at several lengths, the longest first; the page takes the first place
+    # at which all fit.
+    names: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -77,15 +81,8 @@ class Figure:
         return int(self.layout["height"])
 
     def as_json(self) -> JSONObject:
-        """Data and layout, for the page's script."""
-        return {"data": list(self.data), "layout": self.layout}
-
-
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that fit a phone: an image's last part if it is unique, otherwise the name's end."""
-    last_parts = {name: name.rpartition("/")[2] for name in names}
-    counts = Counter(last_parts.values())
-    return {name: cut(last if counts[last] == 1 else name) for name, last in last_parts.items()}
+        """Data, layout and names, for the page's script."""
+        return {"data": list(self.data), "layout": self.layout, "names": self.names}
 
 
 def log_axis(longest: float) -> JSONObject:
@@ -124,12 +121,13 @@ def time_text(at_us: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One bar: the texts above it at the left and at the right, its full name, the stacked values."""
+    """One bar: the texts above it at the left (shortened to fit) and at the right, the stacked values."""
 
     name: str
     value_text: str
-    full_name: str
     values: Sequence[float]
+    # Below the mouse, after the name.
+    detail: str = ""
 
 
 def bars(
@@ -160,15 +158,15 @@ def bars(
             "width": BAR - 1,
             "name": name,
             "marker": {"color": colour, "line": {"width": 0}},
-            "hovertext": [f"{escape(row.full_name)}<br>{escape(row.value_text)}" for row in rows],
+            "hovertext": [f"{hover_name(row.name)}<br>{escape(row.detail or row.value_text)}" for row in rows],
             "hoverinfo": "text",
         }
         for index, (colour, name) in enumerate(marks)
     ]
-    layout = stack.layout({"range": [0, highest or 1], "nticks": 5, **axis})
-    layout["barmode"] = "stack"
     shown = tuple(Mark(colour, name) for colour, name in marks) if legend else ()
-    return Figure(key, caption, shown, data, layout)
+    figure = stack.figure(key, caption, shown, data, {"range": [0, highest or 1], "nticks": 5, **axis})
+    figure.layout["barmode"] = "stack"
+    return figure
 
 
 class Stack:
@@ -177,14 +175,21 @@ class Stack:
     def __init__(self) -> None:
         self._depth = 0
         self._notes: list[JSONObject] = []
+        # Index of the note -> the whole name.
+        self._names: dict[int, str] = {}
 
     def name(self, name: str, value_text: str) -> None:
-        """Add a name at the left and a value at the right."""
+        """Add a name at the left and a value at the right. What has spaces is a sentence, which gets several lines."""
         length = LINE_LENGTH - len(value_text) - 1
-        lines = wrap(name, length, break_on_hyphens=False)[:MAX_LINES] if " " in name else [cut(name, length)]
+        lines = [name]
+        if " " in name:
+            lines = wrap(name, length, break_on_hyphens=False, max_lines=MAX_LINES, placeholder=" …")
+        else:
+            self._names[len(self._notes)] = name
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
-            self._notes.append(note(line, 0, -(middle + index * LINE), xanchor="left", yanchor="middle", yref="y"))
+            place = {"xanchor": "left", "yanchor": "middle", "yref": "y"}
+            self._notes.append(note(line, 0, -(middle + index * LINE), whole=name, **place))
         if value_text:
             self._notes.append(
                 note(value_text, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet")
@@ -201,8 +206,13 @@ class Stack:
         """Add the gap before the next name."""
         self._depth += BETWEEN
 
-    def layout(self, axis: JSONObject) -> JSONObject:
-        """Plotly's layout of the whole stack. axis: further settings of the values' axis."""
+    def figure(
+        self, key: str, caption: str, legend: tuple[Mark, ...], data: Sequence[JSONObject], axis: JSONObject
+    ) -> Figure:
+        """The figure of the whole stack. axis: further settings of the values' axis."""
+        return Figure(key, caption, legend, data, self._layout(axis), names_of(self._names))
+
+    def _layout(self, axis: JSONObject) -> JSONObject:
         layout = plot_layout(self._depth + AXIS)
         layout["annotations"] = self._notes
         layout["xaxis"] = plot_axis(**axis)
@@ -221,9 +231,12 @@ def note(
     yanchor: str,
     yref: str = "paper",
     colour: str = "--ink",
+    whole: str = "",
 ) -> JSONObject:
-    """A text in the plot, an annotation of Plotly's."""
+    """A text in the plot, an annotation of Plotly's. whole: what appears below the mouse."""
+    hover = {} if not whole else {"hovertext": hover_name(whole), "hoverlabel": {"bgcolor": "--card"}}
     return {
+        **hover,
         "text": escape(text),
         "x": x,
         "y": y,
@@ -235,6 +248,17 @@ def note(
         "borderpad": 0,
         "font": {"color": colour, "size": 12},
     }
+
+
+def hover_name(name: str) -> str:
+    """The whole name in lines, for a text below the mouse."""
+    return "<br>".join(map(escape, wrap(name, HOVER_LENGTH, break_on_hyphens=False)))
+
+
+def names_of(names: Mapping[int, str]) -> dict[int, list[str]]:
+    """Figure.names of whole names by the index of their annotation."""
+    texts = lengths_of(list(names.values()))
+    return {index: [escape(text) for text in each] for index, each in zip(names, texts, strict=True)}
 
 
 def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's attributes
@@ -265,8 +289,3 @@ def plot_layout(height: int) -> JSONObject:
         "bargap": 0,
         "hovermode": "closest",
     }
-
-
-def cut(name: str, length: int = NAME_LENGTH) -> str:
-    """The name, or its end if it is too long: names of one kind differ at their end."""
-    return name if len(name) <= length else "…" + name[-length + 1 :]

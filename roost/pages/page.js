@@ -4,9 +4,9 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const hasMouse = matchMedia("(pointer: fine)").matches;
-  const config = { displayModeBar: false, responsive: true, displaylogo: false };
+  const config = { displayModeBar: false, displaylogo: false };
   // px: least room between texts in a line, smallest type, room for the labels of the values' axis.
-  const APART = 6, SMALLEST = 8;
+  const APART = 6, SMALLEST = 8, AXIS_WIDTH = 40;
 
   // Colours are names of CSS variables, under these keys only: texts are never changed.
   const colourKeys = new Set(["color", "fillcolor", "gridcolor", "linecolor", "tickcolor", "bgcolor", "bordercolor"]);
@@ -30,18 +30,31 @@
     return ruled.getComputedTextLength();
   }
 
-  // Fonts differ in width by a fifth and more. Names and numbers above bars get smaller until all fit into their lines.
-  function fitNotes(layout, width) {
-    const room = width - layout.margin.l - layout.margin.r;
-    const wanted = new Map();
-    for (const note of layout.annotations ?? []) {
+  // The width that the longest line of names and numbers above bars needs.
+  function longestLine(notes) {
+    const lines = new Map();
+    for (const note of notes) {
       const line = `${note.yref} ${note.y}`;
-      const used = wanted.has(line) ? wanted.get(line) + APART : 0;
-      wanted.set(line, used + measure(note.text, note.font.size));
+      const used = lines.has(line) ? lines.get(line) + APART : 0;
+      lines.set(line, used + measure(note.text, note.font.size));
     }
-    const most = Math.max(...wanted.values());
-    if (most <= room) return;
-    for (const note of layout.annotations) note.font.size = Math.max(SMALLEST, note.font.size * room / most);
+    return Math.max(...lines.values());
+  }
+
+  // Fonts differ in width by a fifth and more. Names are shortened until all fit into their lines; where the shortest
+  // don't, all texts get smaller.
+  function fitNotes({ layout, names }) {
+    const notes = layout.annotations ?? [];
+    const room = layout.width - layout.margin.l - layout.margin.r - (layout.yaxis?.visible === false ? 0 : AXIS_WIDTH);
+    const indexes = Object.keys(names);
+    const places = indexes.length ? names[indexes[0]].length : 1;
+    for (let place = 0; place < places; place++) {
+      for (const index of indexes) notes[index].text = names[index][place];
+      const most = longestLine(notes);
+      if (most <= room) return;
+      if (place < places - 1) continue;
+      for (const note of notes) note.font.size = Math.max(SMALLEST, note.font.size * room / most);
+    }
   }
 
   // Of labels on one axis that would touch, the ends stay, and each that is clear of those before it.
@@ -66,12 +79,11 @@
     const figure = paint(figures[plot.dataset.figure], style);
     const scale = isPaper ? Math.min(1, PAGE_HEIGHT / figure.layout.height) : 1;
     plot.style.zoom = scale;
-    const width = plot.parentElement.clientWidth / scale;
-    if (isPaper) figure.layout.width = width;
+    figure.layout.width = plot.parentElement.clientWidth / scale;
     // On a touch screen, a plot scrolls the page.
     figure.layout.dragmode = hasMouse ? "zoom" : false;
-    fitNotes(figure.layout, width);
-    const done = Plotly.react(plot, figure.data, figure.layout, { ...config, responsive: !isPaper });
+    fitNotes(figure);
+    const done = Plotly.react(plot, figure.data, figure.layout, config);
     if (!plot.dataset.isHeard) plot.on("plotly_afterplot", () => thinLabels(plot));
     plot.dataset.isHeard = "yes";
     thinLabels(plot);
@@ -100,6 +112,17 @@
     document.documentElement.classList.remove("paper");
     for (const table of opened) table.open = false;
     draw();
+  });
+  // Names are as long as there is room for: a phone that is turned has another width.
+  let timer;
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      draw();
+    }, 150);
   });
   dark.addEventListener("change", draw);
   draw();

@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from roost.pages.dates import US
+from roost.pages.names import LEAST_LENGTH, shorten
 from roost.pages.phrases import show_plain, show_span
 from roost.recorder.recording.reading import EventReading, NodeReading, PodReading, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache
@@ -48,7 +49,6 @@ COLUMNS: Final = 100
 # Narrower terminals show less of each node.
 NARROW_COLUMNS: Final = 60
 MIN_BAR: Final = 4
-MIN_CELL: Final = 4
 GAP: Final = "  "
 BOUND: Final = "->"
 NODE, PODS_HEADING = "node", "pods"
@@ -205,7 +205,8 @@ def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
         fullest = sorted(lines, key=lambda line: -line.fullness)[:most]
         shown = sorted(fullest, key=lambda line: line.name)
     is_narrow = columns < NARROW_COLUMNS
-    name_width = max(len(NODE), min(max(len(line.name) for line in shown), columns // 3))
+    names = _short([line.name for line in shown], columns // 3)
+    name_width = max(map(len, (NODE, *names)))
     numbers_width = max(len(_numbers(line.counts)) for line in shown)
     # Beside bar and numbers: full, and where there is room, state and images; each with a gap before it.
     others_width = 6 if is_narrow else 6 + 10 + 8
@@ -215,9 +216,9 @@ def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
     heading = _line(NODE.ljust(name_width) + GAP + ("" if is_narrow else f"{'state':8}{GAP}"), "bold")
     heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
     texts = [heading]
-    for line in shown:
+    for line, name in zip(shown, names, strict=True):
         style = "" if line.state == "Ready" else "red"
-        text = _line(_cut(line.name, name_width).ljust(name_width) + GAP, style)
+        text = _line(name.ljust(name_width) + GAP, style)
         if not is_narrow:
             text.append(f"{line.state:8}{GAP}")
         # In its own colours.
@@ -268,30 +269,32 @@ def _decisions(events: Sequence[EventReading], columns: int) -> list[Text]:
                 show_plain(event.note.rpartition(" to ")[2] if is_bound else event.note),
             )
         )
-    names = _fitted([(name,) for name, *_ in rows], columns // 3, 1)
+    names = _short([name for name, *_ in rows], columns // 3)
+    width = max(map(len, names))
+    nodes = [where for _, _, what, where in rows if what == BOUND]
+    head_width = len(rows[0][1]) + width + len(BOUND) + 3 * len(GAP)
+    short = dict(zip(nodes, _short(nodes, columns - head_width), strict=True))
     texts = [_line("last decisions (UTC)", "bold")]
     for name, (_, when, what, where) in zip(names, rows, strict=True):
-        head = GAP.join((when, name.ljust(max(map(len, names))), what, ""))
         # Of a message, the beginning matters.
-        texts.append(_line(head + (_cut(where, max(MIN_CELL, columns - len(head))) if what == BOUND else where)))
+        texts.append(_line(GAP.join((when, name.ljust(width), what, short[where] if what == BOUND else where))))
     return texts
 
 
 def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[str]:
-    """Rows as lines of that width: the first `number` cells share what the others leave, and lose their beginnings."""
+    """Rows as lines of that width: the first `number` cells are names that share what the others leave."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     room = columns - sum(widths[number:]) - len(GAP) * (len(widths) - 1)
     for index in range(number):
         # A cell that needs less than an equal share leaves more to those after it.
         others = sum(min(width, room // number) for width in widths[index + 1 : number])
-        widths[index] = max(MIN_CELL, min(widths[index], room - others))
+        widths[index] = min(widths[index], max(LEAST_LENGTH, room - others))
         room -= widths[index]
+    cells = list(zip(*rows, strict=True))
+    cells[:number] = [tuple(_short(column, width)) for column, width in zip(cells, widths[:number], strict=False)]
     return [
-        GAP.join(
-            (_cut(cell, width) if index < number else cell).ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+        GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*cells, strict=True)
     ]
 
 
@@ -300,10 +303,11 @@ def _line(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
-def _cut(name: str, width: int) -> str:
-    """As much of a name's end as fits: names of pods, nodes and images differ at their end."""
-    plain = show_plain(name)
-    return plain if len(plain) <= width else f"…{plain[len(plain) - width + 1 :]}"
+def _short(names: Sequence[str], width: int) -> list[str]:
+    """Names that fit and can be told apart, one for each of the names."""
+    plain = [show_plain(name) for name in names]
+    short = shorten(plain, max(LEAST_LENGTH, width))
+    return [short[name] for name in plain]
 
 
 def _show_age(seconds: float) -> str:

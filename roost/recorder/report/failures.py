@@ -73,8 +73,7 @@ TABLE: Final = TableOf[Failure](
 
 def _figure(report: Report) -> Figure | None:
     rows = [
-        Row(failure.reason, f"{failure.tries:,}", failure.reason, [failure.tries])
-        for failure in report[Failures].reasons[:MAX_BARS]
+        Row(failure.reason, f"{failure.tries:,}", [failure.tries]) for failure in report[Failures].reasons[:MAX_BARS]
     ]
     caption = "Attempts in which at least one node was rejected for this reason; an attempt may have several reasons."
     return bars("failures", caption, rows, [("--cold", "attempts")], {}, legend=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from roost.pages.drawing import AXIS, BETWEEN, LINE, SMALL, Figure, JSONObject, Mark, cut, note, plot_axis
+from roost.pages.drawing import AXIS, BETWEEN, LINE, SMALL, Figure, JSONObject, Mark, names_of, note, plot_axis
 from roost.pages.table import Unit
 from roost.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost.recorder.report.gaps import unseen_steps
@@ -208,10 +208,10 @@ def _by_node_figure(report: Report) -> Figure | None:
         layout[f"yaxis{axis[1:]}"] = plot_axis(
             domain=[max(0, top - SMALL / inner), top], range=[0, highest * 1.05], nticks=3, anchor="x"
         )
-        layout["annotations"].append(note(cut(node), 0, top, xanchor="left", yanchor="bottom"))
+        layout["annotations"].append(note(node, 0, top, xanchor="left", yanchor="bottom", whole=node))
         data += [{**_bars(report, kind, by_kind[kind]), "yaxis": axis} for kind in KINDS if any(by_kind.get(kind, ()))]
     layout["xaxis"]["anchor"] = axis
-    return figure
+    return replace(figure, names=names_of(dict(enumerate(nodes))))
 
 
 def _mark(kind: str) -> Mark:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import sqlalchemy as sa
 
 from roost.pages.dates import US
-from roost.pages.drawing import PERCENTS, Figure, Mark, Row, bars, cut, plot_axis, short_names, time_text
+from roost.pages.drawing import PERCENTS, Figure, Mark, Row, bars, plot_axis, time_text
 from roost.pages.table import Unit, show
 from roost.recorder.report.gaps import unseen_steps
 from roost.recorder.report.query import Query, bounded, count, total
@@ -197,16 +197,14 @@ def _over_time_figure(report: Report) -> Figure | None:
 
 
 def _by_image_figure(report: Report) -> Figure | None:
-    by_image = report[Pulls].by_image
-    short = short_names(by_image)
     rows = [
         Row(
-            short[image],
+            image,
             show(counts.warm_share, Unit.SHARE),
-            f"{image}: {counts.warm:,} of {counts.number:,}",
             [(counts.warm_share or 0) * 100],
+            f"{counts.warm:,} of {counts.number:,}",
         )
-        for image, counts in by_image.items()
+        for image, counts in report[Pulls].by_image.items()
     ]
     caption = "Share of pulls that found the image on the node."
     axis = {"range": [0, 100], **PERCENTS}
@@ -214,15 +212,13 @@ def _by_image_figure(report: Report) -> Figure | None:
 
 
 def _counts_figure(report: Report) -> Figure | None:
-    rows = [
-        Row(cut(node), f"{counts.number:,}", node, [counts.warm, counts.cold]) for node, counts in _drawn_nodes(report)
-    ]
+    rows = [Row(node, f"{counts.number:,}", [counts.warm, counts.cold]) for node, counts in _drawn_nodes(report)]
     return bars("pull_counts", "Pulls, warm and cold.", rows, [("--warm", "warm"), ("--cold", "cold")], {})
 
 
 def _bytes_figure(report: Report) -> Figure | None:
     rows = [
-        Row(cut(node), show(counts.image_bytes, Unit.BYTES), node, [counts.image_bytes / (1 << 30)])
+        Row(node, show(counts.image_bytes, Unit.BYTES), [counts.image_bytes / (1 << 30)])
         for node, counts in _drawn_nodes(report)
     ]
     if not any(row.values[0] for row in rows):
@@ -233,9 +229,8 @@ def _bytes_figure(report: Report) -> Figure | None:
 def _waits_figure(report: Report) -> Figure | None:
     rows = [
         Row(
-            cut(node),
-            show((counts.pull_us + counts.wait_us) / US, Unit.SECONDS),
             node,
+            show((counts.pull_us + counts.wait_us) / US, Unit.SECONDS),
             [counts.pull_us / US / 60, counts.wait_us / US / 60],
         )
         for node, counts in _drawn_nodes(report)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 
 from roost.pages import table
 from roost.pages.dates import US
-from roost.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis, short_names
+from roost.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, hover_name, log_axis
 from roost.pages.table import Cell, Unit
 from roost.recorder.recording.model import PLACEHOLDER
 from roost.recorder.report.pulls import MAX_IMAGES, OTHER_IMAGES
@@ -249,18 +248,17 @@ def _figure(key: str, groups: Groups) -> Figure | None:
     if not groups:
         return None
     full_names = {names: _full_name(names) for names in groups}
-    short = short_names(full_names.values())
     stack = Stack()
     points: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
     longest = 1.0
     for names, spans in groups.items():
-        stack.name(short[full_names[names]], f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
+        stack.name(full_names[names], f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
             middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
             middle, high = (max(MIN_SECONDS, span_us / US) for span_us in (middle_us, high_us))
             longest = max(longest, high)
             hover = (
-                f"{escape(full_names[names])}<br>{PHASE_NAMES[row.phase]}: {row.spans.count:,}"
+                f"{hover_name(full_names[names])}<br>{PHASE_NAMES[row.phase]}: {row.spans.count:,}"
                 f"<br>p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
             )
             points[row.phase].append((stack.bar(), middle, high, hover))
@@ -289,7 +287,7 @@ def _figure(key: str, groups: Groups) -> Figure | None:
     ]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
     caption = "The point is the median (p50); the line ends at p95."
-    return Figure(key, caption, legend, data, stack.layout(log_axis(longest)))
+    return stack.figure(key, caption, legend, data, log_axis(longest))
 
 
 def _full_name(names: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import sqlalchemy as sa
 
-from roost.pages.drawing import PERCENTS, Figure, Row, bars, cut
+from roost.pages.drawing import PERCENTS, Figure, Row, bars
 from roost.pages.table import Unit, show
 from roost.recorder.report.query import Query, count
 from roost.recorder.report.statistics import share
@@ -74,7 +74,7 @@ def _figure(report: Report) -> Figure | None:
         bindings = verdicts.total()
         values = [100 * verdicts[verdict] / bindings for verdict in VERDICT_NAMES]
         share_text = f"{show(agreement(verdicts), Unit.SHARE)} of {bindings:,}"
-        rows.append(Row(cut(scheduler), share_text, scheduler, values))
+        rows.append(Row(scheduler, share_text, values))
     marks = [(f"--{verdict}", name) for verdict, name in VERDICT_NAMES.items()]
     caption = (
         "Bindings for which the scheduler's model, run on the state that the watches delivered, chooses the same node."

@@ -22,13 +22,13 @@ from roost.pages.drawing import (
     Row,
     Stack,
     bars,
-    cut,
     note,
     plot_axis,
     plot_layout,
     time_text,
     time_ticks,
 )
+from roost.pages.names import shorten
 from roost.pages.table import Unit
 from roost.simulator.engine.histogram import middle
 from roost.simulator.engine.results import PARTS
@@ -90,7 +90,7 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     stack = Stack()
     places = []
     for policy, value in known:
-        stack.name(cut(policy), show_amount(value.median, measure.unit))
+        stack.name(policy, show_amount(value.median, measure.unit))
         places.append(stack.bar())
         stack.end()
     data: list[JSONObject] = [
@@ -122,8 +122,7 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             }
         )
     axis = _value_axis(measure, highest * 1.05)
-    layout = stack.layout(axis)
-    return Figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, layout)
+    return stack.figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis)
 
 
 def trade(summary: Summary) -> Figure | None:
@@ -231,7 +230,7 @@ def wait_parts(summary: Summary) -> Figure | None:
     for policy in summary.policies:
         means = [waits.mean if (waits := summary.waits(policy, part)).count else 0.0 for part in PARTS]
         if any(means):
-            rows.append(Row(cut(policy), show_amount(sum(means), Unit.SECONDS), policy, means))
+            rows.append(Row(policy, show_amount(sum(means), Unit.SECONDS), means))
     marks = [(_PART_COLOURS[part], PART_NAMES[part]) for part in PARTS]
     return bars("wait_parts", "What a start waited for, on average.", rows, marks, {"ticksuffix": " s"})
 
@@ -246,7 +245,7 @@ def why_cold(summary: Summary) -> Figure | None:
         values = [summary.value(key, policy) for key in _WHYS]
         medians = [0.0 if value is None else value.median for value in values]
         if any(medians):
-            rows.append(Row(cut(policy), show_amount(sum(medians), Unit.COUNT), policy, medians))
+            rows.append(Row(policy, show_amount(sum(medians), Unit.COUNT), medians))
     caption = "Where the image was when a pod that needed it was bound to a node without it."
     return bars("why_cold", caption, rows, list(_WHYS.values()), {})
 
@@ -332,11 +331,12 @@ def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
         )
     if not highest:
         return None
+    short = shorten(texts, 10)
     layout = plot_layout(240)
     layout["xaxis"] = plot_axis(
         range=[-0.3, len(places) - 0.7],
         tickvals=list(range(len(places))),
-        ticktext=[escape(cut(text, 10)) for text in texts],
+        ticktext=[escape(short[text]) for text in texts],
     )
     layout["yaxis"] = _value_axis(measure, highest * 1.05)
     caption = f"{measure.title.capitalize()}, by {name}."

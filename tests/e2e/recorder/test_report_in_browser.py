@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,8 @@ from tests.recorded import (
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
 seen = pytest.importorskip("tests.e2e.seen_in_browser")
+ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +39,23 @@ if TYPE_CHECKING:
     from roost.recorder.store.records import Record
 
 PHONE, DESK = 360, 1280
+GKE = [
+    f"gke-prod-europe-west1-hub-{end}"
+    for end in ("user-pool-{0}1a2b3c4d-abcd", "user-{0}1a2b3c4d-x1z9", "core-{0}0b-qq0q")
+]
+GKE = [name.format("highmem-autoscaled-spot-") for name in GKE]
+EKS = [
+    f"ip-192-168-{end}.ap-southeast-2.compute.hubs-of-the-university.internal" for end in ("101-17", "1-203", "33-4")
+]
+IMAGES = [
+    f"europe-west1-docker.pkg.dev/university-of-somewhere/hubs/{end}"
+    for end in ("scipy:2026.10", "r:2026.10", "r:2026.9")
+]
+# The names above the bars.
+NAMES = """
+return [...document.querySelectorAll("[data-figure=pulls_by_image] .annotation")]
+  .filter((_, index) => index % 2 == 0).map((one) => one.textContent);
+"""
 SIZES = [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")]
 
 if browser.missing() and os.environ.get("CI"):
@@ -111,6 +131,28 @@ def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path,
 def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, odd: Path, width: int, scheme: str) -> None:
     for page in (example, odd):
         seen.check_paper(driver, page, width, scheme)
+
+
+@pytest.mark.parametrize("names", [GKE, EKS, IMAGES])
+def test_names_are_as_long_as_there_is_room_for_and_whole_below_the_mouse(
+    driver: Chrome, tmp_path: Path, names: list[str]
+) -> None:
+    store = empty_store(tmp_path)
+    pull = next(record for record in story_records() if isinstance(record, PullRecord))
+    pulls = [replace(pull, pod_uid=name, image=name) for name in names]
+    store.write([*story_records(names[0]), *pulls], {})
+    page = tmp_path / "report.html"
+    page.write_text(make_page(gather(store, BEGIN, BEGIN + HOUR), "about"), encoding="utf-8")
+    browser.show_report(driver, page, DESK, 900, "light")
+    assert set(driver.execute_script(NAMES)) == set(names)
+    # Also of a window that becomes narrower while the page is open.
+    browser.set_size(driver, PHONE, 900)
+    WebDriverWait(driver, 20).until(lambda _: not set(driver.execute_script(NAMES)) & set(names))
+    assert len(set(driver.execute_script(NAMES))) == len(names)
+    name = driver.find_element("css selector", "[data-figure=pulls_by_image] .annotation")
+    ActionChains(driver).move_to_element(name).perform()
+    shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .hoverlayer .hovertext").text
+    assert shown.replace("\n", "") in names
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

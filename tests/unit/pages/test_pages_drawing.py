@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.pages.drawing import NAME_LENGTH, short_names, time_ticks
+from roost.pages.drawing import MAX_LINES, Row, bars, time_ticks
 from tests.recorded import BEGIN, HOUR, MINUTE
 
 
@@ -25,9 +25,22 @@ def test_ticks_within_a_day_say_the_day_once_and_the_next_day_again() -> None:
     assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == ["16 Jan", "17 Jan", "18 Jan", "19 Jan", "20 Jan"]
 
 
-def test_short_names_tell_images_apart_and_fit() -> None:
-    names = ["r.example.org/a/base:1", "r.example.org/b/base:1", "r.example.org/c/other:1", "x" * 90]
-    short = short_names(names)
-    assert short["r.example.org/c/other:1"] == "other:1"
-    assert len(set(short.values())) == len(names)
-    assert all(len(one) <= NAME_LENGTH for one in short.values())
+def test_names_are_whole_below_the_mouse_and_offered_at_lengths_that_tell_them_apart() -> None:
+    nodes = [f"gke-prod-cluster-user-pool-1a2b3c4d-{end}" for end in ("abcd", "x1z9")]
+    figure = bars("key", "Caption.", [Row(node, "1", [1]) for node in nodes], [("--user", "users")], {})
+    assert figure is not None
+    notes = figure.layout["annotations"]
+    named = {index: notes[index] for index in figure.names}
+    assert [note["hovertext"] for note in named.values()] == [note["text"] for note in named.values()] == nodes
+    first, second = figure.names.values()
+    assert (first[0], first[-1]) == (nodes[0], "…abcd")
+    assert not set(first) & set(second)
+
+
+def test_a_sentence_has_its_end_cut_where_it_has_too_many_lines() -> None:
+    figure = bars("key", "Caption.", [Row("a reason " * 40, "1", [1])], [("--user", "users")], {})
+    assert figure is not None
+    texts = [note["text"] for note in figure.layout["annotations"]]
+    assert len(texts) == MAX_LINES + 1
+    assert texts[MAX_LINES - 1].endswith(" …")
+    assert figure.names == {}

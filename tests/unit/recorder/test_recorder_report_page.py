@@ -157,7 +157,7 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
     }
     for figure in figures.values():
         # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.
-        go.Figure(json.loads(coloured(figure.as_json())))
+        go.Figure(json.loads(coloured({"data": figure.data, "layout": figure.layout})))
 
 
 def drawn(report: Report) -> dict[str, Figure]:

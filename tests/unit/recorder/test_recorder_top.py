@@ -237,6 +237,17 @@ def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart
         assert any(re.search(r"^08:00:01  \S*jupyter-1 +->  \S*-0001$", line) for line in lines)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_names_that_end_alike_are_told_apart_by_what_comes_before(columns: int) -> None:
+    ends = ("1-17", "1-203", "33-4")
+    names = [f"ip-10-0-{end}.eu-west-1.compute.internal" for end in ends]
+    events = [decision(at, f"Successfully assigned hub/jupyter-{at} to {name}") for at, name in enumerate(names)]
+    lines = drawn(picture([node(name) for name in names], [], events), columns).splitlines()
+    for end in ends:
+        assert [bool(re.search(rf"\b{end}\S*", line)) for line in lines].count(True) == 2, lines
+    assert max(map(len, lines)) <= columns
+
+
 @pytest.mark.parametrize("height", [14, 24, 30])
 def test_where_there_are_more_nodes_than_lines_the_fullest_are_shown(height: int) -> None:
     seen = busy()

@@ -1,0 +1,151 @@
+"""Shorten names so that they fit and can still be told apart. Pure.
+
+Names of nodes and images share long beginnings and ends, such as gke-cluster-pool- and .eu-west-1.compute.internal:
+what all have in common goes first, then the middle of what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+ELLIPSIS: Final = "…"
+# Shorter names can't be told apart.
+LEAST_LENGTH: Final = 8
+# Lengths that `lengths_of` offers.
+LENGTHS: Final = (100, 72, 56, 44, 36, 30, 26, 22, 18, 14, 11)
+# Characters; fewer are hardly more than the ellipsis in their place.
+_WORTH_LEAVING_OUT: Final = 4
+_SEPARATORS: Final = frozenset("-._/:@ ")
+# Digests and commits, of which the first digits are enough.
+_LONG_HEX: Final = re.compile(r"([0-9a-f]{6})[0-9a-f]{6,}")
+
+
+def shorten(names: Iterable[str], length: int) -> dict[str, str]:
+    """Name -> a text of at most `length` characters; no two are equal. Names stay whole if all fit.
+
+    An image is shortened to its last part first, if no other has it. Raises ValueError for a length below LEAST_LENGTH.
+    """
+    if length < LEAST_LENGTH:
+        raise ValueError(f"length: found {length}, expected at least {LEAST_LENGTH}")
+    whole = list(dict.fromkeys(names))
+    texts = whole
+    for strip in (_last_parts, _without_common_ends, _without_long_digests, _without_common_beginnings):
+        if _fit(texts, length):
+            break
+        texts = strip(texts)
+    return dict(zip(whole, _told_apart(texts, length), strict=True))
+
+
+def lengths_of(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Each name at several lengths, the longest first, all names cut alike: texts of one place are never equal."""
+    columns: list[list[str]] = []
+    for length in LENGTHS:
+        short = shorten(names, length)
+        column = [short[name] for name in names]
+        if column not in columns:
+            columns.append(column)
+    return list(zip(*columns, strict=True))
+
+
+def _fit(texts: Sequence[str], length: int) -> bool:
+    return all(len(text) <= length for text in texts)
+
+
+def _last_parts(texts: Sequence[str]) -> list[str]:
+    last_parts = [text.rpartition("/")[2] or text for text in texts]
+    counts = Counter(last_parts)
+    return [last if counts[last] == 1 else text for text, last in zip(texts, last_parts, strict=True)]
+
+
+def _without_long_digests(texts: Sequence[str]) -> list[str]:
+    return [_LONG_HEX.sub(rf"\1{ELLIPSIS}", text) for text in texts]
+
+
+def _without_common_beginnings(texts: Sequence[str]) -> list[str]:
+    common = _common_beginning(texts)
+    return [
+        ELLIPSIS + text[len(common) :] if common and text.startswith(common) and text != common else text
+        for text in texts
+    ]
+
+
+def _without_common_ends(texts: Sequence[str]) -> list[str]:
+    # With the separator that precedes it; what is left never ends in one.
+    common = _common_beginning([text[::-1] for text in texts])[::-1]
+    return [
+        text[: -len(common)] + ELLIPSIS if common and text.endswith(common) and text != common else text
+        for text in texts
+    ]
+
+
+def _common_beginning(texts: Sequence[str]) -> str:
+    """What most of the texts begin with, up to a separator; "" if that is nothing.
+
+    One name of another kind, such as a virtual node's, doesn't change it.
+    """
+    first_parts = Counter(_first_part(text) for text in texts)
+    part, number = max(first_parts.items(), key=lambda one: one[1], default=("", 0))
+    if not part or number < 2 or 2 * number <= len(texts):
+        return ""
+    common = _equal_beginning([text for text in texts if text.startswith(part)])
+    end = max((index + 1 for index, char in enumerate(common) if char in _SEPARATORS), default=0)
+    return common[:end] if end >= _WORTH_LEAVING_OUT else ""
+
+
+def _equal_beginning(texts: Sequence[str]) -> str:
+    first, last = min(texts), max(texts)
+    return first[
+        : next((index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)
+    ]
+
+
+def _first_part(text: str) -> str:
+    return text[: next((index + 1 for index, char in enumerate(text) if char in _SEPARATORS), 0)]
+
+
+def _told_apart(texts: Sequence[str], length: int) -> list[str]:
+    """The texts cut to the length, at places that tell equal ones apart; numbered where none does."""
+    cut = [_cut_middle(text, length) for text in texts]
+    for same in _repeated(cut):
+        places = [index for index, text in enumerate(cut) if text == same]
+        begin = len(_equal_beginning([texts[index] for index in places]))
+        for index in places:
+            cut[index] = _cut_around(texts[index], begin, length)
+    used: set[str] = set(cut) - set(_repeated(cut))
+    for index, text in enumerate(cut):
+        if text in used and cut.index(text) == index:
+            continue
+        number, numbered = 1, text
+        while numbered in used:
+            number += 1
+            mark = f"~{number}"
+            numbered = text[: length - len(mark)] + mark
+        used.add(numbered)
+        cut[index] = numbered
+    return cut
+
+
+def _repeated(texts: Iterable[str]) -> list[str]:
+    return [text for text, number in Counter(texts).items() if number > 1]
+
+
+def _cut_middle(text: str, length: int) -> str:
+    """The beginning and, twice as long, the end: names of one kind mostly differ there."""
+    if len(text) <= length:
+        return text
+    begin = (length - 1) // 3
+    return text[:begin] + ELLIPSIS + text[begin + 1 - length :]
+
+
+def _cut_around(text: str, begin: int, length: int) -> str:
+    """The text from just before `begin`, where it differs from others."""
+    if len(text) <= length:
+        return text
+    first = max(0, min(begin - 1, len(text) - length + 1))
+    rest = (ELLIPSIS if first else "") + text[first:]
+    return rest if len(rest) <= length else rest[: length - 1] + ELLIPSIS
