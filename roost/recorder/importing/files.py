@@ -11,7 +11,7 @@ import sys
 import zlib
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 import orjson
 import yaml
@@ -54,8 +54,25 @@ def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, Place]]:
         raise UnreadableError(f"{name}: {error.strerror or error}") from None
 
 
+class _Lines:
+    """Numbered lines; the last one can be put back."""
+
+    def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
+        self._lines = lines
+        self._back: list[tuple[int, bytes]] = []
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, bytes]:
+        return self._back.pop() if self._back else next(self._lines)
+
+    def put_back(self, number: int, line: bytes) -> None:
+        self._back.append((number, line))
+
+
 def _values(name: str, file: BinaryIO, counts: Counts) -> Iterator[tuple[Any, Place]]:
-    lines = _lines(name, file, counts)
+    lines = _Lines(_lines(name, file, counts))
     is_first = True
     for number, line in lines:
         text = line.strip()
@@ -86,12 +103,14 @@ def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def _indented(
-    name: str, first: int, opening: bytes, lines: Iterator[tuple[int, bytes]], counts: Counts
-) -> Iterator[tuple[Any, Place]]:
+def _indented(name: str, first: int, opening: bytes, lines: _Lines, counts: Counts) -> Iterator[tuple[Any, Place]]:
     """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first column."""
     document, closing = [(first, opening)], _OPENINGS[opening.strip()]
     for number, line in lines:
+        if not line.startswith((b" ", b"\t", b"\r", b"\n", closing)):
+            # It breaks off here.
+            lines.put_back(number, line)
+            break
         document.append((number, line))
         if line.startswith(closing):
             break

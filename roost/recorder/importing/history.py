@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import sqlalchemy as sa
 
+from roost.recorder.importing.audit import audit_records
 from roost.recorder.importing.counts import Counts
 from roost.recorder.importing.files import read_values
 from roost.recorder.importing.objects import Unusable, event_records, pod_records
 from roost.recorder.importing.wrappers import Found, Kind, find_objects
 from roost.recorder.store import schema
+from roost.recorder.store.database import Refused
 from roost.recorder.store.records import PodRecord, Record
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ class History:
     counts: Counts = field(default_factory=Counts)
     # Uid of each pod -> its class.
     pods: dict[str, str] = field(default_factory=dict)
-    # (time in µs, record): not stored yet.
-    _waiting: list[tuple[int, Record]] = field(default_factory=list)
+    # (time in µs, record, where it stands): not stored yet.
+    _waiting: list[tuple[int, Record, Place]] = field(default_factory=list)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
@@ -71,7 +73,7 @@ class History:
         for record in records:
             if isinstance(record, PodRecord) and not self.pods.get(record.uid):
                 self.pods[record.uid] = record.pod_class
-            self._waiting.append((at_us, record))
+            self._waiting.append((at_us, record, place))
         if len(self._waiting) >= BATCH:
             self._store()
 
@@ -80,13 +82,23 @@ class History:
             return event_records(found.item)
         if found.kind is Kind.POD:
             return pod_records(found.item)
-        raise Unusable("an entry of an audit log")
+        return audit_records(found.item)
 
     def _store(self) -> None:
         # By time: of a pod's images, the first one is that of its first container.
         self._waiting.sort(key=itemgetter(0))
-        self.store.write([record for _, record in self._waiting], {})
+        try:
+            self.store.write([record for _, record, _ in self._waiting], {})
+        except Refused:
+            for _, record, place in self._waiting:
+                self._store_alone(record, place)
         self._waiting.clear()
+
+    def _store_alone(self, record: Record, place: Place) -> None:
+        try:
+            self.store.write([record], {})
+        except Refused:
+            self.counts.skip("a row that the database refuses", place)
 
 
 def column_that_refuses(record: Record) -> str:

@@ -50,7 +50,7 @@ _CLASS_OF_NAME: Final = (
     (re.compile(r"build-"), "build"),
     (re.compile(r"(.+-)?user-placeholder-"), "placeholder"),
 )
-_KEY_SOURCES: Final = (KeySource("annotation", "binder-repo"), BINDER_REPOSITORY)
+KEY_SOURCES: Final = (KeySource("annotation", "binder-repo"), BINDER_REPOSITORY)
 _CONTAINER: Final = re.compile(r"spec\.(?P<kind>containers|initContainers)\{(?P<name>[^}]+)\}")
 _STARTED: Final = re.compile(r"Started container (\S+)")
 _IMAGE: Final = re.compile(r'[Ii]mage "([^"]+)"')
@@ -147,7 +147,7 @@ def _end_reason(event: EventReading) -> str:
 
 def pod_records(item: JSONObject) -> tuple[int, list[Record]]:
     """When it was created (µs), and the records, of a pod as `kubectl get pods` lists it. Raises Unusable."""
-    pod = read_pod(item, _KEY_SOURCES, {})
+    pod = read_pod(item, KEY_SOURCES, {})
     if pod is None:
         raise Unusable("a malformed pod")
     if not pod.state.uid or not 0 < pod.created_us <= MAX_US:

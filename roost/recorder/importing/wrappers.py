@@ -8,6 +8,7 @@ kubernetes_events and GKE's Event log write the Event's own fields.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 # Text in a log line in a list of a store is three deep; nobody wraps ten times.
 _MOST_LAYERS: Final = 10
+# Reasons of skips are not invented by what is skipped.
+_KIND: Final = re.compile(r"[A-Z][A-Za-z]{1,40}")
 _TEXTS: Final = ("log", "message", "line", "msg", "textPayload", "@message")
+
+# In the lines of Grafana Alloy's loki.source.kubernetes_events, and in those of no other.
+_ALLOY: Final = "objectAPIversion"
+_NO_UID: Final = "a line of Grafana Alloy's kubernetes_events, which don't have the uids of pods"
 
 
 class Kind(Enum):
@@ -44,18 +51,20 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[Found]:  # noqa: ANN40
     """The objects in a document or a line."""
     if layers > _MOST_LAYERS:
         yield _nothing("wrapped too deeply")
+    elif isinstance(value, list) and not value and layers == 0:
+        yield _nothing("an empty list")
     elif isinstance(value, list):
         for item in value:
             yield from find_objects(item, layers + 1)
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))
         if inner is None:
-            yield _nothing(NOT_JSON)
+            yield _nothing(_NO_UID if _ALLOY in value else NOT_JSON)
         else:
             yield from find_objects(inner, layers + 1)
     elif isinstance(value, dict):
         yield from _in_object(value, layers + 1)
-    elif value is not None:
+    else:
         yield _nothing("not a JSON object")
 
 
@@ -74,7 +83,9 @@ def _in_object(value: JSONObject, layers: int) -> Iterator[Found]:
     elif value.get("kind") == "Pod" and isinstance(value.get("spec"), dict):
         yield Found(Kind.POD, value)
     elif isinstance(version, str) and isinstance(value.get("kind"), str):
-        yield _nothing(f"an object of kind {value['kind'][:40]!r}")
+        yield _nothing(f"an object of kind {value['kind']}" if _KIND.fullmatch(value["kind"]) else "of an unknown kind")
+    elif _ALLOY in value:
+        yield _nothing(_NO_UID)
     else:
         yield from _in_wrapper(value, layers)
 

@@ -249,6 +249,8 @@ class DecisionRecord:
         "resolution_us": Merge.FINER,
         # The pod, or its Event, may be seen before its node.
         "node_uid": Merge.FILLED,
+        # An audit log's binding doesn't name it.
+        "scheduler": Merge.FILLED,
         # The Event may come before the pod, which brings the model's verdict.
         "nodes_total": Merge.FIRST,
         "nodes_feasible": Merge.FIRST,

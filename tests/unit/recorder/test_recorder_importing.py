@@ -339,3 +339,17 @@ def test_a_file_without_history_says_what_is_accepted(
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.take_in(str(tmp_path / "h.db"), [str(tmp_path / "none.json")]) == 1
     assert f"roost records: {tmp_path}/none.json: No such file or directory\n" in capsys.readouterr().err
+
+
+def test_a_row_that_the_database_refuses_costs_no_other(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER picky BEFORE INSERT ON phase WHEN NEW.detail = 'picky' BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    events = morning(2)
+    odd = events.add("jupyter-user-0", "Started", "Started container picky", BEGIN)
+    odd["involvedObject"]["fieldPath"] = "spec.containers{picky}"
+    history = import_texts(store, tmp_path, listed(events.items))
+    assert history.counts.skipped == {"a row that the database refuses": 1}
+    assert len(contents(store)["starts"]) == 2
