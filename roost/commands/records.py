@@ -14,6 +14,7 @@ from roost.recorder.answers.exports import launch_lines, sniffer_lines
 from roost.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost.recorder.importing.counts import UnreadableError
 from roost.recorder.importing.history import History
+from roost.recorder.report.waits import describe_waits
 from roost.recorder.store.database import Store, StoreError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     click.echo(f"{used or 'Nothing'} read: {len(history.pods)} pods{f' ({pods})' if pods else ''}")
     for reason, number in counts.skipped.most_common():
         click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
+    for line in describe_waits(store):
+        click.echo(line)
     if not history.pods and not code:
         print(f"roost records: {', '.join(paths)}: {NOTHING_FOUND}", file=sys.stderr)  # noqa: T201 - as above
         return 1
