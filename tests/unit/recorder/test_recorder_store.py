@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 import sqlalchemy as sa
+from alembic import command as alembic
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from hypothesis import HealthCheck, given, settings
@@ -122,6 +124,24 @@ def test_the_migrations_make_the_tables_of_a_file_as_the_metadata_does() -> None
     migrated.migrate()
     schema.metadata.create_all(made.engine)
     assert definitions(migrated) == definitions(made)
+
+
+def test_pods_of_older_databases_were_watched_or_are_the_sniffers(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "old.db"))
+    config = Config()
+    config.set_main_option("script_location", str(database.MIGRATIONS))
+    with store.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        alembic.upgrade(config, "0008")
+        for uid in ("u", "sniffer:p"):
+            row = {column.name: 0 if isinstance(column.type, sa.BigInteger) else "" for column in schema.pod.c}
+            del row["source"]
+            connection.execute(sa.insert(sa.table("pod", *map(sa.column, row))).values({**row, "uid": uid}))
+    store.migrate()
+    with store.reading() as connection:
+        sources = {row.uid: row.source for row in connection.execute(sa.select(schema.pod))}
+    store.close()
+    assert sources == {"u": "watch", "sniffer:p": "sniffer"}
 
 
 def test_each_record_has_a_column_for_each_field() -> None:
