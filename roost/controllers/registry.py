@@ -8,6 +8,7 @@ from roost.controllers.headroom.plan import make_headroom
 from roost.controllers.image_gate.plan import make_image_gate
 from roost.controllers.placeholder_mover.plan import make_placeholder_mover
 from roost.controllers.popular_images.plan import make_popular_images
+from roost.controllers.start_notices.plan import make_start_notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,4 +22,5 @@ FACTORIES: Final[Sequence[Callable[[Reader, Sources], Planner | None]]] = (
     make_placeholder_mover,
     make_headroom,
     make_popular_images,
+    make_start_notices,
 )

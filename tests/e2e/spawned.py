@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class _User:
+class SpawnedUser:
     """As much of a JupyterHub user as KubeSpawner reads."""
 
     id = 1
@@ -31,7 +31,7 @@ def spawned_pod(user: str, kubeconfig: Path, **traits: object) -> dict[str, Any]
     """The body that KubeSpawner posts for `user`; `traits` are KubeSpawner's own settings. Nothing is sent."""
 
     async def make() -> dict[str, Any]:
-        spawner = KubeSpawner(hub=Hub(), user=_User(user), config=Config(), _mock=True)
+        spawner = KubeSpawner(hub=Hub(), user=SpawnedUser(user), config=Config(), _mock=True)
         for name, value in traits.items():
             if not spawner.has_trait(name):
                 raise ValueError(f"KubeSpawner has no setting {name!r}.")

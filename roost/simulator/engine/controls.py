@@ -93,7 +93,10 @@ class Controls:
         policy = release.policy
         document = policy.controllers or {}
         self._planners: dict[str, Planner] = {
-            planner.name: planner for planner in policy.make_planners() if _is_on(planner.name, document)
+            planner.name: planner
+            for planner in policy.make_planners()
+            # Start notices place nothing.
+            if planner.name in PACE_SECONDS and _is_on(planner.name, document)
         }
         self.reads_containers = POPULAR in self._planners
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)

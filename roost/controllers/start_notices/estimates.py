@@ -1,0 +1,142 @@
+"""Estimate how long a wait still lasts, from how long such waits took before.
+
+Durations are taken as log-normal. An image that was pulled before is expected to take as long again; one that wasn't,
+as long as images of its registry do; and until anything is known, as long as images of mybinder.org (docs/simulator.md,
+assumptions). Each level lends the next one a few made-up observations, so that the first true ones don't decide all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Nothing took less: starting a container alone takes as long.
+_LEAST_SECONDS: Final = 0.5
+# Share of waits that last longer than this one has already. Below it, nothing that was seen tells how long it lasts.
+_LEAST_SHARE: Final = 0.02
+# The most keys that are remembered; the one that was seen longest ago goes first.
+MOST_KEYS: Final = 2000
+# A duration counts half after so many later ones: registries and disks change.
+_MEMORY: Final = 20.0
+_LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
+_NORMAL: Final = NormalDist()
+
+
+class Estimate(NamedTuple):
+    """Seconds: four in five waits last between low and high."""
+
+    low: float
+    median: float
+    high: float
+
+
+class Spread(NamedTuple):
+    """A log-normal duration in seconds: mean and variance of its natural logarithm."""
+
+    mean: float
+    variance: float
+
+    def left(self, passed: float) -> Estimate | None:
+        """What is left after `passed` seconds; None if hardly any wait lasts that long."""
+        deviation = math.sqrt(self.variance)
+        # Share of waits that are over by now.
+        over = _NORMAL.cdf((math.log(passed) - self.mean) / deviation) if passed > 0 else 0.0
+        if over > 1 - _LEAST_SHARE:
+            return None
+
+        def quantile(share: float) -> float:
+            at = _NORMAL.inv_cdf(min(1 - 1e-9, max(1e-9, over + share * (1 - over))))
+            return max(0.0, math.exp(self.mean + deviation * at) - passed)
+
+        return Estimate(quantile(_LOW), quantile(_MEDIAN), quantile(_HIGH))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The logarithms of what was seen under one key: their number (decayed), mean and squared deviations."""
+
+    number: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_one(self, value: float) -> Seen:
+        """One more; earlier ones count a little less each time."""
+        kept = 0.5 ** (1 / _MEMORY)
+        number = self.number * kept + 1
+        mean = self.mean + (value - self.mean) / number
+        return Seen(number, mean, self.squares * kept + (value - self.mean) * (value - mean))
+
+
+class Level(NamedTuple):
+    """How much a level of the hierarchy trusts the one above."""
+
+    # As if so many durations had been seen that are as the level above says.
+    mean_weight: float
+    variance_weight: float
+    # Variance of the logarithm that is expected within one key of this level.
+    variance: float
+
+
+# Images of one registry: mybinder.org's have sizes whose logarithm has a standard deviation of 0.8.
+OF_REGISTRY: Final = Level(1.0, 3.0, 0.8**2)
+# Pulls of one image on several nodes: shared layers, other pulls and slow disks make the difference.
+OF_IMAGE: Final = Level(0.05, 1.0, 0.25**2)
+# Nodes of one pool until a pod can use them.
+OF_POOL: Final = Level(0.5, 3.0, 0.3**2)
+# A compressed image of 570 MB at 25 MB/s (docs/simulator.md, assumptions).
+A_PULL: Final = Spread(math.log(25.0), 0.8**2)
+# Autoscalers and clouds: one and a half to six minutes.
+A_NODE: Final = Spread(math.log(180.0), 0.5**2)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What durations were seen, by key; the key seen last is the last one."""
+
+    by_key: Mapping[str, Seen]
+
+    def with_duration(self, seconds: float, *keys: str) -> History:
+        """One more duration, under each of the keys."""
+        known = dict(self.by_key)
+        for key in keys:
+            # To the end.
+            before = known.pop(key, Seen())
+            known[key] = before.with_one(math.log(max(_LEAST_SECONDS, seconds)))
+        for key in list(known)[: max(0, len(known) - MOST_KEYS)]:
+            del known[key]
+        return replace(self, by_key=known)
+
+    def knows(self, key: str) -> bool:
+        """Whether a duration was seen under this key."""
+        return key in self.by_key
+
+    def expect(self, prior: Spread, levels: Sequence[tuple[str, Level]]) -> Spread:
+        """What the next duration will be. levels: keys from the most general to the most special."""
+        spread = prior
+        for key, level in levels:
+            seen = self.by_key.get(key)
+            if seen is None:
+                continue
+            weight = level.mean_weight + seen.number
+            mean = (level.mean_weight * spread.mean + seen.number * seen.mean) / weight
+            within = (level.variance_weight * level.variance + seen.squares) / (level.variance_weight + seen.number)
+            # The mean itself isn't known exactly.
+            spread = Spread(mean, within * (1 + 1 / weight))
+        return spread
+
+
+def in_turn(first: Estimate, *rest: Spread) -> Estimate:
+    """One after the other: medians add up, and so do the squares of the distances from them."""
+    median, below, above = first.median, (first.median - first.low) ** 2, (first.high - first.median) ** 2
+    for spread in rest:
+        whole = spread.left(0.0)
+        if whole is not None:
+            median += whole.median
+            below += (whole.median - whole.low) ** 2
+            above += (whole.high - whole.median) ** 2
+    return Estimate(max(0.0, median - math.sqrt(below)), median, median + math.sqrt(above))

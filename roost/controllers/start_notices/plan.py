@@ -1,0 +1,260 @@
+"""Make one plan of start notices: Events on users' pods that wait, which KubeSpawner shows on the spawn page.
+
+A pod that starts at once gets none. What is told: that it waits for a node, that a placeholder gives up its room, that
+its image is downloaded, and about how long all this lasts. Estimates come from what this replica saw since it leads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.contract.actions import GaugeDefinition, Notice, Planned
+from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.start_notices.estimates import (
+    A_NODE,
+    A_PULL,
+    OF_IMAGE,
+    OF_POOL,
+    OF_REGISTRY,
+    Estimate,
+    History,
+    Spread,
+    in_turn,
+)
+from roost.controllers.start_notices.pulls_of_nodes import NodePulls, follow_pulls
+from roost.controllers.start_notices.settings import (
+    MOST_A_MINUTE,
+    MOST_NOTICES,
+    PULL_SECONDS,
+    ROOM_SECONDS,
+    TOLD_CLASSES,
+    WORTH_TELLING_SECONDS,
+    NoticeSettings,
+    read_notice_settings,
+)
+from roost.controllers.start_notices.texts import ENGLISH, Texts
+from roost_core.placement.classes import Classes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.controllers.contract.planner import Planner, Sources
+    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.start_notices.pulls_of_nodes import BoundPod
+    from roost_core.placement.settings_reader import Reader
+    from roost_core.scheduler.objects import PodState
+
+NAME: Final = "start-notices"
+PACE_SECONDS: Final = 1.0
+MINUTE_SECONDS: Final = 60.0
+# A node that is this much older than the wait wasn't requested for it.
+_NODE_LEAD_SECONDS: Final = 60.0
+# Pulls that took less show that the image was there, unlisted.
+_LEAST_PULL_SECONDS: Final = 2.0
+
+# Reasons of the Events, for programs.
+ROOM: Final = "WaitsForNode"
+GIVES_WAY: Final = "PlaceholderGivesWay"
+DOWNLOAD: Final = "DownloadsImage"
+LEFT: Final = "StillDownloadsImage"
+LONGER: Final = "DownloadTakesLonger"
+
+GAUGES: Final = (
+    GaugeDefinition("start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)),
+)
+_PULLS, _NODES = "pull", "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one pod's user was told."""
+
+    reasons: tuple[str, ...] = ()
+    # Unix time from which the rest is told again.
+    again_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeMemory:
+    """What is remembered from plan to plan. Without it a user may be told twice."""
+
+    history: History = field(default_factory=lambda: History({}))
+    pulls: NodePulls = field(default_factory=NodePulls)
+    # By uid of pods that wait for a node: since when, in Unix time.
+    unschedulable: Mapping[str, float] = field(default_factory=dict)
+    # By uid.
+    told: Mapping[str, Told] = field(default_factory=dict)
+    # Steady seconds since when notices are counted, and how many there were.
+    telling: tuple[float, int] = (0.0, 0)
+    # Steady seconds.
+    as_of: float | None = None
+
+
+def plan_start_notices(
+    snapshot: Snapshot, memory: NoticeMemory, classes: Classes, now: Moment, texts: Texts = ENGLISH
+) -> Planned[NoticeMemory]:
+    """Tell the users who wait, and learn from the waits that are over."""
+    if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
+        return Planned(actions=(), memory=memory, wake_after_seconds=memory.as_of + PACE_SECONDS - now.steady)
+    pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall)
+    history = memory.history
+    for pull in ended:
+        if pull.seconds >= _LEAST_PULL_SECONDS:
+            history = history.with_duration(pull.seconds, *_keys_of_image(pull.image))
+    teller = _Teller(memory, pulls, texts, now)
+    unschedulable: dict[str, float] = {}
+    waiting = {"node": 0, "image": 0}
+    for pod in snapshot.pods.values():
+        if pod.phase != "Pending" or pod.leaving or not _is_told(pod, classes):
+            continue
+        if not pod.node_name:
+            if pod.unschedulable_since is not None:
+                unschedulable[pod.uid] = pod.unschedulable_since
+                waiting["node"] += 1
+                teller.tell_of_room(pod, history)
+            continue
+        since = memory.unschedulable.get(pod.uid)
+        node = snapshot.nodes.get(pod.node_name)
+        if since is not None and node is not None and node.created > since - _NODE_LEAD_SECONDS:
+            history = history.with_duration(now.wall - since, *_keys_of_pool(pod))
+        bound = pulls.bound[pod.uid]
+        if bound.lacking:
+            waiting["image"] += 1
+            teller.tell_of_pulls(pod, bound, history)
+    return Planned(
+        actions=teller.notices,
+        memory=NoticeMemory(
+            history, pulls, unschedulable, teller.told, (teller.counted_from, teller.count), now.steady
+        ),
+        wake_after_seconds=min(teller.waits, default=None),
+        gauges={GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}},
+    )
+
+
+def _is_told(pod: PodState, classes: Classes) -> bool:
+    pod_class = classes.classify(pod.labels, pod.namespace, None)
+    return pod_class is not None and pod_class.name in TOLD_CLASSES
+
+
+def _keys_of_image(image: str) -> tuple[str, str, str]:
+    return _PULLS, f"{_PULLS} {image.partition('/')[0]}", f"{_PULLS} {image}"
+
+
+def _keys_of_pool(pod: PodState) -> tuple[str, str]:
+    return _NODES, f"{_NODES} {pod.spec.node_selector}"
+
+
+def _pull_of(image: str, history: History) -> Spread:
+    levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
+    return history.expect(A_PULL, list(zip(_keys_of_image(image), levels, strict=True)))
+
+
+class _Teller:
+    """Gathers the notices of one plan."""
+
+    def __init__(self, memory: NoticeMemory, pulls: NodePulls, texts: Texts, now: Moment) -> None:
+        self.notices: list[Notice] = []
+        self.told: dict[str, Told] = {}
+        self.waits: list[float] = []
+        self.counted_from, self.count = memory.telling
+        if now.steady - self.counted_from >= MINUTE_SECONDS:
+            self.counted_from, self.count = now.steady, 0
+        self._memory = memory
+        self._pulls = pulls
+        self._texts = texts
+        self._now = now
+
+    def tell_of_room(self, pod: PodState, history: History) -> None:
+        """The pod waits for a node."""
+        told = self._told(pod)
+        since = pod.unschedulable_since or self._now.wall
+        if self._now.wall - since < ROOM_SECONDS:
+            self.waits.append(ROOM_SECONDS - (self._now.wall - since))
+        elif pod.nominated_node:
+            if GIVES_WAY not in told.reasons:
+                self._tell(pod, told, GIVES_WAY, self._texts.gives_way)
+        elif ROOM not in told.reasons:
+            keys = _keys_of_pool(pod)
+            spread = history.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
+            usual = spread.left(0.0) if history.knows(keys[0]) else None
+            text = self._texts.room_unknown
+            if usual is not None:
+                text = self._texts.with_estimate(self._texts.room, usual)
+            self._tell(pod, told, ROOM, text)
+
+    def tell_of_pulls(self, pod: PodState, bound: BoundPod, history: History) -> None:
+        """The pod's node pulls its images, perhaps after others."""
+        told = self._told(pod)
+        ahead, own = self._pulls.ahead_of(bound)
+        passed = self._now.wall - bound.since
+        if not own:
+            return
+        if passed < PULL_SECONDS:
+            self.waits.append(PULL_SECONDS - passed)
+            return
+        left = self._left(bound, history)
+        if DOWNLOAD not in told.reasons:
+            # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
+            if left is not None:
+                text = self._texts.with_estimate(_text_of_download(self._texts, len(ahead)), left, others=len(ahead))
+                self._tell_left(pod, told, DOWNLOAD, text, left)
+            elif LONGER not in told.reasons:
+                self._tell(pod, told, LONGER, self._texts.longer)
+        elif left is None:
+            if LONGER not in told.reasons:
+                self._tell(pod, told, LONGER, self._texts.longer)
+        elif self._now.wall >= told.again_at:
+            if left.median >= WORTH_TELLING_SECONDS and len(told.reasons) < MOST_NOTICES - 1:
+                self._tell_left(pod, told, LEFT, self._texts.with_estimate(self._texts.left, left), left)
+        else:
+            self.waits.append(told.again_at - self._now.wall)
+
+    def _left(self, bound: BoundPod, history: History) -> Estimate | None:
+        ahead, own = self._pulls.ahead_of(bound)
+        queue = self._pulls.queues[bound.node]
+        needed = [pull for pull in queue if pull in ahead or pull in own]
+        first = _pull_of(needed[0].image, history).left(self._now.wall - needed[0].begin)
+        return None if first is None else in_turn(first, *(_pull_of(pull.image, history) for pull in needed[1:]))
+
+    def _told(self, pod: PodState) -> Told:
+        told = self._memory.told.get(pod.uid, Told())
+        self.told[pod.uid] = told
+        return told
+
+    def _tell_left(self, pod: PodState, told: Told, reason: str, message: str, left: Estimate) -> None:
+        again_at = self._now.wall + max(WORTH_TELLING_SECONDS, left.median / 2)
+        self._tell(pod, Told(told.reasons, again_at), reason, message)
+        self.waits.append(again_at - self._now.wall)
+
+    def _tell(self, pod: PodState, told: Told, reason: str, message: str) -> None:
+        if len(told.reasons) >= MOST_NOTICES:
+            return
+        if self.count >= MOST_A_MINUTE:
+            self.waits.append(MINUTE_SECONDS - (self._now.steady - self.counted_from))
+            return
+        self.count += 1
+        self.told[pod.uid] = Told((*told.reasons, reason), told.again_at)
+        self.notices.append(
+            Notice(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid, reason=reason, message=message)
+        )
+
+
+def _text_of_download(texts: Texts, others: int) -> str:
+    if not others:
+        return texts.download
+    return texts.download_after_one if others == 1 else texts.download_after_several
+
+
+def make_start_notices(read: Reader, sources: Sources) -> Planner | None:
+    """Read its settings; faults go to the reader. None: switched off."""
+    settings: NoticeSettings | None = read_notice_settings(read, sources.document)
+    if settings is None:
+        return None
+    classes = Classes(settings)
+    return MemoryPlanner(
+        NAME,
+        lambda snapshot, memory, now: plan_start_notices(snapshot, memory, classes, now),
+        NoticeMemory(),
+        gauges=GAUGES,
+    )

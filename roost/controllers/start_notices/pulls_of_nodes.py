@@ -1,0 +1,159 @@
+"""Follow which images nodes pull for pods, and in which order: kubelets pull one image after the other.
+
+A pull begins when its pod is bound, or when the pull before it on the node is over. It is over once the kubelet reports
+an image ID, or runs a container of that image.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from roost_core.placement.images import normalise_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost.controllers.contract.snapshot import Snapshot
+    from roost_core.scheduler.objects import NodeState, PodState
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod on a node whose containers don't all run yet. Times are Unix time."""
+
+    key: str
+    node: str
+    # When it was first seen there.
+    since: float
+    # Normalised references of its images that the node hadn't, in the order of pulls.
+    lacking: tuple[str, ...]
+
+
+class Pull(NamedTuple):
+    """A pull that is under way or waits for its turn."""
+
+    image: str
+    # Unix time; that of its pod's binding where it waits for its turn.
+    begin: float
+
+
+class EndedPull(NamedTuple):
+    """A pull that is over."""
+
+    image: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodePulls:
+    """The pulls of all nodes at one time."""
+
+    # By uid.
+    bound: Mapping[str, BoundPod] = field(default_factory=dict)
+    # By node: those under way, the first one pulled first; an image occurs once.
+    queues: Mapping[str, tuple[Pull, ...]] = field(default_factory=dict)
+
+    def ahead_of(self, pod: BoundPod) -> tuple[tuple[Pull, ...], tuple[Pull, ...]]:
+        """Pulls that come before the pod's last one on its node, and the pod's own among them and after."""
+        queue = self.queues.get(pod.node, ())
+        last = max((place for place, pull in enumerate(queue) if pull.image in pod.lacking), default=-1)
+        needed = queue[: last + 1]
+        return (
+            tuple(pull for pull in needed if pull.image not in pod.lacking),
+            tuple(pull for pull in needed if pull.image in pod.lacking),
+        )
+
+
+def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[NodePulls, list[EndedPull]]:
+    """Return the pulls as of now, and those that ended since."""
+    bound: dict[str, BoundPod] = {}
+    # By node.
+    there: dict[str, set[str]] = defaultdict(set)
+    new: list[PodState] = []
+    for pod in snapshot.pods.values():
+        if not pod.node_name or pod.phase != "Pending" or pod.leaving:
+            continue
+        known = before.bound.get(pod.uid)
+        if known is None or known.node != pod.node_name:
+            new.append(pod)
+        else:
+            bound[pod.uid] = known
+        there[pod.node_name].update(_pulled(pod))
+    if new:
+        images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
+        for pod in sorted(new, key=lambda each: (each.created, each.key)):
+            held = images_on[pod.node_name] | _held_by(snapshot.nodes.get(pod.node_name))
+            lacking = tuple(image for image in _images_of(pod) if image not in held)
+            bound[pod.uid] = BoundPod(pod.key, pod.node_name, now, lacking)
+    for uid, known in before.bound.items():
+        pod_now = snapshot.pods.get(known.key)
+        if uid not in bound and pod_now is not None and pod_now.uid == uid and pod_now.phase == "Running":
+            there[known.node].update(known.lacking)
+    queues: dict[str, tuple[Pull, ...]] = {}
+    ended: list[EndedPull] = []
+    wanted: dict[str, dict[str, float]] = defaultdict(dict)
+    for known in sorted(bound.values(), key=lambda each: (each.since, each.key)):
+        for image in known.lacking:
+            wanted[known.node].setdefault(image, known.since)
+    for node in wanted.keys() | before.queues.keys():
+        queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)
+        ended += over
+        if queue:
+            queues[node] = queue
+    return NodePulls(bound, queues), ended
+
+
+def _next_queue(
+    before: tuple[Pull, ...], wanted: Mapping[str, float], there: set[str], now: float
+) -> tuple[tuple[Pull, ...], list[EndedPull]]:
+    ended: list[EndedPull] = []
+    queue: list[Pull] = []
+    # When the pull ahead was over; the next in turn has been pulled since then.
+    free_at = 0.0
+    for pull in before:
+        begin = max(pull.begin, free_at)
+        if pull.image in there:
+            ended.append(EndedPull(pull.image, now - begin))
+            free_at = now
+        elif pull.image in wanted:
+            queue.append(pull)
+        else:
+            # Its pods are gone; kubelets end what they began, but nobody waits for it.
+            free_at = max(free_at, now)
+    if queue:
+        queue[0] = queue[0]._replace(begin=max(queue[0].begin, free_at))
+    known = {pull.image for pull in before}
+    queue += [Pull(image, since) for image, since in wanted.items() if image not in known and image not in there]
+    return tuple(queue), ended
+
+
+def _images_of(pod: PodState) -> list[str]:
+    """Normalised, in the order in which the kubelet pulls them: those of init containers first."""
+    main_first = [normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images) if image]
+    init = {normalise_reference(container.image) for container in pod.containers if container.init and container.image}
+    return sorted(dict.fromkeys(main_first), key=lambda image: image not in init)
+
+
+def _pulled(pod: PodState) -> set[str]:
+    return {
+        normalise_reference(container.image)
+        for container in pod.containers
+        if container.image and (container.image_id or container.running or container.terminated)
+    }
+
+
+def _images_in_use(pods: Iterable[PodState], nodes: set[str]) -> dict[str, set[str]]:
+    """By node: images of pods that run there, because nodes don't report all that they hold."""
+    images: dict[str, set[str]] = defaultdict(set)
+    for pod in pods:
+        if pod.node_name in nodes and pod.phase == "Running":
+            images[pod.node_name].update(_images_of(pod))
+        elif pod.node_name in nodes and pod.phase == "Pending":
+            images[pod.node_name].update(_pulled(pod))
+    return images
+
+
+def _held_by(node: NodeState | None) -> set[str]:
+    return set() if node is None else {normalise_reference(name) for name in node.images}

@@ -1,0 +1,98 @@
+"""Start notices on a real kubelet with a slow registry, read by the real KubeSpawner's progress page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from roost.controllers.start_notices.settings import MOST_NOTICES
+from tests.e2e.spawn_page import Spawn, SpawnPages
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import PushedImage, RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.e2e
+
+PAUSE: Final = "registry.k8s.io/pause:3.10.1"
+BYTES_PER_SECOND: Final = 1_000_000
+LARGE_BYTES: Final = 24_000_000
+DOWNLOADS: Final = "The image of your server is being downloaded to its node. Left: "
+VALUES: Final[dict[str, Any]] = {
+    "placeholders": [],
+    "prePuller": {"enabled": False},
+    "imageGate": {"mode": "off"},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    try:
+        flags = ["--node-monitor-grace-period=120s"]
+        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
+            start_scheduler(cluster)
+            yield cluster
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[RealRegistry]:
+    try:
+        with RealRegistry() as registry:
+            registry.push_program(PAUSE.partition("/")[2])
+            yield registry
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+def page_settings(namespace: str, image: PushedImage) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "image": image.reference,
+        # That of the image.
+        "cmd": [],
+        "start_timeout": 120,
+        "events_enabled": True,
+        "slow_spawn_message_threshold": 0,
+    }
+
+
+def notices(spawned: Spawn) -> list[str]:
+    """Roost's own lines on the page."""
+    lines = [shown.message for shown in spawned.shown]
+    return [line for line in lines if re.search(r"Left: |No node can take|placeholder gives|takes longer", line)]
+
+
+def test_the_spawn_page_shows_downloads_and_nothing_of_warm_starts(
+    cluster: ControlPlane, registry: RealRegistry
+) -> None:
+    namespace = cluster.create_namespace()
+    image = registry.push_program(f"{namespace}/large:1", size_bytes=LARGE_BYTES)
+    registry.bytes_per_second = BYTES_PER_SECOND
+    with (
+        RealNode(cluster, "first", registry),
+        RealNode(cluster, "second", registry),
+        Stack(cluster, namespace, VALUES, scheduler=False, webhook=False, controllers=True),
+        SpawnPages(cluster.kubeconfig, **page_settings(namespace, image)) as pages,
+    ):
+        (cold,) = pages.start("ada", node_selector={"kubernetes.io/hostname": "first"})
+        assert any(DOWNLOADS in line for line in notices(cold)), cold.shown
+        (warm,) = pages.start("bob", node_selector={"kubernetes.io/hostname": "first"})
+        assert notices(warm) == [], warm.shown
+        # What the first download took is what the next one is expected to take.
+        (again,) = pages.start("eve", node_selector={"kubernetes.io/hostname": "second"})
+        first = next(shown for shown in again.shown if DOWNLOADS in shown.message)
+        said = re.search(r"Left: about (\d+) seconds", first.message)
+        assert said is not None, first.message
+        left = again.up_at - first.at
+        assert abs(int(said[1]) - left) <= max(5.0, 0.3 * left), (first, left)
+        assert len(notices(again)) <= MOST_NOTICES

@@ -1,0 +1,86 @@
+"""What a JupyterHub's spawn page shows, by the KubeSpawner package's own `start` and `progress`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from unittest.mock import patch
+
+from jupyterhub.objects import Hub
+from kubespawner import KubeSpawner
+from traitlets.config import Config
+
+from tests.e2e.spawned import SpawnedUser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class Shown(NamedTuple):
+    """A line of the spawn page."""
+
+    # Unix time.
+    at: float
+    message: str
+
+
+class Spawn(NamedTuple):
+    """One start of a server."""
+
+    user: str
+    # Name of the pod.
+    pod: str
+    shown: Sequence[Shown]
+    # Unix time from which the pod runs.
+    up_at: float
+
+
+async def _spawn(user: str, traits: dict[str, Any]) -> Spawn:
+    spawner = KubeSpawner(hub=Hub(), user=SpawnedUser(user), config=Config(), _mock=True)
+    for name, value in traits.items():
+        if not spawner.has_trait(name):
+            raise ValueError(f"KubeSpawner has no setting {name!r}.")
+        setattr(spawner, name, value)
+    spawner.api_token = "made-up"
+    # As JupyterHub does: the page follows a start that goes on beside it.
+    start = asyncio.ensure_future(spawner.start())
+    try:
+        shown = [Shown(time.time(), str(event["message"])) async for event in spawner.progress()]
+        await start
+        return Spawn(user, cast("str", spawner.pod_name), shown, time.time())
+    finally:
+        start.cancel()
+
+
+class SpawnPages:
+    """A hub that starts servers: `with SpawnPages(kubeconfig, **traits) as pages: pages.start("ada")`.
+
+    traits: KubeSpawner's own settings. All starts share KubeSpawner's watches, which belong to one event loop.
+    """
+
+    def __init__(self, kubeconfig: Path, **traits: Any) -> None:
+        self._kubeconfig = kubeconfig
+        self._traits = traits
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        # The client library reads KUBECONFIG when it is imported: too early for a control plane that a test started.
+        place = "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
+        self._stack.enter_context(patch(place, str(self._kubeconfig)))
+        self._runner = self._stack.enter_context(asyncio.Runner())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        KubeSpawner.reflectors.clear()
+        self._stack.close()
+
+    def start(self, *users: str, **traits: Any) -> list[Spawn]:
+        """Start a server for each user at once; returns when all are up."""
+
+        async def all_of_them() -> list[Spawn]:
+            return list(await asyncio.gather(*[_spawn(user, {**self._traits, **traits}) for user in users]))
+
+        return self._runner.run(all_of_them())

@@ -1,0 +1,343 @@
+"""What users who wait are told: what for, about how long, how often; and what is learned from waits."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost.controllers.contract.actions import Notice
+from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.start_notices.estimates import (
+    A_PULL,
+    MOST_KEYS,
+    OF_IMAGE,
+    OF_REGISTRY,
+    Estimate,
+    History,
+    Spread,
+    in_turn,
+)
+from roost.controllers.start_notices.plan import make_start_notices
+from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
+from roost.controllers.start_notices.texts import ENGLISH
+from roost_core.placement.nodes import NodeFact
+from roost_core.placement.settings_reader import Reader
+from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
+from tests.builders import NAMESPACE, RELEASE, default_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USER = {"component": "singleuser-server", "app": "jupyterhub"}
+IMAGE = "quay.io/images/r:1"
+
+
+def _document(**changes: object) -> dict[str, Any]:
+    classes = default_values()["podClasses"]
+    return {
+        "release": RELEASE,
+        "namespace": NAMESPACE,
+        "podClasses": classes,
+        "startNotices": {"enabled": True},
+        **changes,
+    }
+
+
+def _planner(**changes: object) -> Planner:
+    read = Reader()
+    planner = make_start_notices(read, Sources(_document(**changes), None, 36))
+    assert not read.faults
+    assert planner is not None
+    return planner
+
+
+@dataclass
+class Cluster:
+    """Some nodes and pods, and a clock."""
+
+    planner: Planner = field(default_factory=_planner)
+    now: float = 1_000_000.0
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    pods: dict[str, PodState] = field(default_factory=dict)
+    told: list[Notice] = field(default_factory=list)
+
+    def node(self, name: str, *images: str, age: float = 86400.0) -> None:
+        self.nodes[name] = NodeState(
+            fact=NodeFact(name), created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images)
+        )
+
+    def pod(self, name: str, image: str = IMAGE, **changes: Any) -> None:
+        pod = PodState(
+            namespace=NAMESPACE,
+            name=name,
+            uid=f"uid-{name}",
+            labels=USER,
+            created=self.now,
+            spec=PodSpec(images=(image,)),
+            containers=(ContainerState(image=image, waiting_reason="ContainerCreating"),),
+        )
+        self.pods[pod.key] = replace(pod, **changes)
+
+    def change(self, name: str, **changes: Any) -> None:
+        key = f"{NAMESPACE}/{name}"
+        self.pods[key] = replace(self.pods[key], **changes)
+
+    def runs(self, name: str) -> None:
+        key = f"{NAMESPACE}/{name}"
+        containers = tuple(
+            replace(each, image_id="sha256:1", waiting_reason="", running=True) for each in self.pods[key].containers
+        )
+        self.change(name, phase="Running", containers=containers)
+
+    def turn(self) -> list[Notice]:
+        planned = self.planner.plan(
+            Snapshot(RELEASE, NAMESPACE, nodes=dict(self.nodes), pods=dict(self.pods)), Moment(self.now, self.now)
+        )
+        told = [action for action in planned.actions if isinstance(action, Notice)]
+        assert len(told) == len(planned.actions)
+        self.told += told
+        return told
+
+    def passes(self, seconds: float) -> list[Notice]:
+        """Plan every second."""
+        told: list[Notice] = []
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 1.0)
+            told += self.turn()
+        return told
+
+    def start(self, name: str, node: str, seconds: float, image: str = IMAGE) -> list[Notice]:
+        """One start whose containers run after so many seconds."""
+        self.pod(name, image, node_name=node)
+        told = self.turn() + self.passes(seconds)
+        self.runs(name)
+        return told + self.passes(1.0)
+
+
+def reasons(told: Sequence[Notice]) -> list[str]:
+    return [notice.reason for notice in told]
+
+
+def test_who_starts_at_once_is_told_nothing() -> None:
+    cluster = Cluster()
+    cluster.node("n1", IMAGE)
+    # A volume may take a while; the image is there.
+    assert cluster.start("ada", "n1", 20.0) == []
+    # A running pod's image is there, listed or not.
+    cluster.node("n2")
+    cluster.pod("bob", node_name="n2")
+    cluster.runs("bob")
+    assert cluster.start("eve", "n2", 20.0) == []
+    # The image is pulled before anybody could read that it is missing.
+    cluster.node("n3")
+    assert cluster.start("kim", "n3", 2.0) == []
+
+
+def test_a_download_is_told_with_what_is_left_of_it() -> None:
+    cluster = Cluster()
+    for number in range(12):
+        cluster.node(f"n{number}")
+        cluster.start(f"user-{number}", f"n{number}", 60.0)
+    cluster.node("n")
+    told = cluster.start("ada", "n", 60.0)
+    assert reasons(told)[:2] == ["DownloadsImage", "StillDownloadsImage"]
+    assert told[0].message.startswith(
+        "The image of your server is being downloaded to its node. Left: about 55 seconds"
+    )
+    assert {(notice.kind, notice.namespace, notice.name, notice.uid) for notice in told} == {
+        ("Pod", NAMESPACE, "ada", "uid-ada")
+    }
+    assert all(not notice.warning for notice in told)
+    assert len(told) <= MOST_NOTICES
+
+
+def test_no_pod_gets_more_than_five_and_a_long_wait_is_called_so() -> None:
+    cluster = Cluster()
+    for number in range(5):
+        cluster.node(f"n{number}")
+        cluster.start(f"user-{number}", f"n{number}", 200.0)
+    cluster.node("n")
+    told = cluster.start("ada", "n", 3600.0)
+    assert len(told) <= MOST_NOTICES
+    assert told[-1].reason == "DownloadTakesLonger"
+    assert reasons(told).count("DownloadTakesLonger") == 1
+
+
+def test_pulls_ahead_are_told_and_waited_for() -> None:
+    cluster = Cluster()
+    for number, image in enumerate(("quay.io/a/a:1", "quay.io/b/b:1")):
+        for time in range(8):
+            cluster.node(f"n{number}-{time}")
+            cluster.start(f"user-{number}-{time}", f"n{number}-{time}", 40.0, image)
+    cluster.node("n")
+    cluster.pod("ada", "quay.io/a/a:1", node_name="n")
+    cluster.turn()
+    cluster.now += 1.0
+    cluster.pod("bob", "quay.io/b/b:1", node_name="n")
+    cluster.pod("eve", "quay.io/a/a:1", node_name="n")
+    told = {notice.name: notice.message for notice in cluster.passes(5.0)}
+    assert told["ada"].startswith("The image of your server is being downloaded to its node. Left: about 35 seconds")
+    assert told["bob"].startswith("The image of your server is downloaded to its node after another one.")
+    assert "about 1.5 minutes" in told["bob"]
+    # The same image comes once.
+    assert told["eve"].startswith("The image of your server is being downloaded to its node.")
+    # The second pull is measured from the end of the first.
+    cluster.passes(34.0)
+    cluster.runs("ada")
+    cluster.runs("eve")
+    cluster.passes(10.0)
+    left = [notice for notice in cluster.told if notice.name == "bob"]
+    cluster.passes(30.0)
+    cluster.runs("bob")
+    cluster.passes(1.0)
+    assert reasons(left)[0] == "DownloadsImage"
+    cluster.node("m")
+    again = cluster.start("kim", "m", 10.0, "quay.io/b/b:1")
+    assert "about 35 seconds" in again[0].message
+
+
+def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
+    cluster = Cluster()
+    cluster.node("old", IMAGE)
+    cluster.pod("ada", unschedulable_since=cluster.now)
+    cluster.turn()
+    assert reasons(cluster.passes(3.0)) == []
+    told = cluster.passes(97.0)
+    assert [notice.message for notice in told] == [ENGLISH.room_unknown]
+    cluster.node("new", IMAGE, age=20.0)
+    cluster.change("ada", node_name="new", unschedulable_since=None)
+    cluster.turn()
+    cluster.pod("bob", unschedulable_since=cluster.now)
+    assert [notice.message for notice in cluster.passes(10.0)] == [
+        "No node can take your server yet. It waits for a new one, which usually takes 1 minute to 3 minutes."
+    ]
+    # Room that others leave says nothing of new nodes.
+    cluster.change("bob", node_name="old", unschedulable_since=None)
+    assert cluster.passes(1.0) == []
+
+
+def test_room_that_a_placeholder_gives_up_is_told_once_it_takes_a_while() -> None:
+    cluster = Cluster()
+    cluster.node("n", IMAGE)
+    cluster.pod("ada", unschedulable_since=cluster.now, nominated_node="n")
+    cluster.turn()
+    assert cluster.passes(4.0) == []
+    assert [notice.message for notice in cluster.passes(60.0)] == [ENGLISH.gives_way]
+
+
+@pytest.mark.parametrize(
+    "labels", [{}, {"component": "image-build"}, {"roost.hub.jupyter.org/component": "placeholder"}]
+)
+def test_only_users_pods_are_told(labels: dict[str, str]) -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("ada", node_name="n", labels=labels)
+    cluster.pod("bob", unschedulable_since=cluster.now, labels=labels)
+    cluster.turn()
+    assert cluster.passes(60.0) == []
+
+
+def test_a_crowd_is_told_within_the_budget_of_writes() -> None:
+    cluster = Cluster()
+    for number in range(MOST_A_MINUTE + 50):
+        cluster.pod(f"user-{number}", unschedulable_since=cluster.now)
+    cluster.turn()
+    assert len(cluster.passes(30.0)) == MOST_A_MINUTE
+    assert len(cluster.passes(60.0)) == 50
+
+
+def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
+    assert make_start_notices(Reader(), Sources(_document(startNotices={"enabled": False}), None, 36)) is None
+    read = Reader()
+    make_start_notices(read, Sources(_document(startNotices={"enabled": True, "language": "de"}), None, 36))
+    assert [fault.key for fault in read.faults] == ["startNotices.language"]
+
+
+# Estimates
+
+
+def test_what_is_left_shrinks_while_a_usual_wait_goes_on_and_grows_for_one_that_is_overdue() -> None:
+    spread = Spread(math.log(60.0), 0.2**2)
+    lefts = [left.median for passed in (0, 10, 30, 50) if (left := spread.left(passed)) is not None]
+    assert lefts == sorted(lefts, reverse=True)
+    assert lefts[0] == pytest.approx(60.0)
+    assert spread.left(600.0) is None
+    for passed in (0.0, 20.0, 80.0):
+        left = spread.left(passed)
+        assert left is not None
+        assert 0 <= left.low <= left.median <= left.high
+
+
+def test_an_image_that_was_seen_counts_more_than_its_registry_and_that_more_than_nothing() -> None:
+    history = History({})
+    assert history.expect(A_PULL, [("pull", OF_REGISTRY)]) == A_PULL
+    for number in range(20):
+        history = history.with_duration(100.0 if number % 2 else 400.0, "pull", "pull quay.io")
+    slow = history.expect(A_PULL, [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY)])
+    assert math.exp(slow.mean) == pytest.approx(200.0, rel=0.25)
+    history = history.with_duration(20.0, "pull", "pull quay.io", "pull quay.io/small")
+    levels = [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY), ("pull quay.io/small", OF_IMAGE)]
+    small = history.expect(A_PULL, levels)
+    assert math.exp(small.mean) == pytest.approx(20.0, rel=0.15)
+    assert small.variance < slow.variance
+
+
+def test_history_is_bounded_and_drops_what_was_seen_longest_ago() -> None:
+    history = History({})
+    for number in range(MOST_KEYS + 5):
+        history = history.with_duration(10.0, "pull", f"pull {number}")
+    assert len(history.by_key) == MOST_KEYS
+    assert history.knows("pull")
+    assert not history.knows("pull 0")
+    assert history.knows(f"pull {MOST_KEYS + 4}")
+
+
+def test_waits_in_turn_add_up() -> None:
+    one = Spread(math.log(30.0), 0.1**2)
+    left = one.left(0.0)
+    assert left is not None
+    both = in_turn(left, one)
+    assert both.median == pytest.approx(60.0)
+    assert both.high - both.median < 2 * (left.high - left.median)
+    assert in_turn(Estimate(1.0, 2.0, 3.0)) == Estimate(1.0, 2.0, 3.0)
+
+
+def test_four_in_five_waits_last_as_long_as_is_said() -> None:
+    """Images of one registry, each pulled several times; what is left is estimated after ten seconds."""
+    chance = random.Random(7)
+    history = History({})
+    images = {f"pull quay.io/{number}": chance.lognormvariate(math.log(40.0), 0.8) for number in range(30)}
+    errors, inside, asked = [], 0, 0
+    for _ in range(3000):
+        image, usual = chance.choice(list(images.items()))
+        seconds = usual * chance.lognormvariate(0.0, 0.12)
+        levels = [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY), (image, OF_IMAGE)]
+        if seconds > 12.0:
+            left = history.expect(A_PULL, levels).left(10.0)
+            if left is not None:
+                asked += 1
+                inside += left.low <= seconds - 10.0 <= left.high
+                errors.append(abs(left.median - (seconds - 10.0)) / (seconds - 10.0))
+        history = history.with_duration(seconds, "pull", "pull quay.io", image)
+    assert asked > 2000
+    assert sorted(errors)[len(errors) // 2] <= 0.2
+    assert 0.75 <= inside / asked <= 0.9
+
+
+def test_durations_are_said_as_people_say_them() -> None:
+    assert [ENGLISH.duration(seconds) for seconds in (0.0, 7.0, 8.0, 42.0, 61.0, 100.0, 290.0, 601.0)] == [
+        "a few seconds",
+        "a few seconds",
+        "10 seconds",
+        "40 seconds",
+        "1 minute",
+        "1.5 minutes",
+        "5 minutes",
+        "10 minutes",
+    ]
