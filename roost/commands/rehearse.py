@@ -49,7 +49,7 @@ def _rehearse(options: RehearseOptions) -> Rehearsal:
     assumed = dict(read_assumption(text, "--assume") for text in options.assumptions)
     assumptions = make_assumptions(assumed, "--assume")
     if options.pools:
-        refuse_replaced(assumed, options.pools, "--assume")
+        refuse_replaced({"--assume": assumed}, options.pools)
         assumptions = with_pools(assumptions, read_pools(options.pools, assumptions))
     return rehearse(
         read_event(options.event),

@@ -171,7 +171,8 @@ def _check(jobs: Sequence[Job]) -> None:
 
 def _worlds(options: SimulateOptions, needs: Mapping[str, Mapping[str, Any]]) -> list[WorldSetting]:
     worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
-    return in_pools(worlds, options.pools, (*options.settings, *options.vary)) if options.pools else worlds
+    given = {"--set": options.settings, "--vary": options.vary}
+    return in_pools(worlds, options.pools, given) if options.pools else worlds
 
 
 def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:

@@ -59,10 +59,14 @@ def read_pools(name: str, assumptions: Assumptions) -> Pools:
     return pools
 
 
-def refuse_replaced(names: Iterable[str], file: str, option: str) -> None:
-    """Raise AssumptionsError where assumptions of the command line are about the only pool, which `file` replaces."""
+def refuse_replaced(given: Mapping[str, Iterable[str]], file: str) -> None:
+    """Raise AssumptionsError where assumptions of the command line are about the only pool, which `file` replaces.
+
+    given: option -> names of assumptions.
+    """
     faults = [
         Fault(option, 0, name, "an assumption about the only pool", f"nothing: {file} says it of each pool")
+        for option, names in given.items()
         for name in dict.fromkeys(names)
         if name in REPLACED
     ]

@@ -259,7 +259,9 @@ def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - va
     read = Reader()
     events = parse_events(read, [dict(entry)], "--event", Limits(sets, values["events"]["maxPeople"]))
     if read.faults:
-        raise UsageError("\n".join(str(fault).replace("--event[0].", "--event: ") for fault in read.faults))
+        # As the option has it, not the values.
+        said = [str(fault).replace("--event[0].timeZone:", "--event: zone:") for fault in read.faults]
+        raise UsageError("\n".join(text.replace("--event[0].", "--event: ") for text in said))
     return events[0]
 
 

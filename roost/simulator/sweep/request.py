@@ -111,12 +111,13 @@ def make_worlds(
     return worlds
 
 
-def in_pools(worlds: Sequence[WorldSetting], file: str, given: Sequence[str]) -> list[WorldSetting]:
+def in_pools(worlds: Sequence[WorldSetting], file: str, given: Mapping[str, Sequence[str]]) -> list[WorldSetting]:
     """The worlds with the pools of a file. Raises AssumptionsError.
 
-    given: NAME=VALUE and NAME=VALUE,VALUE of the command line; those about the only pool contradict the file.
+    given: option -> NAME=VALUE or NAME=VALUE,VALUE each; those about the only pool contradict the file.
     """
-    refuse_replaced([text.partition("=")[0].strip() for text in given], file, "--set")
+    names = {option: [text.partition("=")[0].strip() for text in texts] for option, texts in given.items()}
+    refuse_replaced(names, file)
     pooled = []
     for world in worlds:
         pools = read_pools(file, world.assumptions)

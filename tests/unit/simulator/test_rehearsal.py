@@ -48,6 +48,7 @@ def test_other_words_are_refused_with_an_example(text: str) -> None:
         (TEXT, "events.maxPeople=100", r"--event: people: found 120, expected a whole number from 1 to 100"),
         (f"{TEXT} set gpu", "enabled=true", '--event: set: found "gpu", expected default'),
         (TEXT.replace("09:00", "25:00"), "enabled=true", "--event: start: found"),
+        (f"{TEXT} zone Europe/Berln", "enabled=true", '--event: zone: found "Europe/Berln", expected a zone'),
     ],
 )
 def test_what_the_values_do_not_allow_is_refused(text: str, settings: str, said: str) -> None:

@@ -133,8 +133,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_assumptions_about_the_only_pool_contradict_a_pools_file() -> None:
     worlds = make_worlds(["max_nodes=5"])
     with pytest.raises(AssumptionsError, match="--set: max_nodes: found an assumption about the only pool"):
-        in_pools(worlds, UNIVERSITY, ["max_nodes=5"])
-    (world,) = in_pools(make_worlds(["user_cpu_millicores=20"]), UNIVERSITY, ["user_cpu_millicores=20"])
+        in_pools(worlds, UNIVERSITY, {"--set": ["max_nodes=5"]})
+    with pytest.raises(AssumptionsError, match="--vary: node_pods: found an assumption about the only pool"):
+        in_pools(worlds, UNIVERSITY, {"--set": ["pulls=slow"], "--vary": ["node_pods=10,20"]})
+    (world,) = in_pools(make_worlds(["user_cpu_millicores=20"]), UNIVERSITY, {"--set": ["user_cpu_millicores=20"]})
     assert world.name == f"user_cpu_millicores=20, pools={UNIVERSITY}"
 
 
