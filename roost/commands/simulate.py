@@ -29,17 +29,20 @@ from roost.simulator.sweep.request import UnknownPolicyError, in_pools, load_pol
 from roost.simulator.sweep.result_store import ResultStore, StoreError
 from roost.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
 from roost.simulator.sweep.suggest import (
+    CONFIRMED,
     SuggestError,
     describe_candidate,
     make_space,
     score_of,
     search,
+    search_on_windows,
     show_outcome,
     show_score,
 )
 from roost.simulator.sweep.suggest_world import changes_of
 from roost.simulator.sweep.summary import summarise
 from roost.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
+from roost.simulator.sweep.windows import show_windows, with_windows
 from roost.simulator.trace.counts import TraceError
 from roost_core.kube.process import version
 
@@ -220,8 +223,10 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
     assumed = replace(world.assumptions, **needs.get(base.name, {}))
     space = make_space(read_values(files).values, surveyed.window_p999, requests, assumed)
     store = ResultStore(_results_folder(options))
+    windowed, in_windows = with_windows(trace)
+    windows = show_windows(windowed.windows) if windowed.windows else ""
 
-    def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
+    def replay(candidates: Sequence[Candidate], seeds: int, trace: Trace, attempts: int) -> list[list[RunResult]]:
         named = {describe_candidate(candidate, assumed): candidate for candidate in candidates}
         policies = [
             load_policy(name, files, space.settings_of(candidate, json.dumps)) for name, candidate in named.items()
@@ -229,22 +234,41 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
         changes = {name: changes_of(assumed, dict(candidate)) for name, candidate in named.items()}
         jobs = make_jobs(policies, range(1, seeds + 1), [(world.setting, assumed)], trace, changes)
         _check(jobs)
-        with ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts) as display:
+        with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
             runs = run_sweep(jobs, _spread(options), store, report=display)
-        by_name: dict[str, list[RunResult]] = {}
-        for run in runs:
-            by_name.setdefault(run.policy, []).append(run)
-        scores = [score_of(by_name[policy.name]) for policy in policies]
-        for policy, score in zip(policies, scores, strict=True):
-            talk.print(f"{show_score(score)}: {policy.name}", markup=False, soft_wrap=True)
-        return scores
+        found = [[run for run in runs if run.policy == policy.name] for policy in policies]
+        place = "in the windows, " if trace.windows else ""
+        for policy, ran in zip(policies, found, strict=True):
+            talk.print(f"{place}{show_score(score_of(ran))}: {policy.name}", markup=False, soft_wrap=True)
+        return found
+
+    def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
+        return [score_of(runs) for runs in replay(candidates, seeds, trace, surveyed.attempts)]
+
+    def replay_windows(candidates: Sequence[Candidate]) -> list[RunResult]:
+        return [run for (run,) in replay(candidates, 1, windowed, in_windows)]
 
     try:
-        outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
+        if windows:
+            talk.print(
+                f"Ranks on {windows} with one seed, and tries the best {CONFIRMED} on the whole trace with all seeds",
+                markup=False,
+                soft_wrap=True,
+            )
+            outcome = search_on_windows(
+                space.axes,
+                space.start,
+                evaluate,
+                replay_windows,
+                target_seconds=options.target_seconds,
+                seeds=options.seeds,
+            )
+        else:
+            outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
     except KeyboardInterrupt:
         talk.print(f"Stopped: finished replays are kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
         raise
-    sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace)))
+    sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace), windows))
     if outcome.reaches(options.target_seconds):
         return 0
     print(  # noqa: T201 - a command's talk

@@ -89,6 +89,12 @@ class CostMeter:
             for key in list(meter.pods):
                 self._charge(meter, self._users[key])
 
+    def spent(self, now: float) -> float:
+        """What all nodes have cost until now."""
+        return sum(self._costs[BY_POOL].values()) + sum(
+            meter.price * (now - meter.now) for meter in self._nodes.values()
+        )
+
     def close(self, now: float) -> dict[str, dict[str, float]]:
         """All costs until now: by use, by pool, and of users by hub and by image. What comes later costs nothing."""
         for meter in self._nodes.values():

@@ -32,7 +32,7 @@ class Histogram:
         """Count `number` equal durations; negative ones count as 0."""
         if number <= 0:
             return
-        index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
+        index = _bin_of(seconds)
         self.bins[index] = self.bins.get(index, 0) + number
         self.count += number
         if seconds > 0:
@@ -85,6 +85,11 @@ class Histogram:
                 return max(self.least, min(middle(index), self.greatest))
         return 0.0
 
+    def share_within(self, seconds: float) -> float:
+        """The share (0..1) of durations that aren't longer, but for those in the same bin; 0 when empty."""
+        index = _bin_of(seconds)
+        return sum(number for place, number in self.bins.items() if place <= index) / self.count if self.count else 0.0
+
     def to_json(self) -> dict[str, object]:
         """A JSON object that `from_json` takes."""
         bins = {str(index): self.bins[index] for index in sorted(self.bins)}
@@ -104,6 +109,10 @@ class Histogram:
         new.count, new.total, new.greatest = sum(new.bins.values()), float(total), float(greatest)
         new.least = inf if least is None else float(least)
         return new
+
+
+def _bin_of(seconds: float) -> int:
+    return 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
 
 
 def middle(index: int) -> float:

@@ -105,8 +105,16 @@ class World:
         self._events += 1
         heappush(self._heap, (max(moment, self.now), self._events, what, argument))
 
-    def play(self, attempts: Iterable[Attempt], on_progress: Callable[[int, float], None] | None = None) -> RunResult:
-        """Play all attempts, in order of time, until the last one has started or is given up."""
+    def play(
+        self,
+        attempts: Iterable[Attempt],
+        on_progress: Callable[[int, float], None] | None = None,
+        until: float = 0.0,
+    ) -> RunResult:
+        """Play all attempts, in order of time, until the last one has started or is given up.
+
+        until: the trace's end, if that is after the last attempt.
+        """
         source = iter(attempts)
         attempt = next(source, None)
         result = self.measures.result
@@ -123,6 +131,9 @@ class World:
                 on_progress(result.attempts, last)
             attempt = next(source, None)
         if result.attempts:
+            while self._heap and self._heap[0][0] <= until:
+                self._step()
+            self.now = last = max(last, until)
             self._close(last)
             end = last + self._aftermath_seconds()
             while self._heap and self.hub.starting and self._heap[0][0] <= end:

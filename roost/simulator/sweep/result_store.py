@@ -32,6 +32,7 @@ _DECIDING: Final = (
     "roost.simulator.setup.assumptions",
     "roost.simulator.setup.policy",
     "roost.simulator.setup.pools",
+    "roost.simulator.sweep.windows",
     # These read scheduler-sniffer's lines.
     "roost.pages.dates",
     "roost.recorder.answers.sniffer_log",

@@ -5,6 +5,9 @@ The cost is node-hours, or money where nodes have a price.
 Coordinate descent over small grids: one axis at a time, all its values with the same seeds (so that differences are the
 values'), until a round changes nothing or the budget is spent; then the best few with more seeds. The final choice is
 among the candidates that were replayed with every seed.
+
+Of a long trace the descent replays windows only (roost/simulator/sweep/windows.py). What they say of a candidate is
+corrected by another one's figures of the whole trace, and only ranks it; the best few are replayed on the whole trace.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ MOST_ROUNDS: Final = 4
 # Seeds of the search, and candidates that get all of them.
 FEW_SEEDS: Final = 2
 FINALISTS: Final = 4
+# Candidates that are replayed on all of a long trace, beside the first.
+CONFIRMED: Final = 3
+# Shares of the waits in windows that may stand for TARGET_SHARE of all waits.
+SHARES: Final = (0.5, 0.99)
 TARGET_SHARE: Final = 0.95
 STRATEGY: Final = "suggested"
 # From "only breaks ties" to "decides before all others", for scores of 0 to 100.
@@ -90,9 +97,11 @@ class Outcome:
     """What the search found."""
 
     best: Candidate
-    # Every candidate that was tried.
+    # Every candidate that was tried on the whole trace.
     scores: dict[Candidate, Score] = field(default_factory=dict)
     start: Candidate = ()
+    # How many were ranked on windows of the trace; 0: all were tried on the whole trace.
+    ranked_on_windows: int = 0
 
     def reaches(self, target_seconds: float) -> bool:
         """Whether the best candidate is good enough."""
@@ -146,21 +155,91 @@ def search(
         outcome = Outcome(start, scores, start)
         return min(candidates, key=lambda candidate: outcome.key(candidate, target_seconds))
 
-    try_all([start], few)
+    at = _descend(axes, start, scores, lambda candidates: try_all(candidates, few), best_of)
+    ranked = Outcome(at, scores, start).ranked(target_seconds)
+    finalists = list(dict.fromkeys([*ranked[:FINALISTS], start]))
+    try_all(finalists, seeds)
+    return Outcome(best_of(finalists), scores, start)
+
+
+def search_on_windows(
+    axes: Sequence[Axis],
+    start: Candidate,
+    evaluate: Callable[[Sequence[Candidate], int], Sequence[Score]],
+    replay: Callable[[Sequence[Candidate]], Sequence[RunResult]],
+    *,
+    target_seconds: float,
+    seeds: int,
+) -> Outcome:
+    """As `search`, but only the best few are evaluated. replay: candidates -> what each gives in the windows."""
+    confirmed = {start: evaluate([start], seeds)[0]}
+    runs: dict[Candidate, RunResult] = {}
+    ranks: dict[Candidate, Score] = {}
+    # The candidate whose figures of the whole trace correct what windows say of the others: the last one confirmed.
+    known = start
+
+    def try_all(candidates: Iterable[Candidate]) -> None:
+        new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in runs]
+        runs.update(zip(new, replay(new), strict=True) if new else ())
+        ranks.update((candidate, predict(runs[candidate], runs[known], confirmed[known])) for candidate in new)
+
+    def best_of(candidates: Iterable[Candidate]) -> Candidate:
+        outcome = Outcome(start, ranks | confirmed, start)
+        return min(candidates, key=lambda candidate: outcome.key(candidate, target_seconds))
+
+    _descend(axes, start, ranks, try_all, best_of)
+    for _ in range(min(CONFIRMED, len(runs) - 1)):
+        ranks = {candidate: predict(run, runs[known], confirmed[known]) for candidate, run in runs.items()}
+        known = best_of(candidate for candidate in runs if candidate not in confirmed)
+        confirmed[known] = evaluate([known], seeds)[0]
+    return Outcome(best_of(confirmed), confirmed, start, len(runs))
+
+
+def _descend(
+    axes: Sequence[Axis],
+    start: Candidate,
+    scores: Mapping[Candidate, Score],
+    try_all: Callable[[Iterable[Candidate]], None],
+    best_of: Callable[[Iterable[Candidate]], Candidate],
+) -> Candidate:
+    """Where the coordinate descent ends. try_all: adds the candidates' scores to `scores`."""
+    try_all([start])
     at = start
     for _ in range(MOST_ROUNDS):
         before = at
         for axis in axes:
             line = [_moved(at, axis.name, value) for value in axis.values]
             budget = MOST_CANDIDATES - len(scores)
-            try_all([candidate for candidate in line if candidate not in scores][:budget], few)
+            try_all([candidate for candidate in line if candidate not in scores][:budget])
             at = best_of([at, *(candidate for candidate in line if candidate in scores)])
         if at == before or len(scores) >= MOST_CANDIDATES:
             break
-    ranked = Outcome(at, scores, start).ranked(target_seconds)
-    finalists = list(dict.fromkeys([*ranked[:FINALISTS], start]))
-    try_all(finalists, seeds)
-    return Outcome(best_of(finalists), scores, start)
+    return at
+
+
+def predict(run: RunResult, known_run: RunResult, known: Score) -> Score:
+    """What a candidate would give on the whole trace, from its windows (run) and from a known candidate.
+
+    Windows have other shares of cold starts than the trace. So the wait is compared at that share of the windows' waits
+    at which the known candidate waits as long as 95 of 100 do under it on the whole trace. All else is in proportion.
+    """
+    waits, known_waits = run.waits["total"], known_run.waits["total"]
+    share = min(max(known_waits.share_within(known.wait_seconds), SHARES[0]), SHARES[1])
+    score, known_score = score_of([run]), score_of([known_run])
+    cost = None
+    if known.cost is not None:
+        cost = _in_proportion(score.cost or 0.0, known_score.cost or 0.0, known.cost)
+    return Score(
+        _in_proportion(waits.quantile(share), known_waits.quantile(share), known.wait_seconds),
+        _in_proportion(score.node_hours, known_score.node_hours, known.node_hours),
+        _in_proportion(score.cold, known_score.cold, known.cold),
+        0,
+        cost,
+    )
+
+
+def _in_proportion(amount: float, known_amount: float, known: float) -> float:
+    return amount * known / known_amount if known_amount else amount
 
 
 def _moved(candidate: Candidate, name: str, value: int) -> Candidate:
@@ -303,8 +382,11 @@ def show_score(score: Score) -> str:
     return f"p95 wait {wait}, {cost}{score.node_hours:,.1f} node-hours, {score.cold:,.0f} cold starts"
 
 
-def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str) -> str:
-    """Values to paste, with the expected result, and what to set elsewhere, as comments above them."""
+def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: str, windows: str = "") -> str:
+    """Values to paste, with the expected result, and what to set elsewhere, as comments above them.
+
+    windows: what candidates were ranked on, for people.
+    """
     best, start = outcome.scores[outcome.best], outcome.scores[outcome.start]
     seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
     least = "node-hours" if best.cost is None else "cost"
@@ -313,7 +395,9 @@ def show_outcome(outcome: Outcome, space: Space, target_seconds: float, trace: s
         f"# Launches: {trace}.",
         f"# These: {show_score(best)}.",
         f"# Before: {show_score(start)} ({describe_candidate(outcome.start, space.world)}).",
-        f"# Tried: {len(outcome.scores)}.",
+        f"# Tried: {len(outcome.scores)}."
+        if not windows
+        else f"# Ranked on {windows}: {outcome.ranked_on_windows}. Tried on the whole trace: {len(outcome.scores)}.",
     ]
     if outcome.best == outcome.start:
         lines.append("# Nothing that was tried is better than what you have.")

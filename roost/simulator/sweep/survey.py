@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.sweep.windows import Window
     from roost.simulator.trace.attempt import Attempt
 
 # Days of made-up launches when no trace is given.
@@ -43,6 +44,8 @@ class Trace:
     fingerprint: str = ""
     # Namespaces of the hubs that launches name, "" for those that name none; empty until it is surveyed.
     hubs: tuple[str, ...] = ()
+    # The only stretches of it that are replayed; empty: all of it.
+    windows: tuple[Window, ...] = ()
 
     def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
         """Its attempts in order of time. Raises TraceError."""

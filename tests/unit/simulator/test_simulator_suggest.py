@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.values.files import read_values
+from roost.simulator.engine.histogram import Histogram
+from roost.simulator.engine.results import TOTAL, RunResult
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.pools_file import read_pools, with_pools
 from roost.simulator.setup.shipped import policy_files, values_files
 from roost.simulator.sweep.suggest import (
+    CONFIRMED,
     FINALISTS,
     MOST_CANDIDATES,
     PLACEHOLDERS,
@@ -30,16 +33,19 @@ from roost.simulator.sweep.suggest import (
     SuggestError,
     describe_candidate,
     make_space,
+    predict,
     rank,
     score_of,
     search,
+    search_on_windows,
+    show_outcome,
     show_score,
 )
 from roost.simulator.sweep.suggest_world import changes_of, where_to_set
 from tests.simulated import result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -253,3 +259,96 @@ def test_of_equal_candidates_the_one_that_changes_least_wins() -> None:
 
     outcome = search(AXES, ((PLACEHOLDERS, 40), *((name, 101) for name in WEIGHED)), evaluate, 30, 5)
     assert outcome.best == outcome.start
+
+
+def in_windows(candidate: Candidate, *, warm: int = 90, wait: float | None = None) -> RunResult:
+    """Windows of 100 starts: so many are warm, the others wait as `made_up` says. A fiftieth of all node-hours."""
+    score = made_up(candidate, 0)
+    waits = Histogram()
+    waits.add(1.4, warm)
+    waits.add(score.wait_seconds if wait is None else wait, 100 - warm)
+    return RunResult(policy="", seed=1, waits={TOTAL: waits}, node_hours=score.node_hours / 50, cold=10)
+
+
+def explore_windows(
+    target: float, run: Callable[[Candidate], RunResult] = in_windows
+) -> tuple[Outcome, list[tuple[Candidate, int]]]:
+    asked: list[tuple[Candidate, int]] = []
+
+    def evaluate(candidates: Sequence[Candidate], number: int) -> list[Score]:
+        asked.extend((one, number) for one in candidates)
+        return [made_up(one, 0)._replace(seeds=number) for one in candidates]
+
+    def replay(candidates: Sequence[Candidate]) -> list[RunResult]:
+        return [run(one) for one in candidates]
+
+    return search_on_windows(AXES, START, evaluate, replay, target_seconds=target, seeds=5), asked
+
+
+@pytest.mark.parametrize(("target", "placeholders"), [(100, 0), (75, 10), (55, 20), (30, 40)])
+def test_windows_find_what_the_whole_trace_would_and_few_are_replayed_on_all_of_it(
+    target: float, placeholders: int
+) -> None:
+    outcome, asked = explore_windows(target)
+    best = dict(outcome.best)
+    assert (best[PLACEHOLDERS], best["NodeResourcesFit"]) == (placeholders, 101)
+    # The first is where the search began.
+    assert asked[0] == (START, 5)
+    assert len({one for one, _ in asked}) == len(asked) == CONFIRMED + 1
+    assert {number for _, number in asked} == {5}
+    assert set(outcome.scores) == {one for one, _ in asked}
+    assert CONFIRMED < outcome.ranked_on_windows <= MOST_CANDIDATES
+
+
+def test_a_candidate_that_disappoints_corrects_what_windows_say_of_the_others() -> None:
+    # With placeholders the windows say half of the truth: 20 seem enough for 30 s, and 40 are.
+    def flattering(candidate: Candidate) -> RunResult:
+        wait = made_up(candidate, 0).wait_seconds
+        return in_windows(candidate, wait=wait / 2 if dict(candidate)[PLACEHOLDERS] else wait)
+
+    outcome, asked = explore_windows(30, flattering)
+    assert [dict(one)[PLACEHOLDERS] for one, _ in asked[:3]] == [0, 20, 40]
+    assert dict(outcome.best)[PLACEHOLDERS] == 40
+    assert outcome.reaches(30)
+
+
+def test_what_windows_promise_is_never_the_answer() -> None:
+    # In the windows ten placeholders are enough for everybody.
+    def flattering(candidate: Candidate) -> RunResult:
+        return in_windows(candidate, wait=10 if dict(candidate)[PLACEHOLDERS] else None)
+
+    outcome, _ = explore_windows(30, flattering)
+    assert outcome.scores[outcome.best].wait_seconds == 70
+    assert not outcome.reaches(30)
+
+
+def test_a_prediction_is_made_where_a_known_candidate_waits_as_long_as_on_the_whole_trace() -> None:
+    known, known_run = Score(60.0, 1000, 400, 5, 30.0), RunResult(policy="", seed=1, node_hours=20, cold=10)
+    known_run.waits = {TOTAL: histogram({1.4: 80, 60.0: 10, 200.0: 10})}
+    run = RunResult(policy="", seed=1, node_hours=30, cold=5)
+    run.waits = {TOTAL: histogram({1.4: 80, 20.0: 10, 250.0: 10})}
+    for each, cost in ((known_run, 2.0), (run, 1.0)):
+        each.costs = {"use": {"all": cost}}
+    expected = Score(20.0, 1500, 200, 0, 15.0)
+    assert predict(run, known_run, known) == pytest.approx(expected, rel=0.02)
+    assert predict(known_run, known_run, known)[:3] == pytest.approx(known[:3])
+    assert predict(run, known_run, known._replace(cost=None)).cost is None
+    # Where there is nothing to compare with, the windows' figure.
+    known_run.cold = 0
+    assert predict(run, known_run, known).cold == 5
+
+
+def histogram(waits: dict[float, int]) -> Histogram:
+    made = Histogram()
+    for seconds, number in waits.items():
+        made.add(seconds, number)
+    return made
+
+
+def test_what_was_ranked_on_which_windows_is_told() -> None:
+    space = make_space(read_values(values_files("roost")).values, 100, REQUESTS)
+    score = Score(20, 1000, 5, 3)
+    outcome = Outcome(space.start, {space.start: score}, space.start, 31)
+    text = show_outcome(outcome, space, 30, "a trace", "2019-05-23 06:00 to 18:00 UTC")
+    assert "# Ranked on 2019-05-23 06:00 to 18:00 UTC: 31. Tried on the whole trace: 1.\n" in text
+    assert "# Tried: 1.\n" in show_outcome(outcome, space, 30, "a trace")
