@@ -172,27 +172,51 @@ def search_on_windows(
     seeds: int,
 ) -> Outcome:
     """As `search`, but only the best few are evaluated. replay: candidates -> what each gives in the windows."""
-    confirmed = {start: evaluate([start], seeds)[0]}
+    (first,) = evaluate([start], seeds)
     runs: dict[Candidate, RunResult] = {}
     ranks: dict[Candidate, Score] = {}
-    # The candidate whose figures of the whole trace correct what windows say of the others: the last one confirmed.
-    known = start
 
     def try_all(candidates: Iterable[Candidate]) -> None:
         new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in runs]
         runs.update(zip(new, replay(new), strict=True) if new else ())
-        ranks.update((candidate, predict(runs[candidate], runs[known], confirmed[known])) for candidate in new)
+        ranks.update((candidate, predict(runs[candidate], runs[start], first)) for candidate in new)
 
     def best_of(candidates: Iterable[Candidate]) -> Candidate:
-        outcome = Outcome(start, ranks | confirmed, start)
+        outcome = Outcome(start, ranks, start)
         return min(candidates, key=lambda candidate: outcome.key(candidate, target_seconds))
 
     _descend(axes, start, ranks, try_all, best_of)
-    for _ in range(min(CONFIRMED, len(runs) - 1)):
-        ranks = {candidate: predict(run, runs[known], confirmed[known]) for candidate, run in runs.items()}
-        known = best_of(candidate for candidate in runs if candidate not in confirmed)
-        confirmed[known] = evaluate([known], seeds)[0]
-    return Outcome(best_of(confirmed), confirmed, start, len(runs))
+    return confirm(runs, start, first, lambda candidate: evaluate([candidate], seeds)[0], target_seconds)
+
+
+def confirm(
+    runs: Mapping[Candidate, RunResult],
+    start: Candidate,
+    first: Score,
+    evaluate: Callable[[Candidate], Score],
+    target_seconds: float,
+) -> Outcome:
+    """Evaluate the best few of the candidates that were replayed in windows (runs), one by one; the best of these.
+
+    first: the score of `start`. Each candidate that is evaluated corrects what the windows say of the others.
+    """
+    scores = {start: first}
+    known = start
+
+    def best_of(candidates: Iterable[Candidate], of: dict[Candidate, Score]) -> Candidate:
+        outcome = Outcome(start, of, start)
+        return min(candidates, key=lambda candidate: outcome.key(candidate, target_seconds))
+
+    for _ in range(CONFIRMED):
+        # Weights often change nothing: what did the same in the windows as one that is known needn't be tried.
+        seen = {score_of([runs[candidate]]) for candidate in scores}
+        others = [candidate for candidate, run in runs.items() if score_of([run]) not in seen]
+        if not others:
+            break
+        predicted = {candidate: predict(runs[candidate], runs[known], scores[known]) for candidate in others}
+        known = best_of(others, predicted)
+        scores[known] = evaluate(known)
+    return Outcome(best_of(scores, scores), scores, start, len(runs))
 
 
 def _descend(

@@ -312,6 +312,16 @@ def test_a_candidate_that_disappoints_corrects_what_windows_say_of_the_others() 
     assert outcome.reaches(30)
 
 
+def test_candidates_that_did_the_same_in_the_windows_are_tried_once() -> None:
+    # All that counts is whether there are placeholders.
+    def coarse(candidate: Candidate) -> RunResult:
+        return in_windows(((PLACEHOLDERS, 20 if dict(candidate)[PLACEHOLDERS] else 0), ("NodeResourcesFit", 101)))
+
+    outcome, asked = explore_windows(30, coarse)
+    assert outcome.ranked_on_windows > 10
+    assert [bool(dict(one)[PLACEHOLDERS]) for one, _ in asked] == [False, True]
+
+
 def test_what_windows_promise_is_never_the_answer() -> None:
     # In the windows ten placeholders are enough for everybody.
     def flattering(candidate: Candidate) -> RunResult:
