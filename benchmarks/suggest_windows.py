@@ -103,7 +103,7 @@ def _show(runs: Mapping[Candidate, RunResult], whole: Mapping[Candidate, Score],
     predicted = {candidate: predict(run, runs[start], whole[start]) for candidate, run in runs.items()}
     rows = []
     for candidate, true in whole.items():
-        changed = ", ".join(f"{name} {value}" for name, value in candidate if (name, value) not in start) or "as it is"
+        changed = describe_candidate(tuple(each for each in candidate if each not in start)) or "as it is"
         said = predicted[candidate]
         rows.append(
             [

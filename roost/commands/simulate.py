@@ -242,10 +242,17 @@ def _suggest(options: SimulateOptions, talk: Console) -> int:
             talk.print(f"{place}{show_score(score_of(ran))}: {policy.name}", markup=False, soft_wrap=True)
         return found
 
+    ranked: list[Candidate] = []
+    tried: list[Candidate] = []
+
     def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
+        if ranked:
+            tried.extend(candidates)
+            talk.print(f"{len(ranked)} are ranked; on the whole trace: {len(tried)} of {CONFIRMED}", soft_wrap=True)
         return [score_of(runs) for runs in replay(candidates, seeds, trace, surveyed.attempts)]
 
     def replay_windows(candidates: Sequence[Candidate]) -> list[RunResult]:
+        ranked.extend(candidates)
         return [run for (run,) in replay(candidates, 1, windowed, in_windows)]
 
     try:

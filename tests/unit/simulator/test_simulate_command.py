@@ -329,16 +329,20 @@ def test_a_long_trace_is_ranked_on_windows_and_a_second_run_takes_what_is_there(
     file = tmp_path / "launches.jsonl"
     line = '{{"timestamp": "2019-05-{}T{}:00:00+00:00", "schema": "binderhub.jupyter.org/launch", "version": 2, '
     line += '"provider": "GitHub", "spec": "owner/repo-{}/master", "status": "success"}}\n'
-    file.write_text("".join(line.format(22 + hour // 24, f"{hour % 24:02}", hour % 7) for hour in range(96)))
-    asked = ("--trace", str(file), "--policy", "roost", "--suggest", "--seeds", "2")
+    hours = [(22 + hour // 24, f"{hour % 24:02}") for hour in range(96)]
+    file.write_text("".join(line.format(*hour, place % 7) for hour in hours for place in range(5)))
+    # Three users fill a node.
+    asked = ("--trace", str(file), "--policy", "roost", "--suggest", "--seeds", "1", "--set", "user_memory_bytes=12G")
+    asked += ("--target-seconds", "600")
     assert simulate(*asked, tmp_path=tmp_path) == 0
     first = capsys.readouterr()
     assert "Ranks on 2019-05-23 06:00 to 18:00 and 2019-05-23 18:00 to 06:00 UTC with one seed" in first.err
     assert first.err.count("in the windows, p95 wait") == 3
+    assert "3 are ranked; on the whole trace: 1 of 1\n" in first.err
     assert "18:00 to 06:00 UTC: 3. Tried on the whole trace: 2.\n" in first.out
-    # Two seeds of two candidates, and three candidates in the windows.
+    # Two candidates on the whole trace, and three in the windows.
     results = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
-    assert len(results) == 7
+    assert len(results) == 5
     assert simulate(*asked, tmp_path=tmp_path) == 0
     assert capsys.readouterr().out == first.out
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()} == results

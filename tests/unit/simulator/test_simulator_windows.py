@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.suggest_windows import rank_correlation
 from roost.simulator.engine.costs import BY_USE
 from roost.simulator.engine.histogram import Histogram
 from roost.simulator.engine.results import TOTAL
@@ -152,3 +153,11 @@ def test_the_share_of_durations_within_a_time_goes_with_quantiles() -> None:
     assert [waits.share_within(seconds) for seconds in (0.0, 1.0, 5.0, 20.0)] == [0, 0.75, 0.75, 1]
     assert waits.quantile(waits.share_within(1.0)) == 1.0
     assert Histogram().share_within(1.0) == 0
+
+
+def test_ranks_agree_or_do_not() -> None:
+    ranks = [0, 1, 2, 3]
+    assert rank_correlation(ranks, ranks) == pytest.approx(1)
+    assert rank_correlation(ranks, ranks[::-1]) == pytest.approx(-1)
+    assert rank_correlation(ranks, [1, 0, 2, 3]) == pytest.approx(0.8)
+    assert rank_correlation([0], [0]) == 1
