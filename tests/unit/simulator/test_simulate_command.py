@@ -332,8 +332,8 @@ def test_a_long_trace_is_ranked_on_windows_and_a_second_run_takes_what_is_there(
     hours = [(22 + hour // 24, f"{hour % 24:02}") for hour in range(96)]
     file.write_text("".join(line.format(*hour, place % 7) for hour in hours for place in range(5)))
     # Three users fill a node.
-    asked = ("--trace", str(file), "--policy", "roost", "--suggest", "--seeds", "1", "--set", "user_memory_bytes=12G")
-    asked += ("--target-seconds", "600")
+    world = ("--trace", str(file), "--policy", "roost", "--seeds", "1", "--set", "user_memory_bytes=12G")
+    asked = (*world, "--suggest", "--target-seconds", "600")
     assert simulate(*asked, tmp_path=tmp_path) == 0
     first = capsys.readouterr()
     assert "Ranks on 2019-05-23 06:00 to 18:00 and 2019-05-23 18:00 to 06:00 UTC with one seed" in first.err
