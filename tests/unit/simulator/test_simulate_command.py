@@ -326,6 +326,7 @@ def test_a_long_trace_is_ranked_on_windows_and_a_second_run_takes_what_is_there(
 ) -> None:
     monkeypatch.setattr("roost.simulator.sweep.suggest.MOST_CANDIDATES", 3)
     monkeypatch.setattr("roost.simulator.sweep.suggest.CONFIRMED", 1)
+    monkeypatch.setattr("roost.commands.simulate.CONFIRMED", 1)
     file = tmp_path / "launches.jsonl"
     line = '{{"timestamp": "2019-05-{}T{}:00:00+00:00", "schema": "binderhub.jupyter.org/launch", "version": 2, '
     line += '"provider": "GitHub", "spec": "owner/repo-{}/master", "status": "success"}}\n'
