@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from roost.controllers.contract.waiting_reasons import PULL_FAULTS
 from roost_core.placement.images import normalise_reference
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[Nod
     # By node.
     there: dict[str, set[str]] = defaultdict(set)
     new: list[PodState] = []
+    # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet tells it itself.
+    failing: set[str] = set()
     for pod in snapshot.pods.values():
         if not pod.node_name or pod.phase != "Pending" or pod.leaving:
             continue
@@ -81,6 +84,8 @@ def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[Nod
         else:
             bound[pod.uid] = known
         there[pod.node_name].update(_pulled(pod))
+        if any(container.waiting_reason in PULL_FAULTS for container in pod.containers):
+            failing.add(pod.uid)
     if new:
         images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
         for pod in sorted(new, key=lambda each: (each.created, each.key)):
@@ -94,8 +99,8 @@ def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[Nod
     queues: dict[str, tuple[Pull, ...]] = {}
     ended: list[EndedPull] = []
     wanted: dict[str, dict[str, float]] = defaultdict(dict)
-    for known in sorted(bound.values(), key=lambda each: (each.since, each.key)):
-        for image in known.lacking:
+    for uid, known in sorted(bound.items(), key=lambda each: (each[1].since, each[1].key)):
+        for image in () if uid in failing else known.lacking:
             wanted[known.node].setdefault(image, known.since)
     for node in wanted.keys() | before.queues.keys():
         queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)

@@ -202,6 +202,21 @@ def test_pulls_ahead_are_told_and_waited_for() -> None:
     assert "about 35 seconds" in again[0].message
 
 
+def test_a_pull_that_fails_is_left_to_the_kubelet_to_tell_and_teaches_nothing() -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("ada", node_name="n")
+    cluster.turn()
+    assert reasons(cluster.passes(5.0)) == ["DownloadsImage"]
+    cluster.change("ada", containers=(ContainerState(image=IMAGE, waiting_reason="ImagePullBackOff"),))
+    assert cluster.passes(600.0) == []
+    cluster.runs("ada")
+    cluster.passes(1.0)
+    cluster.node("m")
+    # As if nothing had been pulled before.
+    assert "about 20 seconds" in cluster.start("bob", "m", 10.0)[0].message
+
+
 def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     cluster = Cluster()
     cluster.node("old", IMAGE)
