@@ -128,7 +128,7 @@ def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> Ru
             "or start again after a change"
         )
     if job.trace.windows:
-        return replay_windows(job, on_progress)
+        return replay_windows(job.policy, job.assumptions, job.seed, job.trace, on_progress)
     return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress, hubs=job.trace.hubs)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.simulator.chance import Chance
 from roost.simulator.engine.node_images import Images
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roost.simulator.setup.assumptions import Assumptions
-    from roost.simulator.sweep.windows import Window
     from roost.simulator.trace.attempt import Attempt
 
 # Days of made-up launches when no trace is given.
@@ -31,6 +30,13 @@ MOST_FOR_CACHES: Final = 500_000
 # Each hub has a release of its own in a replay.
 MOST_HUBS: Final = 100
 DAY_SECONDS: Final = 86_400
+
+
+class Window(NamedTuple):
+    """A stretch of a trace, in seconds since 1970: launches from `begin` on and before `end` count."""
+
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US, as_date
 from roost.simulator.chance import Chance
@@ -21,12 +21,14 @@ from roost.simulator.engine.histogram import Histogram
 from roost.simulator.engine.results import TOTAL, RunResult
 from roost.simulator.engine.totals import NODES
 from roost.simulator.engine.world import World
+from roost.simulator.sweep.survey import Window
 from roost.simulator.trace.pushes import with_pushes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from roost.simulator.sweep.run import Job
+    from roost.simulator.setup.assumptions import Assumptions
+    from roost.simulator.setup.policy import Policy
     from roost.simulator.sweep.survey import Trace
     from roost.simulator.trace.attempt import Attempt
 
@@ -43,13 +45,6 @@ LEAST_SECONDS: Final = 3 * DAY
 MORNING_SECONDS: Final = 6 * HOUR
 # What the windows' cost, in a result that has no more details of it.
 ALL: Final = "all"
-
-
-class Window(NamedTuple):
-    """A stretch of a trace, in seconds since 1970: launches from `begin` on and before `end` count."""
-
-    begin: int
-    end: int
 
 
 def choose_windows(moments: Sequence[float]) -> tuple[Window, ...]:
@@ -104,13 +99,15 @@ def cut(attempts: Iterable[Attempt], windows: Sequence[Window]) -> list[list[Att
     return stretches
 
 
-def replay_windows(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
-    """Replay the windows of a job's trace, and return what counts: waits, cold starts, node-hours and costs."""
+def replay_windows(
+    policy: Policy, assumptions: Assumptions, seed: int, trace: Trace, on_progress: Callable[[int, float], None] | None
+) -> RunResult:
+    """Replay the windows of a trace, and return what counts: waits, cold starts, node-hours and costs."""
     began = time.process_time()
-    pushed = with_pushes(job.trace.open(job.seed), Chance(job.seed), job.assumptions.pushes_per_day)
-    result = RunResult(policy=job.policy.name, seed=job.seed, waits={TOTAL: Histogram()})
-    for window, attempts in zip(job.trace.windows, cut(pushed, job.trace.windows), strict=True):
-        _replay(window, attempts, job, result, on_progress)
+    pushed = with_pushes(trace.open(seed), Chance(seed), assumptions.pushes_per_day)
+    result = RunResult(policy=policy.name, seed=seed, waits={TOTAL: Histogram()})
+    for window, attempts in zip(trace.windows, cut(pushed, trace.windows), strict=True):
+        _replay(window, attempts, World(policy, assumptions, seed, trace.hubs), result, on_progress)
     result.cpu_seconds = time.process_time() - began
     return result
 
@@ -118,12 +115,11 @@ def replay_windows(job: Job, on_progress: Callable[[int, float], None] | None) -
 def _replay(
     window: Window,
     attempts: Sequence[Attempt],
-    job: Job,
+    world: World,
     into: RunResult,
     on_progress: Callable[[int, float], None] | None,
 ) -> None:
     """Replay one window, and add what counts."""
-    world = World(job.policy, job.assumptions, job.seed, job.trace.hubs)
     counted = frozenset(attempt.number for attempt in attempts if attempt.moment >= window.begin)
     if not counted:
         return

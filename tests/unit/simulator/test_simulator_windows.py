@@ -16,14 +16,13 @@ from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.setup.pools_file import read_pools, with_pools
 from roost.simulator.sweep.run import Job, replay_job
-from roost.simulator.sweep.survey import Trace
+from roost.simulator.sweep.survey import Trace, Window
 from roost.simulator.sweep.windows import (
     ALL,
     DAY,
     HOUR,
     LEAST_SECONDS,
     WARM_UP_SECONDS,
-    Window,
     choose_windows,
     cut,
     show_windows,
