@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from generator.values.merge import Settings
 from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
+from roost.cli_records import RECORD_COMMANDS
+from roost.commands import call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from roost.commands.render import RenderOptions
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-# 9999-12-31T23:59:59.999999Z, the last time that a datetime can represent.
-_LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
 # Packages that extras of Roost bring, not the plain install.
 _EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "psycopg", "rich", "sqlalchemy"})
-_TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 
 
 def run(arguments: list[str]) -> int:
@@ -47,22 +44,6 @@ def run(arguments: list[str]) -> int:
         )
         return 2
     return code if isinstance(code, int) else 0
-
-
-def _moment_us(text: str) -> int:
-    """Microseconds since 1970 of an ISO 8601 time up to 9999; UTC unless it says otherwise. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if not 0 <= at_us <= _LAST_US:
-        raise ValueError(text)
-    return at_us
-
-
-def _call(command: str, *arguments: object, **named: object) -> int:
-    code: int = import_module(f"roost.commands.{command}").run(*arguments, **named)
-    return code
 
 
 def _release_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -172,7 +153,7 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     roost render -f values.yaml --release hub --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
     """
-    return _call("render", options, output_dir)
+    return call("render", options, output_dir)
 
 
 @cli.command("validate", short_help="Print every fault and warning of the values.")
@@ -184,7 +165,7 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     \b
     roost validate -f values.yaml --kube-version v1.37.2
     """
-    return _call("validate", options, strict=strict)
+    return call("validate", options, strict=strict)
 
 
 @cli.command("headroom", short_help="Print the placeholders of the coming days, and their node-hours.")
@@ -228,7 +209,7 @@ def _headroom(
     from roost.commands.headroom import HeadroomOptions  # noqa: PLC0415 - other commands needn't load it
     from roost.commands.headroom_history import HistorySource  # noqa: PLC0415
 
-    return _call("headroom", options, HeadroomOptions(source=HistorySource(config_map, database, trace), **asked))
+    return call("headroom", options, HeadroomOptions(source=HistorySource(config_map, database, trace), **asked))
 
 
 @cli.command("rehearse", short_help="Play an event's day with and without a booking: waits and node-hours.")
@@ -262,7 +243,7 @@ def _rehearse(**options: Any) -> int:  # noqa: ANN401 - click's
     """
     from roost.commands.rehearse import RehearseOptions  # noqa: PLC0415 - other commands needn't load the simulator
 
-    return _call("rehearse", RehearseOptions(**options))
+    return call("rehearse", RehearseOptions(**options))
 
 
 @cli.command("diff", short_help="Show what changes between two values files, or values and manifests.")
@@ -280,7 +261,7 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     roost diff old-values.yaml new-values.yaml --release hub --namespace hub
     roost diff manifests/ new-values.yaml
     """
-    return _call("diff", before, after, release, colour)
+    return call("diff", before, after, release, colour)
 
 
 @cli.command("import", short_help="Convert zero-to-jupyterhub's or BinderHub's values to Roost's.")
@@ -298,7 +279,7 @@ def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
     """
-    return _call("import_values", files, release, hub)
+    return call("import_values", files, release, hub)
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")
@@ -309,7 +290,7 @@ def _chart(*, only_check: bool) -> int:
     \b
     roost chart --check
     """
-    return _call("chart", only_check=only_check)
+    return call("chart", only_check=only_check)
 
 
 @cli.command(
@@ -368,7 +349,7 @@ def _cleanup(
     from roost.controllers.cleanup import CleanupOptions  # noqa: PLC0415 - other commands needn't load the client
 
     options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
-    return _call("cleanup", options, kubeconfig, in_cluster)
+    return call("cleanup", options, kubeconfig, in_cluster)
 
 
 @cli.command(
@@ -386,209 +367,8 @@ def _record() -> None:
     """
 
 
-def _database_option(command: Callable[..., int]) -> Callable[..., int]:
-    """Add where the recorder's rows are."""
-    return click.option(
-        "--database",
-        metavar="FILE|URL",
-        required=True,
-        envvar="ROOST_DATABASE",
-        help="The recorder's: an SQLite file, or postgresql://user@host/name. Also from ROOST_DATABASE.",
-    )(command)
-
-
-@cli.command("why", short_help="Explain where a pod was placed, and what it waited for.")
-@click.argument("pod", metavar="[NAMESPACE/]POD")
-@_database_option
-@click.option(
-    "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
-)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
-    """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
-    each node lacks for it and what would help.
-
-    \b
-    roost why jupyter-ada --database roost.db
-    roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
-    """
-    try:
-        at_us = _moment_us(at) if at else None
-    except ValueError:
-        raise click.BadParameter(f"{at}: {_TIME_EXPECTED}") from None
-    return _call("why", pod, database, at_us, form)
-
-
-@cli.command("report", short_help="Summarize the record: an HTML page, or its numbers.")
-@_database_option
-@click.option("--since", metavar="TIME", help="ISO 8601 (UTC). Default: 7 days before the end of the record.")
-@click.option("--until", metavar="TIME", help="ISO 8601 (UTC). Default: the end of the record.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "json", "csv", "openmetrics"]),
-    default="html",
-    show_default=True,
-    help="html: one self-contained file. json, csv: its numbers. openmetrics: histograms of the start phases.",
-)
-@click.option("--output", metavar="FILE", help="Default: stdout.")
-def _report(*, database: str, since: str | None, until: str | None, form: str, output: str | None) -> int:
-    """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
-
-    \b
-    roost report --database roost.db --output report.html
-    roost report --database roost.db --since 2026-11-01 --format json
-    """
-    since_us, until_us = (
-        _moment_option(name, text) if text else None for name, text in (("--since", since), ("--until", until))
-    )
-    if since_us is not None and until_us is not None and since_us >= until_us:
-        raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
-    return _call("report", database, since_us, until_us, form, output)
-
-
-def _moment_option(name: str, text: str) -> int:
-    try:
-        return _moment_us(text)
-    except ValueError:
-        raise click.BadParameter(f"{text}: {_TIME_EXPECTED}", param_hint=name) from None
-
-
-@cli.group("records", short_help="Export recorded starts, or import your cluster's Events.")
-def _records() -> None:
-    """Export recorded starts for other programs, or import a cluster's own history."""
-
-
-@_records.command("export")
-@_database_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["launches", "sniffer"]),
-    default="launches",
-    show_default=True,
-    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
-)
-@click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
-def _records_export(*, database: str, form: str, since: str | None) -> int:
-    """Print the record as JSON lines.
-
-    \b
-    roost records export --database roost.db --since 2026-11-01 > launches.jsonl
-    """
-    try:
-        since_us = _moment_us(since) if since else 0
-    except ValueError:
-        raise click.BadParameter(f"{since}: {_TIME_EXPECTED}") from None
-    from roost.commands.records import export  # noqa: PLC0415 - other commands needn't load the database layer
-
-    return export(database, form, since_us)
-
-
-@_records.command("import")
-@_database_option
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
-def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
-    """Store a cluster's own history, for `why`, `report` and `records export`, and say what users waited for.
-
-    FILE is JSON, JSON lines or YAML of kubectl, or a log of Events; plain or gzip; - is standard input.
-    What a file is, is recognised; a log of scheduler-sniffer too. The same file twice changes nothing.
-
-    \b
-    kubectl get events -A -o json > events.json
-    kubectl get pods -A -o json > pods.json
-    roost records import events.json pods.json --database history.db
-    """
-    from roost.commands.records import take_in  # noqa: PLC0415 - as above
-
-    return take_in(database, paths)
-
-
-@cli.group(
-    "traces", short_help="Download public launches for `roost simulate`, or share yours.", invoke_without_command=True
-)
-@click.option("--from", "first", metavar="DAY", help="The first day, such as 2019-05-22.")
-@click.option("--to", "last", metavar="DAY", help="The last day, included. Default: the first.")
-@click.option(
-    "--list", "only_list", is_flag=True, help="Print the archive's days (or the selected ones) and their launches."
-)
-@click.option("--folder", metavar="FOLDER", default=".", show_default=True, help="Target folder; one file per day.")
-@click.option("--archive", metavar="URL", help="Default: https://archive.analytics.mybinder.org/")
-@click.option(
-    "--allow-http", is_flag=True, help="Also download over plain http, where anyone in between can change files."
-)
-@click.option(
-    "--tries", type=click.IntRange(1, 100), default=5, show_default=True, help="Consecutive failures before giving up."
-)
-@click.option("--no-check", is_flag=True, help="Accept files whose number of launches differs from the index.")
-@click.pass_context
-def _traces(context: click.Context, /, **arguments: Any) -> int:  # noqa: ANN401 - click's
-    """Download days of mybinder.org's public launches, for `roost simulate --trace`; prints the files' names.
-
-    An interrupted download continues where it stopped. A file appears only when it is complete: its size, its JSON and
-    its number of launches are checked. Exit codes: 0 all days are downloaded, 1 some are missing, 2 wrong usage.
-
-    \b
-    roost traces --list
-    roost traces --from 2019-05-22 --to 2019-05-31 --folder traces
-    """
-    if context.invoked_subcommand is not None:
-        given = [name for name in arguments if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
-        if given:
-            raise click.UsageError(
-                f"the options before `{context.invoked_subcommand}` are for downloads: leave them out"
-            )
-        return 0
-    for name in ("first", "last"):
-        try:
-            arguments[name] = date.fromisoformat(arguments[name]) if arguments[name] else None
-        except ValueError:
-            option = {"first": "--from", "last": "--to"}[name]
-            message = f"{arguments[name]}: expected a day such as 2019-05-22"
-            raise click.BadParameter(message, param_hint=option) from None
-    if arguments["first"] is None and (arguments["last"] is not None or not arguments["only_list"]):
-        raise click.UsageError("--from is missing: the first day to download, or --list for the days there are")
-    if arguments["last"] is not None and arguments["last"] < arguments["first"]:
-        raise click.BadParameter(f"{arguments['last']}: is before --from {arguments['first']}", param_hint="--to")
-    return _call("traces", **arguments)
-
-
-@_traces.command("share", short_help="Print an anonymised launch trace of a record.")
-@click.option("--database", metavar="FILE|URL", help="The recorder's: an SQLite file, or postgresql://user@host/name.")
-@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches instead of a record; repeats.")
-@click.option(
-    "--shift-weeks",
-    "weeks",
-    metavar="WEEKS",
-    type=click.IntRange(-520, 520),
-    default=0,
-    help="Move all times by so many weeks: weekdays and hours stay.",
-)
-@click.option(
-    "--rare",
-    metavar="LAUNCHES",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Images and repositories launched less often get a new name at each launch.",
-)
-def _traces_share(*, database: str | None, traces: tuple[str, ...], weeks: int, rare: int) -> int:
-    """Print a launch trace for `roost simulate --trace` that names nobody: docs/shared-traces.md says what it still
-    holds.
-
-    Images and repositories become hashes whose key is thrown away, and so do hubs where there are several. Users,
-    commits and results of launches are left out, sizes are rounded. Launch times, lengths of sessions and requests
-    stay.
-
-    \b
-    roost traces share --database roost.db | gzip > shared.jsonl.gz
-    roost traces share --trace launches.jsonl.gz --shift-weeks -26 --rare 3 > shared.jsonl
-    """
-    if (database is None) == (not traces):
-        raise click.UsageError("give --database (a record) or --trace (launches), one of them")
-    from roost.commands.traces import share  # noqa: PLC0415 - other commands needn't load the simulator
-
-    return share(database=database, traces=traces, weeks=weeks, rare=rare)
+for _command in RECORD_COMMANDS:
+    cli.add_command(_command)
 
 
 @cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")
@@ -601,7 +381,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     \b
     roost top --settings recorder.json --kubeconfig ~/.kube/config
     """
-    return _call("top", settings, kubeconfig, once)
+    return call("top", settings, kubeconfig, once)
 
 
 @cli.command("simulate", short_help="Replay launches under values files, and compare the outcomes.")
@@ -656,4 +436,4 @@ def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) ->
     if rest["traces"] and rest["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
     chosen = (*policies, "list") if list_policies else policies
-    return _call("simulate", SimulateOptions(policies=chosen, **rest))
+    return call("simulate", SimulateOptions(policies=chosen, **rest))

@@ -27,6 +27,7 @@ ROOMS: Final = {
     "tools": "repository",
     "roost/pages": "recorder",
     "roost/cli.py": "commands",
+    "roost/cli_records.py": "commands",
     "roost/__main__.py": "commands",
 }
 
