@@ -91,35 +91,46 @@
   }
 
   const plots = document.querySelectorAll("[data-figure]");
+  const root = document.documentElement;
+  let draws = 0;
+  let timer;
+  // data-drawn says that nothing will move any more.
+  function settle() {
+    if (!draws && !timer) root.dataset.drawn = dark.matches ? "dark" : "light";
+  }
   async function draw() {
-    const style = getComputedStyle(document.documentElement);
+    delete root.dataset.drawn;
+    draws += 1;
+    const style = getComputedStyle(root);
     for (const plot of plots) await drawOne(plot, style, false);
-    document.documentElement.dataset.drawn = dark.matches ? "dark" : "light";
+    draws -= 1;
+    settle();
   }
 
   let opened = [];
   // What is printed is what is there when a listener returns: nothing may be waited for.
   addEventListener("beforeprint", () => {
-    delete document.documentElement.dataset.drawn;
-    document.documentElement.classList.add("paper");
-    const style = getComputedStyle(document.documentElement);
+    delete root.dataset.drawn;
+    root.classList.add("paper");
+    const style = getComputedStyle(root);
     for (const plot of plots) drawOne(plot, style, true);
     // Other tables are printed if they are open; these are all that their section has.
     opened = [...document.querySelectorAll("section:not(:has(figure)) details:not([open])")];
     for (const table of opened) table.open = true;
   });
   addEventListener("afterprint", () => {
-    document.documentElement.classList.remove("paper");
+    root.classList.remove("paper");
     for (const table of opened) table.open = false;
     draw();
   });
   // Names are as long as there is room for: a phone that is turned has another width.
-  let timer;
   let width = innerWidth;
   addEventListener("resize", () => {
+    delete root.dataset.drawn;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (innerWidth === width) return;
+      timer = undefined;
+      if (innerWidth === width) return settle();
       width = innerWidth;
       draw();
     }, 150);
