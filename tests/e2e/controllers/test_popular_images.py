@@ -268,15 +268,20 @@ def test_an_image_that_cannot_be_pulled_is_told_of_and_holds_up_no_other(
             "the lost image to be given up for now",
             explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
         )
-        found = [
-            event["message"]
-            for name in ("other", "another")
-            for event in cluster.api.list(
-                "/api/v1/namespaces/default/events", fieldSelector=f"involvedObject.name={name}"
-            )
-            if event["reason"] == "PopularImageFailed"
-        ]
-        assert found
+
+        def failures() -> list[str]:
+            return [
+                event["message"]
+                for name in ("other", "another")
+                for event in cluster.api.list(
+                    "/api/v1/namespaces/default/events", fieldSelector=f"involvedObject.name={name}"
+                )
+                if event["reason"] == "PopularImageFailed"
+            ]
+
+        # The plan's metrics are there before its Events.
+        wait_until(failures, 30, "an Event about the lost image", explain=controllers.process.tail)
+        found = failures()
         assert f"{hubs.home}/lost" in found[0]
         wait_until(
             lambda: hubs.popular.digest in digests_on(node) | digests_on(second),
