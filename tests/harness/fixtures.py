@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
-from tests.harness.controlplane import ControlPlane
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
 from tools import image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+# Of pods' sandboxes, under the name that kubelets ask for.
+PAUSE: Final = "registry.k8s.io/pause:3.10.1"
 
 
 def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
@@ -45,6 +50,33 @@ def give_up(error: HarnessUnavailableError) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(f"the real control plane can't run in CI: {error}", pytrace=False)
     pytest.skip(str(error))
+
+
+@contextlib.contextmanager
+def kubelet_cluster() -> Iterator[ControlPlane]:
+    """A cluster that opens nodes as their kubelets become Ready, with Kubernetes' own scheduler."""
+    # Slow kubelets of a busy machine are no dead ones.
+    flags = ["--node-monitor-grace-period=120s"]
+    controllers = (*CONTROLLERS, "node-lifecycle-controller")
+    with _or_give_up(), ControlPlane(controllers=controllers, controller_flags=flags) as cluster:
+        start_scheduler(cluster)
+        yield cluster
+
+
+@contextlib.contextmanager
+def pause_registry() -> Iterator[RealRegistry]:
+    """A registry with the image of pods' sandboxes."""
+    with _or_give_up(), RealRegistry() as registry:
+        registry.push_program(PAUSE.partition("/")[2])
+        yield registry
+
+
+@contextlib.contextmanager
+def _or_give_up() -> Iterator[None]:
+    try:
+        yield
+    except HarnessUnavailableError as error:
+        give_up(error)
 
 
 @pytest.fixture(scope="session")

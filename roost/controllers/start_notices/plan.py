@@ -37,11 +37,12 @@ from roost.controllers.start_notices.texts import ENGLISH, Texts
 from roost_core.placement.classes import Classes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from roost.controllers.contract.actions import Gauges
     from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.start_notices.pulls_of_nodes import BoundPod
+    from roost.controllers.start_notices.pulls_of_nodes import BoundPod, Pull
     from roost_core.placement.settings_reader import Reader
     from roost_core.scheduler.objects import PodState
 
@@ -89,6 +90,8 @@ class NoticeMemory:
     telling: tuple[float, int] = (0.0, 0)
     # Steady seconds.
     as_of: float | None = None
+    # Of the last plan.
+    gauges: Gauges = field(default_factory=dict)
 
 
 def plan_start_notices(
@@ -96,7 +99,8 @@ def plan_start_notices(
 ) -> Planned[NoticeMemory]:
     """Tell the users who wait, and learn from the waits that are over."""
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
-        return Planned(actions=(), memory=memory, wake_after_seconds=memory.as_of + PACE_SECONDS - now.steady)
+        wait_seconds = memory.as_of + PACE_SECONDS - now.steady
+        return Planned(actions=(), memory=memory, wake_after_seconds=wait_seconds, gauges=memory.gauges)
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall)
     history = memory.history
     for pull in ended:
@@ -122,13 +126,13 @@ def plan_start_notices(
         if bound.lacking:
             waiting["image"] += 1
             teller.tell_of_pulls(pod, bound, history)
+    gauges: Gauges = {GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}}
+    telling = (teller.counted_from, teller.count)
     return Planned(
         actions=teller.notices,
-        memory=NoticeMemory(
-            history, pulls, unschedulable, teller.told, (teller.counted_from, teller.count), now.steady
-        ),
+        memory=NoticeMemory(history, pulls, unschedulable, teller.told, telling, now.steady, gauges),
         wake_after_seconds=min(teller.waits, default=None),
-        gauges={GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}},
+        gauges=gauges,
     )
 
 
@@ -186,18 +190,19 @@ class _Teller:
     def tell_of_pulls(self, pod: PodState, bound: BoundPod, history: History) -> None:
         """The pod's node pulls its images, perhaps after others."""
         told = self._told(pod)
-        ahead, own = self._pulls.ahead_of(bound)
+        needed = self._pulls.needed_by(bound)
         passed = self._now.wall - bound.since
-        if not own:
+        if not needed:
             return
         if passed < PULL_SECONDS:
             self.waits.append(PULL_SECONDS - passed)
             return
-        left = self._left(bound, history)
+        left = self._left(needed, history)
         if DOWNLOAD not in told.reasons:
             # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
             if left is not None:
-                text = self._texts.with_estimate(_text_of_download(self._texts, len(ahead)), left, others=len(ahead))
+                others = sum(pull.image not in bound.lacking for pull in needed)
+                text = self._texts.with_estimate(_text_of_download(self._texts, others), left, others=others)
                 self._tell_left(pod, told, DOWNLOAD, text, left)
             elif LONGER not in told.reasons:
                 self._tell(pod, told, LONGER, self._texts.longer)
@@ -210,10 +215,7 @@ class _Teller:
         else:
             self.waits.append(told.again_at - self._now.wall)
 
-    def _left(self, bound: BoundPod, history: History) -> Estimate | None:
-        ahead, own = self._pulls.ahead_of(bound)
-        queue = self._pulls.queues[bound.node]
-        needed = [pull for pull in queue if pull in ahead or pull in own]
+    def _left(self, needed: Sequence[Pull], history: History) -> Estimate | None:
         first = _pull_of(needed[0].image, history).left(self._now.wall - needed[0].begin)
         return None if first is None else in_turn(first, *(_pull_of(pull.image, history) for pull in needed[1:]))
 

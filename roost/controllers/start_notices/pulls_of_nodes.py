@@ -56,15 +56,11 @@ class NodePulls:
     # By node: those under way, the first one pulled first; an image occurs once.
     queues: Mapping[str, tuple[Pull, ...]] = field(default_factory=dict)
 
-    def ahead_of(self, pod: BoundPod) -> tuple[tuple[Pull, ...], tuple[Pull, ...]]:
-        """Pulls that come before the pod's last one on its node, and the pod's own among them and after."""
+    def needed_by(self, pod: BoundPod) -> tuple[Pull, ...]:
+        """The pulls on its node up to the pod's last one; none when all that it lacked is there, or can't be pulled."""
         queue = self.queues.get(pod.node, ())
         last = max((place for place, pull in enumerate(queue) if pull.image in pod.lacking), default=-1)
-        needed = queue[: last + 1]
-        return (
-            tuple(pull for pull in needed if pull.image not in pod.lacking),
-            tuple(pull for pull in needed if pull.image in pod.lacking),
-        )
+        return queue[: last + 1]
 
 
 def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[NodePulls, list[EndedPull]]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.settings import PodClass, read_pod_classes
+from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.settings_reader import Document, Reader
+    from roost_core.placement.settings_reader import Document
 
 # The classes whose pods somebody waits for.
 TOLD_CLASSES: Final = frozenset({"user"})
@@ -40,5 +41,6 @@ def read_notice_settings(read: Reader, document: Document) -> NoticeSettings | N
     if not notices or not read.flag(notices.get("enabled", False), "startNotices.enabled"):
         return None
     read.known(notices, "startNotices", ("enabled",))
-    classes = read_pod_classes(read, document)
+    # The mover reads the same, and reports its faults.
+    classes = read_pod_classes(Reader(), document)
     return NoticeSettings(namespace=read.text(document.get("namespace"), "namespace"), classes=classes)

@@ -14,11 +14,9 @@ import pytest
 
 from roost_core.placement.labels import pulled_label
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import PAUSE, give_up, kubelet_cluster
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
-from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from tests.harness.api import Object, Watch
+    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 
@@ -35,22 +34,14 @@ PULL_BYTES = 12_000_000
 SYNC_SECONDS = 50.0
 # Nine fill a node of two CPUs, whatever a puller's containers ask for.
 REQUESTS = {"cpu": "200m", "memory": "16Mi"}
-# Images under names that others have: nodes ask the test's registry whatever the name.
-PAUSE = "registry.k8s.io/pause:3.10.1"
+# An image under a name that others have: nodes ask the test's registry whatever the name.
 ROOST = "quay.io/jupyterhub/roost:0.1.0"
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    """A cluster that opens nodes as their kubelets become Ready, with the scheduler that DaemonSets' pods ask for."""
-    try:
-        # Slow kubelets of a busy machine are no dead ones.
-        flags = ["--node-monitor-grace-period=120s"]
-        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
-            start_scheduler(cluster)
-            yield cluster
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with kubelet_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,8 @@ import pytest
 
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER, POPULAR_IMAGE_ANNOTATION
 from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import give_up, kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
-from tests.harness.registry import PushedImage, RealRegistry
-from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -25,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.harness.api import Object
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.registry import PushedImage, RealRegistry
 
 pytestmark = pytest.mark.e2e
 
-PAUSE = "registry.k8s.io/pause:3.10.1"
 # A node's images are reported within 40 s, a leader saves up its bytes for a while, and then the pull and its report.
 ARRIVES_SECONDS = 180.0
 # The disk is known: without it nothing would be brought.
@@ -39,24 +37,14 @@ ROOMY = {"diskHeadroomPercent": 84, "perNode": 5}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    """A cluster that opens nodes as their kubelets become Ready, with the scheduler that pulling pods ask for."""
-    try:
-        flags = ["--node-monitor-grace-period=120s"]
-        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
-            start_scheduler(cluster)
-            yield cluster
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with kubelet_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[RealRegistry]:
-    try:
-        with RealRegistry() as registry:
-            registry.push_program(PAUSE.partition("/")[2])
-            yield registry
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with pause_registry() as registry:
+        yield registry
 
 
 @pytest.fixture(scope="module")

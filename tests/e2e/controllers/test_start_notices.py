@@ -9,20 +9,18 @@ import pytest
 
 from roost.controllers.start_notices.settings import MOST_NOTICES
 from tests.e2e.spawn_page import Spawn, SpawnPages
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
-from tests.harness.registry import PushedImage, RealRegistry
-from tests.harness.scheduler import start_scheduler
 from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.registry import PushedImage, RealRegistry
+
 pytestmark = pytest.mark.e2e
 
-PAUSE: Final = "registry.k8s.io/pause:3.10.1"
 BYTES_PER_SECOND: Final = 1_000_000
 LARGE_BYTES: Final = 24_000_000
 DOWNLOADS: Final = "The image of your server is being downloaded to its node. Left: "
@@ -35,23 +33,14 @@ VALUES: Final[dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    try:
-        flags = ["--node-monitor-grace-period=120s"]
-        with ControlPlane(controllers=(*CONTROLLERS, "node-lifecycle-controller"), controller_flags=flags) as cluster:
-            start_scheduler(cluster)
-            yield cluster
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with kubelet_cluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[RealRegistry]:
-    try:
-        with RealRegistry() as registry:
-            registry.push_program(PAUSE.partition("/")[2])
-            yield registry
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with pause_registry() as registry:
+        yield registry
 
 
 def page_settings(namespace: str, image: PushedImage) -> dict[str, Any]:

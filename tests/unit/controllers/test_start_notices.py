@@ -202,6 +202,17 @@ def test_pulls_ahead_are_told_and_waited_for() -> None:
     assert "about 35 seconds" in again[0].message
 
 
+def test_a_plan_that_comes_too_early_tells_nothing_and_keeps_the_metric() -> None:
+    cluster = Cluster()
+    cluster.pod("ada", unschedulable_since=cluster.now - 60.0)
+    snapshot = Snapshot(RELEASE, NAMESPACE, pods=cluster.pods)
+    first = cluster.planner.plan(snapshot, Moment(cluster.now, 10.0))
+    again = cluster.planner.plan(snapshot, Moment(cluster.now, 10.5))
+    assert (len(first.actions), len(again.actions)) == (1, 0)
+    assert first.gauges == again.gauges == {"start_notices_waiting_pods": {("node",): 1.0, ("image",): 0.0}}
+    assert again.wake_after_seconds == pytest.approx(0.5)
+
+
 def test_a_pull_that_fails_is_left_to_the_kubelet_to_tell_and_teaches_nothing() -> None:
     cluster = Cluster()
     cluster.node("n")
