@@ -16,7 +16,8 @@ from tests.e2e.spawned import SpawnedUser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from tests.harness.controlplane import ControlPlane
 
 
 class Shown(NamedTuple):
@@ -38,8 +39,10 @@ class Spawn(NamedTuple):
     up_at: float
 
 
-async def _spawn(user: str, traits: dict[str, Any]) -> Spawn:
-    spawner = KubeSpawner(hub=Hub(), user=SpawnedUser(user), config=Config(), _mock=True)
+async def _spawn(user: str, server: str, traits: dict[str, Any]) -> Spawn:
+    # Without a host of its own, KubeSpawner goes on with the cluster that the process's first spawner had.
+    config = Config({"KubeSpawner": {"k8s_api_host": server}})
+    spawner = KubeSpawner(hub=Hub(), user=SpawnedUser(user), config=config, _mock=True)
     for name, value in traits.items():
         if not spawner.has_trait(name):
             raise ValueError(f"KubeSpawner has no setting {name!r}.")
@@ -56,20 +59,20 @@ async def _spawn(user: str, traits: dict[str, Any]) -> Spawn:
 
 
 class SpawnPages:
-    """A hub that starts servers: `with SpawnPages(kubeconfig, **traits) as pages: pages.start("ada")`.
+    """A hub that starts servers: `with SpawnPages(cluster, **traits) as pages: pages.start("ada")`.
 
     traits: KubeSpawner's own settings. All starts share KubeSpawner's watches, which belong to one event loop.
     """
 
-    def __init__(self, kubeconfig: Path, **traits: Any) -> None:
-        self._kubeconfig = kubeconfig
+    def __init__(self, cluster: ControlPlane, **traits: Any) -> None:
+        self._cluster = cluster
         self._traits = traits
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         # The client library reads KUBECONFIG when it is imported: too early for a control plane that a test started.
         place = "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
-        self._stack.enter_context(patch(place, str(self._kubeconfig)))
+        self._stack.enter_context(patch(place, str(self._cluster.kubeconfig)))
         self._runner = self._stack.enter_context(asyncio.Runner())
         return self
 
@@ -81,6 +84,7 @@ class SpawnPages:
         """Start a server for each user at once; returns when all are up."""
 
         async def all_of_them() -> list[Spawn]:
-            return list(await asyncio.gather(*[_spawn(user, {**self._traits, **traits}) for user in users]))
+            settings = {**self._traits, **traits}
+            return list(await asyncio.gather(*[_spawn(user, self._cluster.server, settings) for user in users]))
 
         return self._runner.run(all_of_them())

@@ -71,7 +71,7 @@ def test_the_spawn_page_shows_downloads_and_nothing_of_warm_starts(
         RealNode(cluster, "first", registry),
         RealNode(cluster, "second", registry),
         Stack(cluster, namespace, VALUES, scheduler=False, webhook=False, controllers=True),
-        SpawnPages(cluster.kubeconfig, **page_settings(namespace, image)) as pages,
+        SpawnPages(cluster, **page_settings(namespace, image)) as pages,
     ):
         (cold,) = pages.start("ada", node_selector={"kubernetes.io/hostname": "first"})
         assert any(DOWNLOADS in line for line in notices(cold)), cold.shown
