@@ -270,7 +270,10 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
 @click.option(
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
-def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
+@click.option(
+    "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
+)
+def _import(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page: bool) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
     stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
@@ -278,8 +281,9 @@ def _import(*, files: tuple[str, ...], release: str, hub: str | None) -> int:
     \b
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
+    roost import hub-values.yaml --spawn-page > spawn-page.yaml
     """
-    return call("import_values", files, release, hub)
+    return call("import_values", files, release, hub, spawn_page=spawn_page)
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")

@@ -25,6 +25,7 @@ from generator.importing.source import (
     misshapen_sections,
     show_key,
 )
+from generator.importing.spawn_page import spawn_page_note, spawn_page_values
 from generator.importing.summary import summary_of
 from generator.locations import chart_folder
 from generator.pipeline import check, judge
@@ -66,8 +67,11 @@ def import_layers(
     draft = Draft(defaults, places, release)
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
+    spawn_page = ""
     if charts.has_hub:
         map_hub(draft, charts)
+        spawn_page = spawn_page_values(charts.hub, filename)
+        draft.notes.append(spawn_page_note(charts.hub))
     map_builds(draft, charts)
     pieces = _valid_pieces(draft, defaults)
     merged, comments = merge_pieces(pieces, defaults)
@@ -78,6 +82,7 @@ def import_layers(
         switch_off=draft.switch_off,
         notes=draft.notes,
         comments=comments,
+        spawn_page=spawn_page,
     )
     _judge(result)
     return result

@@ -49,6 +49,8 @@ class ImportResult:
     warnings: list[Fault] = field(default_factory=list)
     # What Roost will do for this hub, and what not.
     summary: list[str] = field(default_factory=list)
+    # For the hub's own values (`spawn_page.py`); "" where there is no hub.
+    spawn_page: str = ""
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""

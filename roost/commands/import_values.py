@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from generator.faults import Fault, ValuesError
 from generator.importing.importer import import_layers
 from generator.values.files import read_file
 
@@ -12,9 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def run(files: Sequence[str], release: str, hub: str | None = None) -> int:
-    """Print the values to stdout, and the report of the import to stderr."""
+def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False) -> int:
+    """Print the values to stdout, and the report of the import to stderr.
+
+    spawn_page: print the lines for the hub's own values instead, and no report.
+    """
     result = import_layers([(file, read_file(file)) for file in files], release, hub)
+    if spawn_page:
+        if not result.spawn_page:
+            fix = "Name the hub's own file, too."
+            raise ValuesError([Fault(result.filename, 0, "", "no hub", "values of zero-to-jupyterhub", fix)])
+        sys.stdout.write(result.spawn_page)
+        return 0
     sys.stdout.write(result.to_yaml())
     sys.stderr.write(result.report())
     return 0

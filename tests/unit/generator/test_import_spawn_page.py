@@ -1,0 +1,123 @@
+"""Lines for the hub's values that make the spawn page speak plainly: tried with the real KubeSpawner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jupyterhub.objects import Hub
+from kubespawner import KubeSpawner
+from traitlets.config import Config
+
+from generator.importing.importer import import_values
+from generator.importing.source import child
+from generator.values.loader import load
+from tests.e2e.spawned import SpawnedUser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+HUB = "singleuser: {memory: {guarantee: 2G}}\n"
+# Never spoken to.
+KUBECONFIG = """\
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+current-context: a
+"""
+UNSCHEDULABLE = (
+    "0/4 nodes are available: 1 Insufficient cpu. preemption: 0/4 nodes are available: 1 No preemption victims found."
+)
+
+
+def values_of(text: str) -> Mapping[str, object]:
+    return load(import_values(text, "hub.yaml").spawn_page.encode(), "spawn-page.yaml").values
+
+
+def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
+    return {
+        "metadata": {"uid": str(number)},
+        "involvedObject": {"name": "jupyter-ada"},
+        "reason": reason,
+        "type": kind,
+        "message": message,
+        "lastTimestamp": f"2026-11-23T09:00:0{number}Z",
+        "eventTime": None,
+    }
+
+
+def page(
+    values: Mapping[str, object], events: Sequence[dict[str, Any]], kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """What KubeSpawner's own `progress` shows of these Events, configured as zero-to-jupyterhub configures it."""
+    kubeconfig.write_text(KUBECONFIG)
+    monkeypatch.setattr("kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
+    # Restored after the test.
+    monkeypatch.setattr(KubeSpawner, "progress", KubeSpawner.progress)
+    config = Config()
+    for section, traits in dict(child(values, "hub", "config") or {}).items():  # type: ignore[call-overload]
+        config[section].update(traits)
+    for code in dict(child(values, "hub", "extraConfig") or {}).values():  # type: ignore[call-overload]
+        exec(code, {"c": config})  # noqa: S102 - as zero-to-jupyterhub does
+
+    async def nothing(*_: object, **__: object) -> None:
+        return None
+
+    async def shown() -> list[str]:
+        spawner = KubeSpawner(hub=Hub(), user=SpawnedUser("ada"), config=config, _mock=True)
+        assert spawner.slow_spawn_message_threshold == 60
+        monkeypatch.setattr(KubeSpawner, "_start_watching_events", nothing)
+        monkeypatch.setattr(KubeSpawner, "event_reflector", SimpleNamespace(events=events))
+        spawner.pod_name = "jupyter-ada"
+        spawner._start_future = asyncio.get_running_loop().create_future()
+        spawner._start_future.set_result(None)
+        messages = [str(each["message"]) async for each in spawner.progress()]
+        await spawner.api.api_client.close()
+        return messages
+
+    return asyncio.run(shown())
+
+
+@pytest.mark.slow
+def test_warnings_of_scheduler_and_autoscaler_are_said_once_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = [
+        event(1, "FailedScheduling", UNSCHEDULABLE, "Warning"),
+        event(2, "WaitsForNode", "It waits for a new one."),
+        event(3, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"),
+        event(4, "TriggeredScaleUp", "pod triggered scale-up: [{pool 1->2 (max: 9)}]"),
+        event(5, "FailedScheduling", UNSCHEDULABLE, "Warning"),
+        event(6, "Scheduled", "Successfully assigned jhub/jupyter-ada to node-2"),
+        event(7, "FailedMount", "MountVolume.SetUp failed", "Warning"),
+    ]
+    with caplog.at_level(logging.WARNING):
+        shown = page(values_of(HUB), events, tmp_path / "kubeconfig", monkeypatch)
+    assert shown == [
+        "2026-11-23T09:00:01Z [Normal] No node has room for your server yet.",
+        "2026-11-23T09:00:02Z [Normal] It waits for a new one.",
+        "2026-11-23T09:00:04Z [Normal] A new node is being started for your server.",
+        "2026-11-23T09:00:06Z [Normal] Successfully assigned jhub/jupyter-ada to node-2",
+        "2026-11-23T09:00:07Z [Warning] MountVolume.SetUp failed",
+    ]
+    # KubeSpawner knows every setting.
+    assert "not recognized" not in caplog.text
+
+
+def test_what_the_hub_sets_itself_stays_and_a_nested_hub_gets_nested_lines() -> None:
+    own = f"jupyterhub: {{hub: {{config: {{KubeSpawner: {{slow_spawn_message: Wait}}}}}}, {HUB.strip()}}}\n"
+    traits = child(values_of(own), "jupyterhub", "hub", "config", "KubeSpawner")
+    assert traits == {"slow_spawn_message_threshold": 60, "slow_spawn_message_frequency": 60}
+    odd = f'"3": {{jupyterhub: {{{HUB.strip()}}}}}\n'
+    assert child(values_of(odd), "3", "jupyterhub", "hub", "extraConfig", "roost-spawn-page")
+
+
+def test_the_report_points_to_the_lines_or_says_that_the_page_shows_no_events() -> None:
+    assert "--spawn-page" in import_values(HUB, "hub.yaml").report()
+    silent = import_values(HUB + "hub: {config: {KubeSpawner: {events_enabled: false}}}\n", "hub.yaml").report()
+    assert "hub.config.KubeSpawner.events_enabled is false" in silent
+    assert "--spawn-page" not in silent
