@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,7 +65,11 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
 
 @click.command("report", short_help="Summarize the record: an HTML page, or its numbers.")
 @_database_option
-@click.option("--since", metavar="TIME", help="ISO 8601 (UTC). Default: 7 days before the end of the record.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="ISO 8601 (UTC), or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the record.",
+)
 @click.option("--until", metavar="TIME", help="ISO 8601 (UTC). Default: the end of the record.")
 @click.option(
     "--format",
@@ -75,26 +80,55 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
     help="html: one self-contained file. json, csv: its numbers. openmetrics: histograms of the start phases.",
 )
 @click.option("--output", metavar="FILE", help="Default: stdout.")
-def _report(*, database: str, since: str | None, until: str | None, form: str, output: str | None) -> int:
+@click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")
+@click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
+@click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
+@click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
+def _report(
+    *,
+    database: str,
+    since: str | None,
+    until: str | None,
+    hub: str | None,
+    pod_class: str | None,
+    image: str | None,
+    **rest: Any,  # noqa: ANN401 - click's
+) -> int:
     """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
 
     \b
     roost report --database roost.db --output report.html
+    roost report --database roost.db --since 2h --hub jhub --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
-    since_us, until_us = (
-        _moment_option(name, text) if text else None for name, text in (("--since", since), ("--until", until))
-    )
+    last_us = _span_us(since) if since else None
+    since_us = _moment_option("--since", since) if since and last_us is None else None
+    until_us = _moment_option("--until", until) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
-    return call("report", database, since_us, until_us, form, output)
+    from roost.commands.report import ReportOptions  # noqa: PLC0415 - other commands needn't load the database layer
+    from roost.recorder.report.scope import Scope  # noqa: PLC0415 - as above
+
+    scope = Scope(hub, pod_class, image)
+    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, **rest)
+    return call("report", database, options)
+
+
+def _span_us(text: str) -> int | None:
+    """Microseconds of a duration such as 2h; None of anything else."""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([mhdw])", text, re.ASCII)
+    if found is None:
+        return None
+    seconds = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}[found[2]]
+    return int(found[1]) * seconds * 1_000_000
 
 
 def _moment_option(name: str, text: str) -> int:
     try:
         return _moment_us(text)
     except ValueError:
-        raise click.BadParameter(f"{text}: {_TIME_EXPECTED}", param_hint=name) from None
+        expected = _TIME_EXPECTED + (", or a duration such as 90m, 2h, 7d, 2w" if name == "--since" else "")
+        raise click.BadParameter(f"{text}: {expected}", param_hint=name) from None
 
 
 @click.group("records", short_help="Export recorded starts, or import your cluster's Events.")

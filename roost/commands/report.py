@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
 from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
+from roost.recorder.report.scope import EVERY_POD, Scope, ScopeError
 from roost.recorder.store.database import Store, StoreError
 from roost_core.kube.process import version
 
@@ -19,15 +21,33 @@ if TYPE_CHECKING:
     from roost.recorder.report.subject import Report
 
 
-def run(database: str, since_us: int | None, until_us: int | None, form: str, output: str | None) -> int:
+class ReportOptions(NamedTuple):
+    """What the report is about, and where it goes."""
+
+    form: str
+    # None: standard output.
+    output: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    # So long before the end, instead of since_us.
+    last_us: int | None = None
+    scope: Scope = EVERY_POD
+    # For the title; None: the API server's address, if it is a name.
+    cluster: str | None = None
+
+
+def run(database: str, options: ReportOptions) -> int:
     """Write the report; 1 when the database can't be read, or the file can't be written."""
     try:
         store = Store.open_for_reading(database)
-        report = gather(store, since_us, until_us)
-        text = _write(report, form, f"{store.engine.url.database or ''}")
-    except StoreError as error:
+        report = gather(store, options.since_us, options.until_us, last_us=options.last_us, scope=options.scope)
+        if options.cluster is not None:
+            report = replace(report, cluster=options.cluster)
+        text = _write(report, options.form, f"{store.engine.url.database or ''}")
+    except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
+    output = options.output
     if output is None or output == "-":
         click.echo(text, nl=False)
         return 0

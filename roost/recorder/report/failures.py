@@ -46,7 +46,7 @@ class Failures:
         by_reason: dict[str, Failure] = {}
         for row in query.rows(
             sa.select(decision.reasons, total(decision.tries).label("tries"))
-            .where(query.within(decision.at_us), decision.kind == str(DecisionKind.FAIL))
+            .where(query.within(decision.at_us, decision.pod_uid), decision.kind == str(DecisionKind.FAIL))
             .group_by(decision.reasons)
         ):
             tries += row.tries

@@ -27,13 +27,16 @@ VERSION: Final = 2
 
 
 def to_json(report: Report) -> str:
-    """One object: schema, version, since, until, step_seconds, and `tables`: name -> list of rows by column."""
+    """One object, with `tables`: name -> list of rows by column. docs/recorder-report.md says what else it has."""
     document = {
         "schema": SCHEMA,
         "version": VERSION,
         "since": iso_time(report.window.from_us),
         "until": iso_time(report.window.to_us),
         "step_seconds": report.steps.step_us // US,
+        "cluster": report.cluster,
+        "hubs": list(report.hubs),
+        "only": report.scope.chosen,
         "tables": {
             table.name: [
                 {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}

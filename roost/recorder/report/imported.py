@@ -62,7 +62,7 @@ class Imported:
                 missing(start.deleted_us, "endless"),
             )
             .join(schema.start, sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid))
-            .where(schema.IMPORTED, query.within(pod.created_us))
+            .where(schema.IMPORTED, query.within(pod.created_us, pod.uid))
             .group_by(pod.source)
             .order_by(pod.source)
         )
@@ -72,7 +72,7 @@ class Imported:
         pulls = next(
             query.rows(
                 sa.select(count(), missing(pull.image_bytes, "sizeless")).where(
-                    query.within(pull.at_us), sa.not_(pull.warm)
+                    query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm)
                 )
             )
         )

@@ -4,37 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.pages.dates import US
-from roost.pages.html_page import Tile, render
+from roost.pages.html_page import render
 from roost.pages.phrases import show_span
-from roost.pages.table import Unit, iso_time
+from roost.pages.table import iso_time
 from roost.recorder.report import imported
-from roost.recorder.report.failures import Failures
 from roost.recorder.report.gaps import unseen
-from roost.recorder.report.pulls import Pulls
-from roost.recorder.report.removals import Removals
+from roost.recorder.report.key_figures import tiles
 from roost.recorder.report.sections import parts
-from roost.recorder.report.starts import Starts, show
-from roost.recorder.report.verdicts import Verdicts
+from roost.recorder.report.starts import show
 from roost.recorder.store.records import EVENTS, PODS
 
 if TYPE_CHECKING:
     from roost.recorder.report.subject import Report
 
 TITLE: Final = "How pods started, and where they went"
+# More hubs are counted in the title.
+MAX_NAMED_HUBS: Final = 3
 
 
 def make_page(report: Report, about: str) -> str:
     """The HTML page. about: the footer, which names the database and Roost's version."""
     return render(
-        title=TITLE,
+        title=title(report),
         about=_span(report),
         footer=about,
         notices=_notices(report),
-        tiles=[] if report.is_empty else _tiles(report),
+        tiles=[] if report.is_empty else tiles(report),
         parts=[] if report.is_empty else parts(report),
         show=show,
     )
+
+
+def title(report: Report) -> str:
+    """The page's title, which names hub and cluster where they are known."""
+    hubs = [report.scope.hub] if report.scope.hub is not None else list(report.hubs)
+    names = ", ".join(hubs) if len(hubs) <= MAX_NAMED_HUBS else f"{len(hubs)} hubs"
+    where = f"{names} on {report.cluster}" if names and report.cluster else names or report.cluster
+    return f"{where}: {TITLE[0].lower()}{TITLE[1:]}" if where else TITLE
 
 
 def _span(report: Report) -> str:
@@ -42,6 +48,9 @@ def _span(report: Report) -> str:
     if report.extent is None:
         return "The database has no records."
     covered = f"{_time(from_us)} to {_time(to_us)} UTC ({show_span(to_us - from_us)})."
+    chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
+    if chosen:
+        covered += f" Only pods of {', '.join(chosen)}; gaps and new nodes are of the whole record."
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
@@ -55,6 +64,11 @@ def _notices(report: Report) -> list[str]:
     if report.is_empty:
         from_us, to_us = report.extent
         recorded = f"{_time(from_us)} to {_time(to_us)} UTC"
+        if report.window.to_us <= from_us or report.window.from_us >= to_us:
+            outside = f"This period is outside the record, which covers {recorded}: choose with --since and --until."
+            return [f"{outside} Whether pods that ran at the end of the record still do is not known either."]
+        if report.scope.chosen:
+            return ["Nothing of these pods was recorded in this period: choose another with --since and --until."]
         return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
     notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
@@ -66,22 +80,3 @@ def _notices(report: Report) -> list[str]:
             where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
             notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
     return [*imported.notices(report), *notices]
-
-
-def _tiles(report: Report) -> list[Tile]:
-    starts, pulls = report[Starts], report[Pulls].total
-    whole = starts.whole
-    classes = ", ".join(starts.classes) or "all"
-    return [
-        Tile("Starts", f"{whole.count:,}", f"that became ready; class {classes}"),
-        Tile("Created to ready", _percentile(whole.percentile_us(0.5)), "the median (p50)"),
-        Tile("Slow starts", _percentile(whole.percentile_us(0.95)), "95 % took no longer (p95)"),
-        Tile("Warm pulls", show(pulls.warm_share, Unit.SHARE), f"of {pulls.number:,}"),
-        Tile("Failed attempts", f"{report[Failures].tries:,}", "to find a node"),
-        Tile("Removed", f"{report[Removals].by_class.total():,}", "pre-empted or evicted"),
-        Tile("Model agrees", show(report[Verdicts].agreement, Unit.SHARE), "of the bindings it could judge"),
-    ]
-
-
-def _percentile(span_us: int | None) -> str:
-    return show(None if span_us is None else span_us / US, Unit.SECONDS)

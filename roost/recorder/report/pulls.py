@@ -71,7 +71,7 @@ class Pulls:
         by_step = [PullCounts() for _ in range(query.steps.number)]
         step = query.step(pull.at_us)
         for row in query.rows(
-            sa.select(step, pull.warm, count()).where(query.within(pull.at_us)).group_by(step, pull.warm)
+            sa.select(step, pull.warm, count()).where(query.within(pull.at_us, pull.pod_uid)).group_by(step, pull.warm)
         ):
             by_step[row.step].add(_counts(row))
         by_image: dict[str, PullCounts] = {}
@@ -86,7 +86,7 @@ class Pulls:
                 total(bounded(pull.pull_us)).label("pull_us"),
                 total(bounded(pull.pull_and_wait_us - pull.pull_us)).label("wait_us"),
             )
-            .where(query.within(pull.at_us))
+            .where(query.within(pull.at_us, pull.pod_uid))
             .group_by(pull.node_name, pull.image, pull.warm)
         ):
             counts = _counts(row)

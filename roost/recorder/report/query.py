@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
+from roost.recorder.report.scope import EVERY_POD, Scope
 from roost.recorder.report.statistics import (
     LAST_INDEX,
     LONGEST_BEFORE,
@@ -48,8 +51,9 @@ class Extent(NamedTuple):
 class Query:
     """Runs queries over one window of time, on one state of the database."""
 
-    def __init__(self, connection: sa.Connection, window: Span, extent: Extent) -> None:
+    def __init__(self, connection: sa.Connection, window: Span, extent: Extent, scope: Scope = EVERY_POD) -> None:
         self._connection = connection
+        self._scope = scope
         self.window = window
         self.extent = extent
         self.steps = cut(window.from_us, window.to_us, MAX_STEPS)
@@ -58,23 +62,50 @@ class Query:
         """The query's rows, as they arrive."""
         yield from self._connection.execution_options(yield_per=1000).execute(query)
 
-    def within(self, time_us: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-        """Whether a time lies in the window."""
-        return sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
+    def within(
+        self, time_us: sa.ColumnElement[int], pod_uid: sa.ColumnElement[str] | None = None
+    ) -> sa.ColumnElement[bool]:
+        """Whether a time lies in the window and, if it is of a pod, whether the report is about that pod."""
+        inside = sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
+        return inside if pod_uid is None else sa.and_(inside, self.is_about(pod_uid))
+
+    def is_about(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        """Whether the report is about the pod."""
+        return self._scope.has(pod_uid)
 
     def step(self, time_us: sa.ColumnElement[int]) -> sa.Label[int]:
         """The step in which a time lies, as column `step`."""
         return ((time_us - self.steps.from_us) // self.steps.step_us).label("step")
 
+    def hubs(self) -> list[str]:
+        """The hubs that pods of a class, created in the window, belong to."""
+        pod = schema.pod.c
+        known = sa.and_(self.within(pod.created_us, pod.uid), pod.pod_class != "", pod.hub != "")
+        return [row.hub for row in self.rows(sa.select(pod.hub).where(known).distinct().order_by(pod.hub))]
+
+    def cluster(self) -> str:
+        """The API server's name, as the last recorder used it; "" if it had an address only, as it has in a cluster."""
+        run = schema.run.c
+        query = sa.select(run.cluster).order_by(run.started_us.desc()).limit(1)
+        found: str | None = self._connection.execute(query).scalar()
+        host = urlsplit(found or "").hostname or ""
+        with contextlib.suppress(ValueError):
+            ip_address(host)
+            return ""
+        return host
+
     def has_records(self) -> bool:
         """Whether a pod, decision, pull or pre-emption lies in the window."""
         decision = schema.decision.c
         conditions = (
-            self.within(schema.start.c.created_us),
+            self.within(schema.start.c.created_us, schema.start.c.pod_uid),
             # By kind: the index holds one kind after the other.
-            *(sa.and_(decision.kind == str(kind), self.within(decision.at_us)) for kind in DecisionKind),
-            self.within(schema.pull.c.at_us),
-            self.within(schema.preemption.c.at_us),
+            *(
+                sa.and_(decision.kind == str(kind), self.within(decision.at_us, decision.pod_uid))
+                for kind in DecisionKind
+            ),
+            self.within(schema.pull.c.at_us, schema.pull.c.pod_uid),
+            self.within(schema.preemption.c.at_us, schema.preemption.c.victim_uid),
         )
         return any(self._connection.execute(sa.select(1).where(condition).limit(1)).first() for condition in conditions)
 

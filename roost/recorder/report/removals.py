@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from roost.pages.drawing import Figure, Mark
 from roost.pages.table import Unit
+from roost.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost.recorder.report.query import Query, count
 from roost.recorder.report.subject import NO_CLASS, Field, Report, Section, TableOf, time_field
 from roost.recorder.report.timeline import step_bars, time_figure, without_gaps
@@ -36,7 +37,7 @@ class Removals:
         for row in query.rows(
             sa.select(step, removal.kind, pod_class, count())
             .select_from(schema.preemption.outerjoin(schema.pod, pod.uid == removal.victim_uid))
-            .where(query.within(removal.at_us))
+            .where(query.within(removal.at_us, removal.victim_uid))
             .group_by(step, removal.kind, pod_class)
         ):
             numbers.by_class[row.kind, row.pod_class] += row.number
@@ -44,6 +45,25 @@ class Removals:
         # The kind that is drawn at the bottom comes first, the same one in every report.
         numbers.by_step = dict(sorted(numbers.by_step.items(), reverse=True))
         return numbers
+
+
+def removed_users(report: Report) -> int:
+    """Users that were pre-empted or evicted; placeholders, which are there for it, don't count."""
+    return sum(pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER)
+
+
+def removed_text(report: Report) -> str:
+    """The pods removed, by class, users first."""
+    by_class = Counter({USER: 0})
+    for (_, pod_class), pods in report[Removals].by_class.items():
+        by_class[pod_class] += pods
+    return ", ".join(_count_text(pods, pod_class) for pod_class, pods in by_class.items())
+
+
+def _count_text(pods: int, pod_class: str) -> str:
+    if pod_class in (USER, BUILD, PLACEHOLDER):
+        return f"{pods:,} {pod_class}{'' if pods == 1 else 's'}"
+    return f"{pods:,} of {f'class {pod_class}' if pod_class else NO_CLASS}"
 
 
 BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
@@ -79,7 +99,7 @@ def _figure(report: Report) -> Figure | None:
         return None
     data = [step_bars(report, kind, f"--{kind}", without_gaps(report, EVENTS, pods)) for kind, pods in by_step.items()]
     marks = [Mark(f"--{kind}", kind) for kind in by_step]
-    caption = "Pods removed in each step."
+    caption = f"Pods removed in each step; in all {removed_text(report)}."
     return time_figure(report, EVENTS, "removals_over_time", caption, marks=marks, data=data, height=220)
 
 

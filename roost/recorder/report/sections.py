@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Part
-from roost.recorder.report import failures, gaps, imported, occupancy, pulls, removals, starts, verdicts
+from roost.recorder.report import failures, gaps, imported, key_figures, occupancy, pulls, removals, starts, verdicts
 
 if TYPE_CHECKING:
     from roost.pages.table import Table
     from roost.recorder.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
+    key_figures.KEY_FIGURES,
     starts.BY_CLASS,
     starts.BY_IMAGE,
     starts.BY_NODE_AGE,

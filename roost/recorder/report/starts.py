@@ -134,7 +134,12 @@ def _chosen_classes(classes: set[str]) -> list[str]:
 def _kinds(query: Query) -> Rows:
     """Kinds of the pods created: id, pod_class, scheduler, image, number."""
     start, kind = schema.start.c, schema.start_kind
-    counts = sa.select(start.kind_id, count()).where(query.within(start.created_us)).group_by(start.kind_id).subquery()
+    counts = (
+        sa.select(start.kind_id, count())
+        .where(query.within(start.created_us, start.pod_uid))
+        .group_by(start.kind_id)
+        .subquery()
+    )
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
 
 
@@ -154,7 +159,7 @@ def _starts(query: Query) -> Rows:
         rows = (
             # A time in whole seconds may seem to come before an exact one that it follows: such spans count as 0.
             sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
-            .where(query.within(start.created_us), from_us.is_not(None), to_us.is_not(None))
+            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
             .offset(0)
             .subquery()
         )
@@ -176,7 +181,7 @@ def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
     index = step_index(pull.pull_and_wait_us).label("step_index")
     return query.rows(
         sa.select(image, index, count(), total(bounded(pull.pull_and_wait_us)).label("sum_us"))
-        .where(query.within(pull.at_us), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
+        .where(query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
         .group_by(image, index)
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from roost.pages.table import Cell, Column, Table, Unit
+from roost.recorder.report.scope import EVERY_POD, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,6 +46,12 @@ class Report:
     # Whether nothing at all was recorded in the window.
     is_empty: bool = True
     numbers: Mapping[type[Numbers], Numbers] = field(default_factory=dict)
+    scope: Scope = EVERY_POD
+    # Hubs of the pods in the window, and the cluster's name ("": not known).
+    hubs: Sequence[str] = ()
+    cluster: str = ""
+    # Key figures of the time before, as long as the window; None: not all of it was recorded.
+    previous: Report | None = None
 
     def __getitem__(self, kind: type[N]) -> N:
         numbers = self.numbers.get(kind)

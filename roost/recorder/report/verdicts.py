@@ -37,7 +37,7 @@ class Verdicts:
         numbers = cls()
         for row in query.rows(
             sa.select(decision.scheduler, model, count())
-            .where(query.within(decision.at_us), decision.kind == str(DecisionKind.BIND))
+            .where(query.within(decision.at_us, decision.pod_uid), decision.kind == str(DecisionKind.BIND))
             .group_by(decision.scheduler, model)
         ):
             numbers.by_scheduler.setdefault(row.scheduler, Counter())[row.model] += row.number

@@ -426,7 +426,7 @@ def stamp(path: Path, revision: str) -> None:
 READERS: list[Callable[[str], int]] = [
     lambda database: why.run("p", database, None),
     lambda database: records.export(database, "sniffer", 0),
-    lambda database: report.run(database, None, None, "json", None),
+    lambda database: report.run(database, report.ReportOptions("json")),
 ]
 
 

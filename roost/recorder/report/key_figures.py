@@ -1,0 +1,119 @@
+"""The key figures at the head of the page, each beside that of the time before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost.pages.dates import US
+from roost.pages.html_page import Tile
+from roost.pages.table import Cell, Unit
+from roost.recorder.report.failures import Failures
+from roost.recorder.report.pulls import Pulls
+from roost.recorder.report.removals import Removals, removed_text, removed_users
+from roost.recorder.report.starts import Starts, show
+from roost.recorder.report.subject import Field, Numbers, Report, Section, TableOf
+from roost.recorder.report.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class KeyFigure(NamedTuple):
+    """One number of the whole window."""
+
+    # In JSON and CSV.
+    key: str
+    name: str
+    unit: Unit
+    value: Callable[[Report], Cell]
+    about: Callable[[Report], str]
+
+
+class FigureRow(NamedTuple):
+    """One key figure of a report, and of the time before."""
+
+    figure: KeyFigure
+    value: Cell
+    previous: Cell
+
+
+# What they are made of.
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Verdicts)
+
+
+def tiles(report: Report) -> list[Tile]:
+    """The head of the page."""
+    made = []
+    for figure, value, previous in _rows(report):
+        about = figure.about(report)
+        if report.previous is not None:
+            about += f"; before: {show(previous, figure.unit)}"
+        made.append(Tile(figure.name, show(value, figure.unit), about))
+    return made
+
+
+def _rows(report: Report) -> Iterator[FigureRow]:
+    before = report.previous
+    for figure in () if report.is_empty else _FIGURES:
+        yield FigureRow(figure, figure.value(report), None if before is None else figure.value(before))
+
+
+def _percentile(share: float) -> Callable[[Report], Cell]:
+    def value(report: Report) -> Cell:
+        span_us = report[Starts].whole.percentile_us(share)
+        return None if span_us is None else span_us / US
+
+    return value
+
+
+def _removed_about(report: Report) -> str:
+    _, _, others = removed_text(report).partition(", ")
+    return "pre-empted or evicted" + (f"; besides {others}" if others else "")
+
+
+_FIGURES: Final = (
+    KeyFigure(
+        "starts",
+        "Starts",
+        Unit.COUNT,
+        lambda report: report[Starts].whole.count,
+        lambda report: f"that became ready; class {', '.join(report[Starts].classes) or 'all'}",
+    ),
+    KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
+    KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), lambda _: "95 % took no longer (p95)"),
+    KeyFigure(
+        "warm_share",
+        "Warm pulls",
+        Unit.SHARE,
+        lambda report: report[Pulls].total.warm_share,
+        lambda report: f"of {report[Pulls].total.number:,}",
+    ),
+    KeyFigure(
+        "failed_tries",
+        "Failed attempts",
+        Unit.COUNT,
+        lambda report: report[Failures].tries,
+        lambda _: "to find a node",
+    ),
+    KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
+    KeyFigure(
+        "model_agreement",
+        "Model agrees",
+        Unit.SHARE,
+        lambda report: report[Verdicts].agreement,
+        lambda _: "of the bindings it could judge",
+    ),
+)
+TABLE: Final = TableOf[FigureRow](
+    "key_figures",
+    "Key figures",
+    (
+        Field("figure", "figure", Unit.TEXT, lambda row: row.figure.key),
+        Field("unit", "unit", Unit.TEXT, lambda row: row.figure.unit.value),
+        Field("value", "value", Unit.MEAN, lambda row: row.value),
+        Field("previous", "the time before", Unit.MEAN, lambda row: row.previous),
+    ),
+    _rows,
+    only_data=True,
+)
+KEY_FIGURES: Final = Section("key-figures", TABLE.title, Starts, (TABLE,))
