@@ -146,6 +146,18 @@ def test_alerts_and_panels_are_named_once_and_panels_do_not_overlap(groups: list
         cells |= own
 
 
+def test_entries_of_the_webhook_are_named_as_the_alert_selects_them(
+    objects: Sequence[Object], groups: list[Object]
+) -> None:
+    (names,) = [
+        [entry["name"] for entry in one["webhooks"]] for one in objects if one["kind"] == "MutatingWebhookConfiguration"
+    ]
+    (expression,) = [rule["expr"] for rule in rules_of(groups) if rule["alert"] == "RoostAdmissionFailedOpen"]
+    (selected,) = set(re.findall(r'name=~"([^"]*)"', expression))
+    assert OWN_ENTRY in names
+    assert all(re.fullmatch(selected, name) for name in names)
+
+
 def test_two_releases_have_dashboards_of_different_titles(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON)
@@ -220,6 +232,12 @@ def recorder(metric: str, **labels: str) -> str:
     return _series(f"roost_recorder_{metric}", "recorder", labels)
 
 
+def fail_open(entry: str) -> str:
+    """What an API server counts of an entry of a MutatingWebhookConfiguration."""
+    labels = f'name="{entry}.roost.hub.jupyter.org", job="apiserver", instance="10.0.0.1:443"'
+    return f"apiserver_admission_webhook_fail_open_count{{{labels}}}"
+
+
 def _series(name: str, component: str, labels: Mapping[str, str]) -> str:
     given = [SERIES.format(component=component), *(f'{key}="{value}"' for key, value in labels.items())]
     return f"{name}{{{', '.join(given)}}}"
@@ -228,6 +246,8 @@ def _series(name: str, component: str, labels: Mapping[str, str]) -> str:
 RECORDS = {recorder("recording"): "1x120", recorder("database_failing"): "0x120"}
 LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120", **RECORDS}
 NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
+API_SERVER = 'up{job="apiserver", instance="10.0.0.1:443"}'
+OWN_ENTRY = "user.hub.jhub.roost.hub.jupyter.org"
 FIRINGS = {
     "all is well": Firing(
         {
@@ -306,9 +326,27 @@ FIRINGS = {
         {"RoostPodsUnplaced": [{"class": "user"}]},
     ),
     "the API server can't reach the webhook": Firing(
-        {**LEADS, 'apiserver_admission_webhook_fail_open_count{name="pods.hub.jhub.roost.hub.jupyter.org"}': "0+1x100"},
+        {**LEADS, fail_open("user.hub.jhub"): "0+1x100"}, 20, {"RoostAdmissionFailedOpen": [{"name": OWN_ENTRY}]}
+    ),
+    "the API server couldn't reach the webhook once, and its counter appears as 1": Firing(
+        {**LEADS, API_SERVER: "1x120", fail_open("user.hub.jhub"): "_x20 1x100"},
+        27,
+        {"RoostAdmissionFailedOpen": [{"name": OWN_ENTRY}]},
+    ),
+    "the API server couldn't reach the webhook once, long ago": Firing(
+        {**LEADS, API_SERVER: "1x120", fail_open("user.hub.jhub"): "_x20 1x100"}, 60, NOBODY
+    ),
+    "Prometheus meets an API server that counts already": Firing(
+        {**LEADS, API_SERVER: "_x20 1x100", fail_open("user.hub.jhub"): "_x20 7x100"}, 27, NOBODY
+    ),
+    "the API server can't reach webhooks of other releases": Firing(
+        {
+            **LEADS,
+            **{fail_open(entry): "0+1x100" for entry in ("user.other.jhub", "user.hub.other", "user.my.hub.jhub")},
+            'apiserver_admission_webhook_fail_open_count{name="user.hub.jhub.example.org"}': "0+1x100",
+        },
         20,
-        {"RoostAdmissionFailedOpen": [{"name": "pods.hub.jhub.roost.hub.jupyter.org"}]},
+        NOBODY,
     ),
     "the scheduler is away": Firing(
         {
