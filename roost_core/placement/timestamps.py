@@ -1,14 +1,28 @@
-"""Parse the API's timestamps into Unix time."""
+"""Parse the API's timestamps into Unix time, and durations as Go writes them."""
 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
+
+# Durations as Go writes them: 1h2m3.5s, 250ms, 17µs.
+_SPAN_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)")
+_SPAN_US: Final = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "µs": Fraction(1),
+    "μs": Fraction(1),
+    "ms": Fraction(1000),
+    "s": Fraction(1_000_000),
+    "m": Fraction(60_000_000),
+    "h": Fraction(3_600_000_000),
+}
 
 
 def read_moment(text: object) -> float | None:
@@ -35,3 +49,14 @@ def _seconds_of(text: str) -> float | None:
         offset = int(match[9]) * 3600 + int(match[10]) * 60
         seconds -= offset if match[8] == "+" else -offset
     return seconds
+
+
+def read_span(text: str) -> int | None:
+    """Microseconds of a duration as Go writes it (`1m2.5s`); None for anything else."""
+    total, end = Fraction(0), 0
+    for match in _SPAN_PART.finditer(text):
+        if match.start() != end:
+            return None
+        total += Fraction(match[1]) * _SPAN_US[match[2]]
+        end = match.end()
+    return int(total) if text and end == len(text) else None

@@ -1,7 +1,8 @@
 """Make one plan of start notices: Events on users' pods that wait, which KubeSpawner shows on the spawn page.
 
 A pod that starts at once gets none. What is told: that it waits for a node, that a placeholder gives up its room, that
-its image is downloaded, and about how long all this lasts. Estimates come from what this replica saw since it leads.
+its image is downloaded, and about how long all this lasts. Estimates come from what this replica saw since it leads,
+and from what the API server still held then.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from roost.controllers.start_notices.estimates import (
     History,
     Spread,
     in_turn,
+)
+from roost.controllers.start_notices.learning import (
+    LEAST_PULL_SECONDS,
+    earlier_waits,
+    is_new_for,
+    keys_of_image,
+    keys_of_pool,
 )
 from roost.controllers.start_notices.pulls_of_nodes import NodePulls, follow_pulls
 from roost.controllers.start_notices.settings import (
@@ -49,10 +57,6 @@ if TYPE_CHECKING:
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
 MINUTE_SECONDS: Final = 60.0
-# A node that is this much older than the wait wasn't requested for it.
-_NODE_LEAD_SECONDS: Final = 60.0
-# Pulls that took less show that the image was there, unlisted.
-_LEAST_PULL_SECONDS: Final = 2.0
 
 # Reasons of the Events, for programs.
 ROOM: Final = "WaitsForNode"
@@ -64,7 +68,6 @@ LONGER: Final = "DownloadTakesLonger"
 GAUGES: Final = (
     GaugeDefinition("start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)),
 )
-_PULLS, _NODES = "pull", "node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,14 @@ def plan_start_notices(
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
         wait_seconds = memory.as_of + PACE_SECONDS - now.steady
         return Planned(actions=(), memory=memory, wake_after_seconds=wait_seconds, gauges=memory.gauges)
-    pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall)
+    takes_over = memory.as_of is None
+    pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     history = memory.history
+    if takes_over:
+        history = earlier_waits(snapshot, lambda pod: _is_told(pod, classes))
     for pull in ended:
-        if pull.seconds >= _LEAST_PULL_SECONDS:
-            history = history.with_duration(pull.seconds, *_keys_of_image(pull.image))
+        if pull.seconds >= LEAST_PULL_SECONDS:
+            history = history.with_duration(pull.seconds, *keys_of_image(pull.image))
     teller = _Teller(memory, pulls, texts, now)
     unschedulable: dict[str, float] = {}
     waiting = {"node": 0, "image": 0}
@@ -120,8 +126,8 @@ def plan_start_notices(
             continue
         since = memory.unschedulable.get(pod.uid)
         node = snapshot.nodes.get(pod.node_name)
-        if since is not None and node is not None and node.created > since - _NODE_LEAD_SECONDS:
-            history = history.with_duration(now.wall - since, *_keys_of_pool(pod))
+        if since is not None and node is not None and is_new_for(node, since):
+            history = history.with_duration(now.wall - since, *keys_of_pool(pod))
         bound = pulls.bound[pod.uid]
         if bound.lacking:
             waiting["image"] += 1
@@ -141,17 +147,9 @@ def _is_told(pod: PodState, classes: Classes) -> bool:
     return pod_class is not None and pod_class.name in TOLD_CLASSES
 
 
-def _keys_of_image(image: str) -> tuple[str, str, str]:
-    return _PULLS, f"{_PULLS} {image.partition('/')[0]}", f"{_PULLS} {image}"
-
-
-def _keys_of_pool(pod: PodState) -> tuple[str, str]:
-    return _NODES, f"{_NODES} {pod.spec.node_selector}"
-
-
 def _pull_of(image: str, history: History) -> Spread:
     levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
-    return history.expect(A_PULL, list(zip(_keys_of_image(image), levels, strict=True)))
+    return history.expect(A_PULL, list(zip(keys_of_image(image), levels, strict=True)))
 
 
 class _Teller:
@@ -179,7 +177,7 @@ class _Teller:
             if GIVES_WAY not in told.reasons:
                 self._tell(pod, told, GIVES_WAY, self._texts.gives_way)
         elif ROOM not in told.reasons:
-            keys = _keys_of_pool(pod)
+            keys = keys_of_pool(pod)
             spread = history.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
             usual = spread.left(0.0) if history.knows(keys[0]) else None
             text = self._texts.room_unknown

@@ -26,7 +26,7 @@ class BoundPod:
 
     key: str
     node: str
-    # When it was first seen there.
+    # When it was first seen there; by the kubelet's clock if that was before this replica led.
     since: float
     # Normalised references of its images that the node hadn't, in the order of pulls.
     lacking: tuple[str, ...]
@@ -63,8 +63,13 @@ class NodePulls:
         return queue[: last + 1]
 
 
-def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[NodePulls, list[EndedPull]]:
-    """Return the pulls as of now, and those that ended since."""
+def follow_pulls(
+    snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool = False
+) -> tuple[NodePulls, list[EndedPull]]:
+    """Return the pulls as of now, and those that ended since.
+
+    takes_over: nothing was followed before, so that pulls may have begun before now.
+    """
     bound: dict[str, BoundPod] = {}
     # By node.
     there: dict[str, set[str]] = defaultdict(set)
@@ -87,7 +92,8 @@ def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[Nod
         for pod in sorted(new, key=lambda each: (each.created, each.key)):
             held = images_on[pod.node_name] | _held_by(snapshot.nodes.get(pod.node_name))
             lacking = tuple(image for image in _images_of(pod) if image not in held)
-            bound[pod.uid] = BoundPod(pod.key, pod.node_name, now, lacking)
+            since = _began(pod, snapshot, now) if takes_over else now
+            bound[pod.uid] = BoundPod(pod.key, pod.node_name, since, lacking)
     for uid, known in before.bound.items():
         pod_now = snapshot.pods.get(known.key)
         if uid not in bound and pod_now is not None and pod_now.uid == uid and pod_now.phase == "Running":
@@ -104,6 +110,12 @@ def follow_pulls(snapshot: Snapshot, before: NodePulls, now: float) -> tuple[Nod
         if queue:
             queues[node] = queue
     return NodePulls(bound, queues), ended
+
+
+def _began(pod: PodState, snapshot: Snapshot, now: float) -> float:
+    """When the pull that goes on for a pod can have begun: after the node's last one."""
+    ended = [event.at for event in snapshot.pull_events.values() if event.node == pod.node_name]
+    return min(now, max((pod.started or now, *ended)))
 
 
 def _next_queue(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step, read_span
+from roost.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
 from roost.recorder.store.records import (
     MAX_DETAIL,
     MAX_IMAGE,
@@ -19,6 +19,7 @@ from roost.recorder.store.records import (
     Record,
 )
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.timestamps import read_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -37,18 +36,6 @@ _REF: Final = "--ref="
 _MAX_REF: Final = 256
 # https://user:token@host/…; git@host:path holds no credentials.
 _USERINFO: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
-# Durations as Go writes them: 1h2m3.5s, 250ms, 17µs.
-_SPAN_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)")
-_SPAN_US: Final = {
-    "ns": Fraction(1, 1000),
-    "us": Fraction(1),
-    "µs": Fraction(1),
-    "μs": Fraction(1),
-    "ms": Fraction(1000),
-    "s": Fraction(US),
-    "m": Fraction(60 * US),
-    "h": Fraction(3600 * US),
-}
 
 
 class Step(NamedTuple):
@@ -140,17 +127,6 @@ def _micros(text: str) -> int | None:
     fraction = tail[: len(tail) - len(zone)]
     seconds = read_moment(date + zone) if point else read_moment(text)
     return None if seconds is None else int(seconds) * US + int(fraction[:6].ljust(6, "0"))
-
-
-def read_span(text: str) -> int | None:
-    """Microseconds of a duration as Go writes it (`1m2.5s`); None for anything else."""
-    total, end = Fraction(0), 0
-    for match in _SPAN_PART.finditer(text):
-        if match.start() != end:
-            return None
-        total += Fraction(match[1]) * _SPAN_US[match[2]]
-        end = match.end()
-    return int(total) if text and end == len(text) else None
 
 
 def malformed(item: JSONObject) -> Malformed:

@@ -11,7 +11,7 @@ import pytest
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.planner import Planner, Sources
-from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
 from roost.controllers.start_notices.estimates import (
     A_PULL,
     MOST_KEYS,
@@ -65,6 +65,7 @@ class Cluster:
     nodes: dict[str, NodeState] = field(default_factory=dict)
     pods: dict[str, PodState] = field(default_factory=dict)
     told: list[Notice] = field(default_factory=list)
+    events: dict[str, PullEvent] = field(default_factory=dict)
 
     def node(self, name: str, *images: str, age: float = 86400.0) -> None:
         self.nodes[name] = NodeState(
@@ -94,9 +95,16 @@ class Cluster:
         )
         self.change(name, phase="Running", containers=containers)
 
+    def pulled(self, number: int, node: str, ago: float, image: str = IMAGE, took: str = "1m0.5s") -> None:
+        """A kubelet's Event."""
+        message = f'Successfully pulled image "{image}" in {took} (9m0s including waiting). Image size: 30047356 bytes.'
+        event = PullEvent(f"old-{number}", f"uid-{number}", node, image, "Pulled", message, self.now - ago)
+        self.events[f"old-{number}.1"] = event
+
     def turn(self) -> list[Notice]:
         planned = self.planner.plan(
-            Snapshot(RELEASE, NAMESPACE, nodes=dict(self.nodes), pods=dict(self.pods)), Moment(self.now, self.now)
+            Snapshot(RELEASE, NAMESPACE, nodes=dict(self.nodes), pods=dict(self.pods), pull_events=self.events),
+            Moment(self.now, self.now),
         )
         told = [action for action in planned.actions if isinstance(action, Notice)]
         assert len(told) == len(planned.actions)
@@ -255,6 +263,52 @@ def test_room_that_a_placeholder_gives_up_is_told_once_it_takes_a_while() -> Non
     cluster.turn()
     assert cluster.passes(4.0) == []
     assert [notice.message for notice in cluster.passes(60.0)] == [ENGLISH.gives_way]
+
+
+def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    for number in range(10):
+        cluster.pulled(number, f"n{number}", 600.0)
+    cluster.events["present"] = cluster.events["old-0.1"]._replace(
+        message=f'Container image "{IMAGE}" already present on machine'
+    )
+    cluster.events["odd"] = cluster.events["old-0.1"]._replace(message='Successfully pulled image "x" in no time')
+    for number in range(5):
+        cluster.node(f"new-{number}", IMAGE, age=1800.0)
+        cluster.pod(
+            f"user-{number}", created=cluster.now - 1820.0, node_name=f"new-{number}", started=cluster.now - 1700.0
+        )
+        cluster.runs(f"user-{number}")
+    # Nobody waited for an old node, or waits when others' nodes come.
+    cluster.node("old", IMAGE)
+    cluster.pod("kim", created=cluster.now - 1820.0, node_name="old", started=cluster.now - 600.0)
+    cluster.runs("kim")
+    cluster.pod("sam", created=cluster.now - 1000.0, node_name="new-1", started=cluster.now - 999.0)
+    cluster.runs("sam")
+    cluster.turn()
+    told = cluster.start("ada", "n", 10.0)
+    assert [notice.message for notice in told] == [
+        "The image of your server is being downloaded to its node. Left: about 55 seconds (50 seconds to 1 minute)."
+    ]
+    cluster.pod("bob", unschedulable_since=cluster.now)
+    told = cluster.passes(10.0)
+    assert [notice.message for notice in told] == [
+        "No node can take your server yet. It waits for a new one, which usually takes 1.5 minutes to 2.5 minutes."
+    ]
+
+
+def test_a_new_leader_counts_what_passed_of_a_download() -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    for number in range(10):
+        cluster.pulled(number, f"n{number}", 600.0)
+    # The kubelet pulled another image first.
+    cluster.pulled(10, "n", 40.0, "quay.io/other/image:1")
+    cluster.pod("ada", node_name="n", created=cluster.now - 90.0, started=cluster.now - 89.0)
+    assert [notice.message for notice in cluster.turn()] == [
+        "The image of your server is being downloaded to its node. Left: about 20 seconds (15 seconds to 25 seconds)."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from roost.recorder.answers.sniffer_log import _uid as node_uid
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import read_reasons
 from roost.recorder.recording.pod_records import end_reason, steps_of
-from roost.recorder.recording.reading import micros, read_event, read_node, read_pod, read_span
+from roost.recorder.recording.reading import micros, read_event, read_node, read_pod
 from roost.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
 from roost_core.placement.settings import KeySource
+from roost_core.placement.timestamps import read_span
 
 Object = dict[str, Any]
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
