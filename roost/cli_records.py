@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 from click.core import ParameterSource
@@ -19,11 +20,11 @@ _LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
 _TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 
 
-def _moment_us(text: str) -> int:
-    """Microseconds since 1970 of an ISO 8601 time up to 9999; UTC unless it says otherwise. Raises ValueError."""
+def _moment_us(text: str, zone: tzinfo = UTC) -> int:
+    """Microseconds since 1970 of an ISO 8601 time up to 9999; of the zone unless it says another. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+        moment = moment.replace(tzinfo=zone)
     at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     if not 0 <= at_us <= _LAST_US:
         raise ValueError(text)
@@ -68,9 +69,9 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
 @click.option(
     "--since",
     metavar="TIME",
-    help="ISO 8601 (UTC), or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the record.",
+    help="ISO 8601, or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the record.",
 )
-@click.option("--until", metavar="TIME", help="ISO 8601 (UTC). Default: the end of the record.")
+@click.option("--until", metavar="TIME", help="ISO 8601. Default: the end of the record.")
 @click.option(
     "--format",
     "form",
@@ -83,6 +84,13 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
 @click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
+)
 @click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
 def _report(
     *,
@@ -92,6 +100,7 @@ def _report(
     hub: str | None,
     pod_class: str | None,
     image: str | None,
+    timezone: str,
     **rest: Any,  # noqa: ANN401 - click's
 ) -> int:
     """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
@@ -101,16 +110,17 @@ def _report(
     roost report --database roost.db --since 2h --hub jhub --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
+    zone = _zone(timezone)
     last_us = _span_us(since) if since else None
-    since_us = _moment_option("--since", since) if since and last_us is None else None
-    until_us = _moment_option("--until", until) if until else None
+    since_us = _moment_option("--since", since, zone) if since and last_us is None else None
+    until_us = _moment_option("--until", until, zone) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
     from roost.commands.report import ReportOptions  # noqa: PLC0415 - other commands needn't load the database layer
     from roost.recorder.report.scope import Scope  # noqa: PLC0415 - as above
 
     scope = Scope(hub, pod_class, image)
-    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, **rest)
+    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, **rest)
     return call("report", database, options)
 
 
@@ -123,11 +133,21 @@ def _span_us(text: str) -> int | None:
     return int(found[1]) * seconds * 1_000_000
 
 
-def _moment_option(name: str, text: str) -> int:
+def _zone(name: str) -> tzinfo:
     try:
-        return _moment_us(text)
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        expected = "expected a time zone's name, such as Europe/Berlin or UTC"
+        raise click.BadParameter(f"{name}: {expected}", param_hint="--timezone") from None
+
+
+def _moment_option(name: str, text: str, zone: tzinfo) -> int:
+    try:
+        return _moment_us(text, zone)
     except ValueError:
-        expected = _TIME_EXPECTED + (", or a duration such as 90m, 2h, 7d, 2w" if name == "--since" else "")
+        expected = _TIME_EXPECTED.replace("UTC", str(zone)) + (
+            ", or a duration such as 90m, 2h, 7d, 2w" if name == "--since" else ""
+        )
         raise click.BadParameter(f"{text}: {expected}", param_hint=name) from None
 
 

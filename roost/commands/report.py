@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +33,8 @@ class ReportOptions(NamedTuple):
     # So long before the end, instead of since_us.
     last_us: int | None = None
     scope: Scope = EVERY_POD
+    # Of times that people read.
+    zone: tzinfo = UTC
     # For the title; None: the API server's address, if it is a name.
     cluster: str | None = None
 
@@ -40,7 +43,14 @@ def run(database: str, options: ReportOptions) -> int:
     """Write the report; 1 when the database can't be read, or the file can't be written."""
     try:
         store = Store.open_for_reading(database)
-        report = gather(store, options.since_us, options.until_us, last_us=options.last_us, scope=options.scope)
+        report = gather(
+            store,
+            options.since_us,
+            options.until_us,
+            last_us=options.last_us,
+            scope=options.scope,
+            zone=options.zone,
+        )
         if options.cluster is not None:
             report = replace(report, cluster=options.cluster)
         text = _write(report, options.form, f"{store.engine.url.database or ''}")

@@ -8,12 +8,13 @@ beside it, to leave a phone's width to the plot.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from html import escape
 from math import log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.pages.dates import US, as_date
+from roost.pages.dates import US, as_date, offset_us
 from roost.pages.names import lengths_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Figure:
     # Index of an annotation -> the name in it at several lengths, the longest first; the page takes the first place
     # at which all fit.
     names: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    # What all bars of the figure have in common, such as `x`: written once, as there may be many bars.
+    common: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -81,8 +84,8 @@ class Figure:
         return int(self.layout["height"])
 
     def as_json(self) -> JSONObject:
-        """Data, layout and names, for the page's script."""
-        return {"data": list(self.data), "layout": self.layout, "names": self.names}
+        """What the page's script draws."""
+        return {"data": list(self.data), "layout": self.layout, "names": self.names, "common": self.common}
 
 
 def log_axis(longest: float) -> JSONObject:
@@ -97,21 +100,26 @@ def log_axis(longest: float) -> JSONObject:
     }
 
 
-def time_ticks(from_us: int, to_us: int) -> JSONObject:
-    """At most five round times with short labels: as many as fit a phone's width."""
+def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
+    """At most five times that are round in the zone, with short labels: as many as fit a phone's width."""
+    # What the zone's clocks show, in µs as if it were UTC.
+    first, last = (at_us + offset_us(at_us, zone) for at_us in (from_us, to_us))
     for seconds in _TICK_SECONDS:
         step_us = seconds * US
-        times_us = range(-(-from_us // step_us) * step_us, to_us + 1, step_us)
-        if len(times_us) <= MAX_TICKS:
+        shown_us = range(-(-first // step_us) * step_us, last + 1, step_us)
+        if len(shown_us) <= MAX_TICKS:
             break
     texts = []
     before = ""
-    for time_us in times_us:
-        date = as_date(time_us)
+    for at_us in shown_us:
+        date = as_date(at_us)
         day = f"{date.day} {date:%b}"
         texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"<br>{day}" if day != before else ""))
         before = day
-    return {"tickvals": [time_text(time_us) for time_us in times_us], "ticktext": texts}
+    # Where clocks are changed, an hour is there twice or not at all: the second guess is the right one.
+    guesses = (at_us - offset_us(at_us, zone) for at_us in shown_us)
+    times = [time_text(at_us - offset_us(guess, zone)) for at_us, guess in zip(shown_us, guesses, strict=True)]
+    return {"tickvals": times, "ticktext": texts}
 
 
 def time_text(at_us: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -56,15 +57,15 @@ class Table:
     only_data: bool = False
 
 
-def show(cell: Cell, unit: Unit) -> str:
-    """A cell for people."""
+def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
+    """A cell for people. zone: of times."""
     if cell is None:
         return "-"
     if isinstance(cell, str):
         return cell
     match unit:
         case Unit.TIME:
-            return iso_time(int(cell))[:16].replace("T", " ")
+            return f"{as_date(int(cell), zone):%Y-%m-%d %H:%M}"
         case Unit.SECONDS:
             return show_span(round(cell * US))
         case Unit.BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
 from roost.recorder.report.key_figures import SUBJECTS
@@ -27,18 +28,20 @@ def gather(
     *,
     last_us: int | None = None,
     scope: Scope = EVERY_POD,
+    zone: tzinfo = UTC,
 ) -> Report:
     """Read all numbers. Raises StoreError, and ScopeError if no pod of the record is in the scope.
 
-    since_us: default a week back, as far as there are records. last_us: so long before the end instead.
+    since_us: default a week back, as far as there are records. last_us: so long before the end instead. zone: of times
+    that people read.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
         window = choose_window(extent, since_us, until_us, last_us)
         if extent is None:
-            return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope)
+            return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
         scope.check(connection)
-        query = Query(connection, window, extent, scope)
+        query = Query(connection, window, extent, scope, zone)
         subjects = dict.fromkeys(section.numbers for section in SECTIONS)
         report = Report(
             window,
@@ -47,13 +50,14 @@ def gather(
             is_empty=False,
             numbers={subject: subject.read(query) for subject in subjects},
             scope=scope,
+            zone=zone,
             hubs=query.hubs(),
             cluster=query.cluster(),
         )
         has_records = query.has_records()
         before = Span(2 * window.from_us - window.to_us, window.from_us)
         if before.from_us >= extent.from_us:
-            query = Query(connection, before, extent, scope)
+            query = Query(connection, before, extent, scope, zone)
             numbers = {subject: subject.read(query) for subject in SUBJECTS}
             report = replace(report, previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers))
     # Of a time outside the record nothing is known, not even that what ran at its end still does.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import render
 from roost.pages.phrases import show_span
-from roost.pages.table import iso_time
+from roost.pages.table import Unit
 from roost.recorder.report import imported
 from roost.recorder.report.gaps import unseen
 from roost.recorder.report.key_figures import tiles
@@ -31,7 +32,7 @@ def make_page(report: Report, about: str) -> str:
         notices=_notices(report),
         tiles=[] if report.is_empty else tiles(report),
         parts=[] if report.is_empty else parts(report),
-        show=show,
+        show=partial(show, zone=report.zone),
     )
 
 
@@ -47,15 +48,16 @@ def _span(report: Report) -> str:
     from_us, to_us = report.window
     if report.extent is None:
         return "The database has no records."
-    covered = f"{_time(from_us)} to {_time(to_us)} UTC ({show_span(to_us - from_us)})."
+    covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
     chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
     if chosen:
         covered += f" Only pods of {', '.join(chosen)}; gaps and new nodes are of the whole record."
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
-def _time(at_us: int) -> str:
-    return iso_time(at_us)[:16].replace("T", " ")
+def _period(report: Report, from_us: int, to_us: int) -> str:
+    from_text, to_text = (show(at_us, Unit.TIME, report.zone) for at_us in (from_us, to_us))
+    return f"{from_text} to {to_text} {report.zone}"
 
 
 def _notices(report: Report) -> list[str]:
@@ -63,7 +65,7 @@ def _notices(report: Report) -> list[str]:
         return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
     if report.is_empty:
         from_us, to_us = report.extent
-        recorded = f"{_time(from_us)} to {_time(to_us)} UTC"
+        recorded = _period(report, from_us, to_us)
         if report.window.to_us <= from_us or report.window.from_us >= to_us:
             outside = f"This period is outside the record, which covers {recorded}: choose with --since and --until."
             return [f"{outside} Whether pods that ran at the end of the record still do is not known either."]

@@ -14,7 +14,7 @@ from roost.recorder.report.gaps import unseen_steps
 from roost.recorder.report.query import Query, bounded, count, total
 from roost.recorder.report.statistics import busiest, share
 from roost.recorder.report.subject import MAX_BARS, Field, Report, Section, TableOf, time_field
-from roost.recorder.report.timeline import step_bars, time_figure
+from roost.recorder.report.timeline import step_bars, time_figure, time_label
 from roost.recorder.store import schema
 from roost.recorder.store.records import EVENTS
 
@@ -169,7 +169,7 @@ def _over_time_figure(report: Report) -> Figure | None:
     hover = [
         ""
         if counts is None or warm_share is None
-        else f"{time_text(start_us)[:16]} UTC<br>{show(warm_share, Unit.SHARE)} of {counts.number:,} warm"
+        else f"{time_label(report, start_us)}<br>{show(warm_share, Unit.SHARE)} of {counts.number:,} warm"
         for start_us, counts, warm_share in zip(starts, seen, shares, strict=True)
     ]
     data = [

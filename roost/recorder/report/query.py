@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
+from roost.pages.dates import offset_us
 from roost.recorder.report.scope import EVERY_POD, Scope
 from roost.recorder.report.statistics import (
     LAST_INDEX,
@@ -51,12 +53,20 @@ class Extent(NamedTuple):
 class Query:
     """Runs queries over one window of time, on one state of the database."""
 
-    def __init__(self, connection: sa.Connection, window: Span, extent: Extent, scope: Scope = EVERY_POD) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        window: Span,
+        extent: Extent,
+        scope: Scope = EVERY_POD,
+        zone: tzinfo = UTC,
+    ) -> None:
         self._connection = connection
         self._scope = scope
         self.window = window
+        self.zone = zone
         self.extent = extent
-        self.steps = cut(window.from_us, window.to_us, MAX_STEPS)
+        self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
 
     def rows(self, query: sa.Executable) -> Rows:
         """The query's rows, as they arrive."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -237,11 +238,11 @@ def phase_rows(spans: Mapping[str, Spans], phases: Iterable[str], *names: str) -
     return (PhaseRow(names, phase, spans[phase]) for phase in phases if phase in spans)
 
 
-def show(cell: Cell, unit: Unit) -> str:
-    """A cell of the report for people."""
+def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
+    """A cell of the report for people. zone: of times."""
     if unit is Unit.PHASE and isinstance(cell, str):
         return PHASE_NAMES.get(cell, cell)
-    return table.show(cell, unit)
+    return table.show(cell, unit, zone)
 
 
 def _seconds(span_us: float | None) -> float | None:

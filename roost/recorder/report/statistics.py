@@ -107,8 +107,12 @@ class Steps(NamedTuple):
 STEP_SECONDS: Final = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
 
 
-def cut(from_us: int, to_us: int, most: int) -> Steps:
-    """The finest steps of STEP_SECONDS that cover the time with at most `most` steps and begin at round times."""
+def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
+    """The finest steps of STEP_SECONDS that cover the time with at most `most` steps and begin at round times.
+
+    offset_us: by how much the clocks that tell what is round are ahead of UTC.
+    """
+    from_us, to_us = from_us + offset_us, to_us + offset_us
     for seconds in STEP_SECONDS:
         step_us = seconds * US
         start_us = from_us // step_us * step_us
@@ -119,7 +123,7 @@ def cut(from_us: int, to_us: int, most: int) -> Steps:
         step_us = STEP_SECONDS[-1] * US * -(-number // most)
         start_us = from_us // step_us * step_us
         number = max(1, -(-(to_us - start_us) // step_us))
-    return Steps(start_us, step_us, number)
+    return Steps(start_us - offset_us, step_us, number)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ A subject is one module, from its query to its drawings, and is registered in se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from roost.pages.table import Cell, Column, Table, Unit
@@ -47,6 +48,8 @@ class Report:
     is_empty: bool = True
     numbers: Mapping[type[Numbers], Numbers] = field(default_factory=dict)
     scope: Scope = EVERY_POD
+    # Of the page's times.
+    zone: tzinfo = UTC
     # Hubs of the pods in the window, and the cluster's name ("": not known).
     hubs: Sequence[str] = ()
     cluster: str = ""
@@ -77,13 +80,17 @@ class TableOf(NamedTuple, Generic[R]):
 
     def make(self, report: Report) -> Table:
         """The table with its rows."""
+        columns = tuple(
+            replace(column, heading=f"{column.heading} ({report.zone})") if column.unit is Unit.TIME else column
+            for column in self.fields
+        )
         rows = [tuple(column.cell(record) for column in self.fields) for record in self.records(report)]
-        return Table(self.name, self.title, tuple(self.fields), rows, self.only_data)
+        return Table(self.name, self.title, columns, rows, self.only_data)
 
 
 def time_field(key: str, heading: str, cell: Callable[[R], int]) -> Field[R]:
-    """A column of times in µs since 1970, UTC."""
-    return Field(key, f"{heading} (UTC)", Unit.TIME, cell)
+    """A column of times in µs since 1970. The page adds the zone to the heading."""
+    return Field(key, heading, Unit.TIME, cell)
 
 
 class Section(NamedTuple):

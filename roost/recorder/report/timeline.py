@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from roost.pages.dates import as_date
 from roost.pages.drawing import Figure, JSONObject, Mark, plot_axis, plot_layout, time_text, time_ticks
 from roost.recorder.report.gaps import unseen, unseen_steps
 
@@ -21,21 +22,30 @@ def time_figure(
 ) -> Figure:
     """A figure over the report's steps, `height` px high. kind: of the records whose gaps are shown."""
     legend = (*marks, GAP) if unseen(report, kind) else tuple(marks)
-    return Figure(key, caption, legend, data, _layout(report, kind, height))
+    starts = report.steps.starts()
+    common = {
+        "x": [time_text(start_us) for start_us in starts],
+        "hovertext": [time_label(report, start_us) for start_us in starts],
+    }
+    return Figure(key, caption, legend, data, _layout(report, kind, height), common=common)
 
 
 def step_bars(report: Report, name: str, colour: str, values: Sequence[float | None]) -> JSONObject:
-    """A bar for each step's value; none where it is None."""
+    """A bar of a `time_figure` for each step's value; none where it is None."""
     return {
         "type": "bar",
-        "x": [time_text(start_us) for start_us in report.steps.starts()],
         "y": [None if value is None else round(value, 3) for value in values],
         "width": report.steps.step_us // 1000,
         "offset": 0,
         "name": escape(name),
         "marker": {"color": colour, "line": {"width": 0}},
-        "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g} %{fullData.name}<extra></extra>",
+        "hovertemplate": "%{hovertext}<br>%{y:,.4~g} %{fullData.name}<extra></extra>",
     }
+
+
+def time_label(report: Report, at_us: int) -> str:
+    """A time in the report's zone, for a text below the mouse."""
+    return f"{as_date(at_us, report.zone):%a %d %b %H:%M} {report.zone}"
 
 
 def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[float | None]:
@@ -48,7 +58,7 @@ def _layout(report: Report, kind: str, height: int) -> JSONObject:
     layout = plot_layout(height)
     layout["barmode"] = "stack"
     layout["xaxis"] = plot_axis(type="date", range=[time_text(steps.from_us), time_text(steps.to_us)], showgrid=False)
-    layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us)
+    layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
     layout["yaxis"] = plot_axis(rangemode="tozero", nticks=5)
     layout["shapes"] = [
         {

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +26,36 @@ def test_ticks_within_a_day_say_the_day_once_and_the_next_day_again() -> None:
         "03:00",
     ]
     assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == ["16 Jan", "17 Jan", "18 Jan", "19 Jan", "20 Jan"]
+
+
+@given(
+    st.integers(24 * HOUR, 2 * 10**15),
+    st.integers(3 * HOUR, 4000 * 24 * HOUR),
+    st.sampled_from(["Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe"]),
+)
+def test_ticks_are_where_the_zones_clocks_show_their_labels(from_us: int, length_us: int, name: str) -> None:
+    zone = ZoneInfo(name)
+    ticks = time_ticks(from_us, from_us + length_us, zone)
+    assert 1 <= len(ticks["tickvals"]) <= 5
+    for value, text in zip(ticks["tickvals"], ticks["ticktext"], strict=True):
+        shown = datetime.fromisoformat(value + "+00:00").astimezone(zone)
+        # A label that clocks skip stands where they are changed.
+        if shown.replace(tzinfo=None) in times_around(shown, zone):
+            assert shown.strftime("%H:%M" if ":" in text else "%-d %b") == text.partition("<br>")[0]
+
+
+def times_around(shown: datetime, zone: ZoneInfo) -> list[datetime]:
+    """The time itself, if the zone's clocks are not changed within a day of it."""
+    day = timedelta(days=1)
+    offsets = {(shown.astimezone(UTC) + shift).astimezone(zone).utcoffset() for shift in (-day, 0 * day, day)}
+    return [shown.replace(tzinfo=None)] if len(offsets) == 1 else []
+
+
+def test_ticks_of_the_night_in_which_clocks_are_changed_are_apart() -> None:
+    begin_us = int(datetime(2026, 10, 24, 20, tzinfo=UTC).timestamp()) * 1_000_000
+    ticks = time_ticks(begin_us, begin_us + 12 * HOUR, ZoneInfo("Europe/Berlin"))
+    assert ticks["ticktext"] == ["00:00<br>25 Oct", "03:00", "06:00", "09:00"]
+    assert [value[11:16] for value in ticks["tickvals"]] == ["22:00", "02:00", "05:00", "08:00"]
 
 
 def test_names_are_whole_below_the_mouse_and_offered_at_lengths_that_tell_them_apart() -> None:

@@ -1,10 +1,11 @@
-"""What a report is about: one hub, class or image, the last hours, the time before, and its title."""
+"""What a report is about: one hub, class or image, the last hours, the time before; its title and its time zone."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -195,3 +196,31 @@ def read(make: Callable[[Path], Store], folder: Path, *arguments: str) -> None:
     make(folder)
     database = ["report", "--database", str(folder / "roost.db"), "--format", "json", "--output", str(folder / "out")]
     assert main([*database, *arguments]) == 0
+
+
+def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -> None:
+    two_hubs(tmp_path)
+    database = ["report", "--database", str(tmp_path / "roost.db"), "--timezone", "Asia/Kathmandu"]
+    page, data = tmp_path / "report.html", tmp_path / "report.json"
+    # 5 h 45 min ahead of UTC; the record begins at 08:00 UTC.
+    since = ["--since", "2027-01-15T13:45", "--until", "2027-01-15T14:30"]
+    assert main([*database, *since, "--output", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "2027-01-15 13:45 to 2027-01-15 14:30 Asia/Kathmandu (45 min)" in text
+    assert ">from (Asia/Kathmandu)</th>" in text
+    assert "UTC<" not in text
+    assert "Fri 15 Jan 13:45 Asia/Kathmandu" in text
+    assert main([*database, *since, "--format", "json", "--output", str(data)]) == 0
+    assert json.loads(data.read_text(encoding="utf-8"))["since"] == "2027-01-15T08:00:00Z"
+    # Steps begin when the zone's clocks show a round time.
+    starts = gather(two_hubs(tmp_path), last_us=14 * 24 * HOUR, zone=ZoneInfo("Asia/Kathmandu")).steps
+    assert starts.step_us == 2 * HOUR
+    assert (starts.from_us + 5 * HOUR + 45 * MINUTE) % (2 * HOUR) == 0
+
+
+@pytest.mark.parametrize("zone", ["Berlin", "../etc/passwd", "", "Europe"])
+def test_a_time_zone_that_is_not_known_is_wrong_usage(
+    tmp_path: Path, zone: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--database", str(tmp_path / "roost.db"), "--timezone", zone]) == 2
+    assert "expected a time zone's name, such as Europe/Berlin" in capsys.readouterr().err
