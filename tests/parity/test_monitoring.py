@@ -172,9 +172,7 @@ def test_every_name_of_a_release_is_put_into_the_dashboard(dashboard: Object) ->
     assert not re.search(r"@\w+@", json.dumps(dashboard))
 
 
-def test_the_page_on_monitoring_names_every_metric_with_its_labels_and_every_alert(
-    objects: Sequence[Object], groups: list[Object]
-) -> None:
+def test_the_page_on_monitoring_names_every_metric_with_its_labels(objects: Sequence[Object]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     rows = dict(re.findall(r"^\| `(roost_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE))
     derived = re.compile(r"_(created|bucket|count|sum)$")
@@ -183,7 +181,23 @@ def test_the_page_on_monitoring_names_every_metric_with_its_labels_and_every_ale
     # A counter goes by two names in the registry, and by the longer one everywhere else.
     known = {name: labels for name, labels in known.items() if f"{name}_total" not in known}
     assert {name: set(filter(None, labels.split(", "))) for name, labels in rows.items()} == known
-    assert set(re.findall(r"^\| `(Roost\w+)`", page, re.MULTILINE)) == {rule["alert"] for rule in rules_of(groups)}
+
+
+def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[Object]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "alerts.md"
+    sections = re.findall(r"^### (Roost\w+)\n\n.+?\n\nWhat to do: ", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert sorted(sections) == sorted(rule["alert"] for rule in rules_of(groups))
+    for rule in rules_of(groups):
+        # GitHub, MkDocs and Sphinx make the same anchor of a heading of letters.
+        assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
+
+
+def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(ALL_ON.replace("{enabled: true}", "{enabled: true, runbooks: 'https://wiki.example.org/x'}", 1))
+    for one in roost_render([file]).values():
+        for rule in rules_of(one["spec"]["groups"] if one["kind"] == "PrometheusRule" else ()):
+            assert rule["annotations"]["runbook_url"] == f"https://wiki.example.org/x#{rule['alert'].lower()}"
 
 
 # Prometheus reads and fires them
@@ -243,10 +257,16 @@ def _series(name: str, component: str, labels: Mapping[str, str]) -> str:
     return f"{name}{{{', '.join(given)}}}"
 
 
+def starts(metric: str, **labels: str) -> str:
+    """A metric of starts of one hub's users."""
+    return _series(f"roost_{metric}", "recorder", {"pod_class": "user", "hub": "hub", **labels})
+
+
 RECORDS = {recorder("recording"): "1x120", recorder("database_failing"): "0x120"}
 LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120", **RECORDS}
 NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
 API_SERVER = 'up{job="apiserver", instance="10.0.0.1:443"}'
+USERS_OF_HUB = {"pod_class": "user", "hub": "hub"}
 OWN_ENTRY = "user.hub.jhub.roost.hub.jupyter.org"
 FIRINGS = {
     "all is well": Firing(
@@ -396,6 +416,89 @@ FIRINGS = {
     ),
     "the recorder missed something long ago": Firing(
         {**LEADS, recorder("last_gap_timestamp_seconds"): "0x10 600x110"}, 71, NOBODY
+    ),
+    "one start in five takes ten minutes": Firing(
+        {
+            **LEADS,
+            **{
+                starts("start_phase_seconds_bucket", phase="whole", le=bound): f"0+{count}x120"
+                for bound, count in (("30.0", 8), ("300.0", 8), ("600.0", 10), ("+Inf", 10))
+            },
+            starts("start_phase_seconds_count", phase="whole"): "0+10x120",
+        },
+        70,
+        {"RoostStartsSlow": [USERS_OF_HUB]},
+    ),
+    "one start in twenty takes ten minutes, and a hub's only start": Firing(
+        {
+            **LEADS,
+            **{
+                starts("start_phase_seconds_bucket", phase="whole", le=bound): f"0+{count}x120"
+                for bound, count in (("30.0", 19), ("300.0", 19), ("600.0", 20), ("+Inf", 20))
+            },
+            starts("start_phase_seconds_count", phase="whole"): "0+20x120",
+            **{
+                starts("start_phase_seconds_bucket", phase="whole", hub="lone", le=bound): f"0x60 {count}x60"
+                for bound, count in (("300.0", 0), ("600.0", 1), ("+Inf", 1))
+            },
+            starts("start_phase_seconds_count", phase="whole", hub="lone"): "0x60 1x60",
+        },
+        70,
+        NOBODY,
+    ),
+    "a third of the starts fail": Firing(
+        {
+            **LEADS,
+            starts("starts_total", result="warm"): "0+2x120",
+            starts("starts_total", result="cold"): "0x120",
+            starts("starts_total", result="failed"): "0+1x120",
+        },
+        40,
+        {"RoostStartsFail": [USERS_OF_HUB]},
+    ),
+    "a hundredth of the starts fail, and of a quiet hub's the only one": Firing(
+        {
+            **LEADS,
+            starts("starts_total", result="warm"): "0+99x120",
+            starts("starts_total", result="failed"): "0+1x120",
+            starts("starts_total", result="failed", hub="quiet"): "0x20 1x100",
+        },
+        40,
+        NOBODY,
+    ),
+    "two starts of three are cold": Firing(
+        {
+            **LEADS,
+            starts("starts_total", result="warm"): "0+1x400",
+            starts("starts_total", result="cold"): "0+2x400",
+            starts("starts_total", result="unknown"): "0+9x400",
+            starts("starts_total", result="cold", hub="quiet"): "0x20 9x400",
+            # Builds are never warm for long.
+            starts("starts_total", result="cold", hub="builds", pod_class="build"): "0+9x400",
+        },
+        100,
+        {"RoostStartsCold": [{"hub": "hub"}]},
+    ),
+    "one start of three is cold": Firing(
+        {
+            **LEADS,
+            starts("starts_total", result="warm"): "0+2x400",
+            starts("starts_total", result="cold"): "0+1x400",
+        },
+        100,
+        NOBODY,
+    ),
+    "a user waits until the hub gives up": Firing(
+        {**LEADS, starts("oldest_pending_seconds"): "0x9 0+60x4 280 0x100"}, 20, {"RoostPodsPending": [USERS_OF_HUB]}
+    ),
+    "a user waited, and users wait a little": Firing(
+        {
+            **LEADS,
+            starts("oldest_pending_seconds"): "0x9 0+60x4 280 0x100",
+            starts("oldest_pending_seconds", hub="other"): "0x9 0+60x4 0x100",
+        },
+        30,
+        NOBODY,
     ),
     "another release's trouble": Firing(
         {

@@ -14,6 +14,7 @@ from roost.recorder.recording.node_records import as_stored, image_record, node_
 from roost.recorder.recording.pod_records import (
     disruptions,
     end_reason,
+    hub_of,
     image_digest,
     phase_record,
     pod_record,
@@ -70,6 +71,16 @@ class Judge(Protocol):
         """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
+class Follower(Protocol):
+    """Follows pods for metrics; see roost/recorder/recording/live_starts.py."""
+
+    def pod_changed(self, pod: PodReading, pod_class: str, hub: str, now_us: int, *, was_there: bool) -> None:
+        """A pod in its current state. was_there: it may have been like this before the recorder began."""
+
+    def pod_gone(self, uid: str) -> None:
+        """A pod is gone."""
+
+
 class Assembler:
     """Follows one cluster and makes its records. Owned by one thread."""
 
@@ -79,8 +90,10 @@ class Assembler:
         known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
+        starts: Follower | None = None,
     ) -> None:
         self._classify = classify
+        self._starts = starts
         self._gate_labels = gate_labels
         self._judge = judge
         self._pods: dict[str, PodReading] = {}
@@ -183,6 +196,9 @@ class Assembler:
         self._pods[key], self._steps[key] = pod, steps
         if self._judge is not None:
             self._judge.pod_changed(key, pod, pod_class, now_us)
+        if self._starts is not None:
+            was_there = listed and PODS not in self._synced
+            self._starts.pod_changed(pod, pod_class, hub_of(pod), now_us, was_there=was_there)
         return records
 
     def pod_deleted(self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
@@ -213,6 +229,8 @@ class Assembler:
         self._steps.pop(key, None)
         if self._judge is not None:
             self._judge.pod_changed(key, None, "", now_us)
+        if self._starts is not None:
+            self._starts.pod_gone(pod.state.uid)
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         yield pod_record(pod, pod_class, deleted_us=now_us, reason=why)
         yield phase_record(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")

@@ -10,15 +10,19 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from roost.recorder.recording.live_starts import PHASES, Result
 from roost.recorder.store.records import GapRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from roost.recorder.recording.live_starts import Whose
     from roost.recorder.store.records import Record
 
 PREFIX: Final = "roost_recorder_"
 WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
+# Pods have whole seconds. 300: after so long, hubs give a start up by default.
+START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0, 3600.0)
 
 
 class Metrics:
@@ -75,6 +79,25 @@ class Metrics:
             "Age of the oldest change that is not stored yet; 0 when none is waiting.",
             registry=self.registry,
         )
+        self._phases = Histogram(
+            "roost_start_phase_seconds",
+            "Time that pods took for a phase of their start, by class, hub and phase.",
+            ("pod_class", "hub", "phase"),
+            buckets=START_BUCKETS,
+            registry=self.registry,
+        )
+        self._starts = Counter(
+            "roost_starts",
+            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (gone before ready).",
+            ("pod_class", "hub", "result"),
+            registry=self.registry,
+        )
+        self._oldest_pending = Gauge(
+            "roost_oldest_pending_seconds",
+            "Age of the oldest pod that is pending, by class and hub; 0 when none is.",
+            ("pod_class", "hub"),
+            registry=self.registry,
+        )
         info = Gauge(PREFIX + "build_info", "1 for the running version.", ("version",), registry=self.registry)
         info.labels(version).set(1)
 
@@ -112,6 +135,28 @@ class Metrics:
     def count_stream_error(self, kind: str) -> None:
         """Count one broken stream."""
         self._stream_errors.labels(kind).inc()
+
+    def observe_phase(self, whose: Whose, phase: str, seconds: float) -> None:
+        """Count one phase of a start."""
+        self._phases.labels(*whose, phase).observe(seconds)
+
+    def count_start(self, whose: Whose, result: str) -> None:
+        """Count one start that has ended."""
+        self._starts.labels(*whose, result).inc()
+
+    def show_oldest_pending(self, whose: Whose, created_us: Callable[[], int | None]) -> None:
+        """Show the age of the oldest pending pod, read on each scrape; all its other metrics begin at 0."""
+
+        def age_seconds() -> float:
+            oldest_us = created_us()
+            return 0.0 if oldest_us is None else max(0.0, time.time() - oldest_us / 1_000_000)
+
+        self._oldest_pending.labels(*whose).set_function(age_seconds)
+        # For Prometheus, a counter that first appears as 1 has not increased.
+        for result in Result:
+            self._starts.labels(*whose, result)
+        for phase in PHASES:
+            self._phases.labels(*whose, phase)
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""

@@ -89,7 +89,7 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
         namespace=state.namespace,
         name=state.name,
         pod_class=pod_class,
-        hub=state.labels.get("release") or state.labels.get("app.kubernetes.io/instance") or "",
+        hub=hub_of(pod),
         repo=pod.repo,
         ref=pod.ref,
         image=normalise_reference(image) if image else "",
@@ -102,6 +102,12 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
         deleted_us=deleted_us,
         end_reason=reason,
     )
+
+
+def hub_of(pod: PodReading) -> str:
+    """The release that a pod belongs to, by its labels; "" when they don't say."""
+    labels = pod.state.labels
+    return labels.get("release") or labels.get("app.kubernetes.io/instance") or ""
 
 
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import Judgement
+from roost.recorder.recording.live_starts import LiveStarts
 from roost.recorder.recording.reading import MICRO_US, US, Malformed, malformed, read_event, read_node, read_pod
 from roost.recorder.store.database import Refused, StoreError
-from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
+from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord
 from roost.recorder.store.records import Verdict as ModelVerdict
 from roost_core.kube.event_stream import Change, EventStream, Notice
 from roost_core.kube.readiness import Verdict
@@ -127,7 +128,8 @@ class Recording:
         self._model = model
         self._wall = wall
         judge = _Judge(model, metrics) if model is not None else None
-        self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels)
+        self._starts = LiveStarts(metrics)
+        self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels, self._starts)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
@@ -232,7 +234,12 @@ class Recording:
     def _follow(self, notice: Notice) -> None:
         now_us = int(notice.at * US)
         try:
-            self._rows += self._records(notice, now_us, self._late_us(notice, now_us))
+            records = self._records(notice, now_us, self._late_us(notice, now_us))
+            self._rows += records
+            for record in records:
+                if isinstance(record, PullRecord):
+                    self._starts.pulled(record)
+            self._starts.give_up(now_us)
         except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
             self._metrics.count_not_recorded(notice.kind)
