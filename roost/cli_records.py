@@ -1,4 +1,4 @@
-"""Commands that read and write records and traces of launches: why, report, records, traces."""
+"""Commands that read and write records and traces of launches: why, report, view, records, traces."""
 
 from __future__ import annotations
 
@@ -151,6 +151,28 @@ def _moment_option(name: str, text: str, zone: tzinfo) -> int:
         raise click.BadParameter(f"{text}: {expected}", param_hint=name) from None
 
 
+@click.command("view", short_help="Show the recorded cluster in a browser, now or at any time.")
+@_database_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8095,
+    show_default=True,
+    help="On 127.0.0.1; 0: any that is free.",
+)
+@click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
+def _view(*, database: str, port: int, at: str | None) -> int:
+    """Serve a read-only page of the nodes and their pods, live or at any time of the record, and print its address.
+
+    The address holds a secret: whoever knows it, and reaches this machine's loopback interface, can read the record.
+
+    \b
+    roost view --database roost.db
+    roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
+    """
+    return call("view", database, port, _moment_option("--at", at, UTC) if at else None)
+
+
 @click.group("records", short_help="Export recorded starts, or import your cluster's Events.")
 def _records() -> None:
     """Export recorded starts for other programs, or import a cluster's own history."""
@@ -289,4 +311,4 @@ def _traces_share(*, database: str | None, traces: tuple[str, ...], weeks: int, 
 
 
 # In the order of `roost --help`.
-RECORD_COMMANDS: Final[Sequence[click.Command]] = (_why, _report, _records, _traces)
+RECORD_COMMANDS: Final[Sequence[click.Command]] = (_why, _report, _view, _records, _traces)

@@ -35,7 +35,7 @@ def _browser() -> str | None:
 
 @contextlib.contextmanager
 def open_browser() -> Iterator[webdriver.Chrome]:
-    """A browser without a network, closed at the end."""
+    """A browser without a network but this machine's own 127.0.0.1, closed at the end."""
     with tempfile.TemporaryDirectory() as profile:
         options = Options()
         options.binary_location = _browser() or ""
@@ -46,7 +46,8 @@ def open_browser() -> Iterator[webdriver.Chrome]:
             "--disable-dev-shm-usage",
             "--disable-gpu",
             "--hide-scrollbars",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            # Pages that this machine serves can be opened.
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             "--force-device-scale-factor=1",
             f"--user-data-dir={profile}",
         ):

@@ -181,7 +181,7 @@ def _holders(connection: sa.Connection, image: str, node_uids: Sequence[str], at
             .join(schema.image_on_node, held.node_uid == node.uid)
             .where(
                 held.node_uid.in_(node_uids[start : start + _MANY]),
-                held.image.in_(_spellings(image)),
+                held.image.in_(spellings(image)),
                 held.first_us <= at_us,
                 sa.or_(held.gone_us.is_(None), held.gone_us > at_us),
             )
@@ -190,7 +190,7 @@ def _holders(connection: sa.Connection, image: str, node_uids: Sequence[str], at
     return sorted(names)
 
 
-def _spellings(image: str) -> list[str]:
+def spellings(image: str) -> list[str]:
     """How nodes and Events may name an image: kubelets' lists, and pods, may leave default parts out."""
     short = [image, image.removeprefix("docker.io/"), image.removeprefix("docker.io/library/")]
     return sorted({*short, *(name.removesuffix(":latest") for name in short)})
@@ -202,7 +202,7 @@ def _earlier_pulls(connection: sa.Connection, image: str, before_us: int) -> Row
     query = (
         sa.select(pull.pull_and_wait_us)
         .where(pull.at_us.between(before_us - _WEEK_US, before_us), pull.warm.is_(False))
-        .where(pull.image.in_(_spellings(image)))
+        .where(pull.image.in_(spellings(image)))
         .where(pull.pull_and_wait_us.is_not(None))
         .order_by(pull.pull_and_wait_us)
     )

@@ -79,6 +79,7 @@ def test_its_programs_load(module: str) -> None:
         (["report", "--database", "d"], "record"),
         (["records", "export", "--database", "d"], "record"),
         (["top", "--settings", "s"], "record"),
+        (["view", "--database", "d"], "record"),
         (["simulate", "--list-policies"], "simulate"),
     ],
 )

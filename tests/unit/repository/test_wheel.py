@@ -52,6 +52,8 @@ def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> No
     [
         "roost/simulator/policies/roost.yaml",
         "roost/pages/page.css",
+        "roost/pages/view.html",
+        "roost/pages/view.js",
         "roost/recorder/store/migrations/env.py",
         "roost/data/chart/values.schema.json",
     ],

@@ -1,0 +1,197 @@
+"""Serve the page and what it asks for: a moment, a pod's `why`, and live states. Read-only.
+
+Every answer needs the token of this process, which the printed address holds: others who are logged in on the machine
+can reach its port, too.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import threading
+import time
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+from flask import Flask, Response, redirect, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
+
+from roost.recorder.answers.explanation import explain
+from roost.recorder.answers.pod_story import read_story
+from roost.recorder.store.database import StoreError
+from roost.recorder.view.feed import Feed, State, TooManyViewersError
+from roost.recorder.view.moment import as_json
+from roost.recorder.view.reading import find_pod, read_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from socket import socket
+
+    from roost.recorder.store.database import Store
+
+log = logging.getLogger(__name__)
+
+JSON: Final = "application/json"
+# Name below /, of roost/pages -> type.
+FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+# Of a connection that sends or takes nothing.
+IDLE_SECONDS: Final = 60.0
+# Open at once: each has a thread, and a browser opens a few for each viewer.
+MAX_CONNECTIONS: Final = 200
+COOKIE: Final = "roost-view"
+_AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
+_MAX_US: Final = 2**63 - 1
+
+
+def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = None) -> Flask:
+    """The application. token: what a viewer must know; now_us: µs since 1970."""
+    app = Flask(__name__, static_folder=None)
+    clock = now_us or (lambda: time.time_ns() // 1000)
+
+    def read(at_us: int | None) -> State:
+        found = read_moment(store, at_us, clock())
+        if found is None:
+            return _state({"empty": True})
+        moment, extent = found
+        return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
+
+    feed = Feed(lambda: _or_error(lambda: read(None)))
+
+    @app.before_request
+    def admit() -> Any:  # noqa: ANN401 - Flask's
+        cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
+        given = request.args.get("token")
+        if given is not None and _is_equal(given, token):
+            # Without the token in the address, which browsers remember.
+            answer = redirect(request.path)
+            answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+            return answer
+        if _is_equal(request.cookies.get(cookie, ""), token):
+            return None
+        return _error(403, "open the address that `roost view` printed: it holds this page's token")
+
+    @app.get("/")
+    def page() -> Response:
+        return Response(_resource("view.html"), mimetype="text/html")
+
+    @app.get("/<name>")
+    def file(name: str) -> Response:
+        if name not in FILES:
+            return _error(404, "no such page")
+        return Response(_resource(name), mimetype=FILES[name])
+
+    @app.get("/api/moment")
+    def moment() -> Response:
+        text = request.args.get("at")
+        try:
+            at_us = int(text) if text is not None else None
+        except ValueError:
+            at_us = -1
+        if at_us is not None and not 0 <= at_us <= _MAX_US:
+            return _error(400, f"at: found {text!r}, {_AT_EXPECTED}")
+        return Response(read(at_us).line, mimetype=JSON)
+
+    @app.get("/api/why")
+    def why() -> Response:
+        uid = request.args.get("uid", "")
+        pod = find_pod(store, uid)
+        if pod is None:
+            return _error(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
+        return Response(orjson.dumps({"text": explain(read_story(store, pod))}), mimetype=JSON)
+
+    @app.get("/api/live")
+    def live() -> Response:
+        try:
+            return Response(feed.watch(), mimetype="text/event-stream")
+        except TooManyViewersError:
+            return _error(503, "too many viewers: close another tab, or try again later")
+
+    @app.errorhandler(StoreError)
+    def no_database(error: StoreError) -> Response:
+        return _error(503, str(error))
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
+        return _error(error.code or 500, error.description or "")
+
+    @app.errorhandler(Exception)
+    def failed(error: Exception) -> Response:  # the viewer gets no traceback; the log has it
+        log.exception("a request failed: %s", request.path, exc_info=error)
+        return _error(500, f"unexpected {type(error).__name__}: see the log of `roost view`")
+
+    @app.after_request
+    def guard(response: Response) -> Response:
+        response.headers.update(HEADERS)
+        return response
+
+    return app
+
+
+def serve(app: Flask, bound: socket) -> BaseWSGIServer:
+    """A server on a socket that is bound and listens; `serve_forever` runs it."""
+    host, port = bound.getsockname()[:2]
+    return _Server(host, port, app, handler=_Handler, fd=bound.fileno())
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = IDLE_SECONDS
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's
+        """Log nothing: the first request's address holds the token."""
+
+
+class _Server(ThreadedWSGIServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - werkzeug's
+        super().__init__(*arguments, **named)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+
+def _is_equal(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _state(content: dict[str, Any], **times_us: int) -> State:
+    return State(orjson.dumps({**content, **times_us}), orjson.dumps(content))
+
+
+def _or_error(read: Callable[[], State]) -> State:
+    # A stream that has begun can't answer with another status.
+    try:
+        return read()
+    except StoreError as error:
+        return _state({"error": str(error)})
+
+
+def _error(status: int, message: str) -> Response:
+    return Response(orjson.dumps({"error": message}), status=status, mimetype=JSON)
+
+
+def _resource(name: str) -> bytes:
+    return (resources.files("roost.pages") / name).read_bytes()

@@ -1,0 +1,177 @@
+"""The page of `roost view` in Chromium: what is drawn, goes back in time, follows the record, and works by keys."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.view_record import MINUTE, SECOND, records
+from roost.recorder.store.records import NodeRecord
+from roost.recorder.view.server import make_app, serve
+from roost_core.http.server import bind
+from tests.recorded import bind_record, empty_store, pod_record
+
+browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from roost.recorder.store.database import Store
+    from roost.recorder.store.records import Record
+
+if browser.missing() and os.environ.get("CI"):
+    pytest.fail(browser.missing(), pytrace=False)
+pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
+
+PHONE, DESK = 390, 1280
+NODES, PODS = 12, 260
+TOKEN = "token"
+ATTACK = "<img src=x onerror=\"window.attacked = 'yes'\">"
+PODS_OF_FIRST = "return document.querySelectorAll('#nodes > li:first-child .pod').length"
+
+
+class Served:
+    """A page that is served, and the database behind it."""
+
+    def __init__(self, store: Store, end_us: int, address: str) -> None:
+        self.store, self.end_us, self.address = store, end_us, address
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with browser.open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Served]:
+    end_us = time.time_ns() // 1000
+    store = empty_store(tmp_path)
+    odd: list[Record] = [
+        NodeRecord(uid=f"uid-{ATTACK}", name=ATTACK, created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"),
+        pod_record("odd-pod", name=ATTACK * 9, namespace=ATTACK, image=ATTACK, created_us=end_us - MINUTE),
+        bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
+    ]
+    store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
+    bound = bind("127.0.0.1", 0)
+    bound.listen(64)
+    server = serve(make_app(store, TOKEN, now_us=lambda: end_us), bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
+    server.shutdown()
+    thread.join(30)
+    bound.close()
+
+
+def show(driver: Chrome, address: str, width: int = DESK) -> None:
+    browser.set_size(driver, width, 900)
+    driver.get("about:blank")
+    browser.console(driver)
+    driver.get(address)
+    wait(driver, "document.documentElement.dataset.shown")
+
+
+def wait(driver: Chrome, condition: str) -> Any:
+    return WebDriverWait(driver, 60).until(lambda one: one.execute_script(f"return {condition}"))
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_everything_is_drawn_fits_and_is_only_text(driver: Chrome, page: Served, width: int) -> None:
+    show(driver, page.address, width)
+    assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES + 1
+    assert driver.execute_script("return document.querySelectorAll('#nodes .pod').length") == PODS + 1
+    assert driver.execute_script("return document.querySelectorAll('#pending li').length") == 10
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    driver.find_element("id", "changes-title").click()
+    pod = driver.find_element("css selector", "#nodes li:last-child .pod")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", pod)
+    pod.click()
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
+    assert browser.console(driver) == []
+
+
+def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome, page: Served) -> None:
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND))
+    show(driver, f"{page.address}#at={then}")
+    assert driver.find_element("id", "when").text == then.replace("T", " ").replace("Z", " UTC")
+    # The ten that wait weren't there, and neither was the last node.
+    assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES
+    assert not driver.find_element("id", "pending-section").is_displayed()
+    assert driver.find_element("id", "live").get_attribute("aria-pressed") == "false"
+    for _ in range(5):
+        shown = driver.execute_script("return document.documentElement.dataset.shown")
+        driver.find_element("id", "forth").click()
+        wait(driver, f"document.documentElement.dataset.shown !== '{shown}'")
+    wait(driver, "document.querySelectorAll('#nodes .node').length === 13")
+    slider = driver.find_element("id", "slider")
+    slider.send_keys(Keys.HOME)
+    wait(driver, "!document.querySelector('#nodes .pod')")
+    driver.find_element("id", "live").click()
+    wait(driver, "document.querySelectorAll('#pending li').length === 10")
+    assert "#" not in driver.current_url
+    assert browser.console(driver) == []
+
+
+def test_what_is_recorded_appears_by_itself_and_focus_stays(driver: Chrome, page: Served) -> None:
+    show(driver, page.address)
+    before = driver.execute_script(PODS_OF_FIRST)
+    first = driver.execute_script("return document.querySelector('#nodes .pod')")
+    uid = first.get_attribute("data-uid")
+    driver.execute_script("arguments[0].focus()", first)
+    name = driver.execute_script("return document.querySelector('#nodes h3 span').title")
+    new: list[Record] = [
+        pod_record("new", created_us=page.end_us - SECOND),
+        replace(bind_record("new", page.end_us - SECOND, name), node_uid="uid-0"),
+    ]
+    page.store.write(new, {"pods": ("2", page.end_us)})
+    wait(driver, f"document.querySelectorAll('#nodes > li:first-child .pod').length === {before + 1}")
+    assert driver.execute_script("return document.querySelector('#nodes [data-uid=new]').className").split() == [
+        *("pod", "user", "pulling", "fresh"),
+    ]
+    assert driver.execute_script("return document.activeElement.dataset.uid") == uid
+
+
+def test_keys_reach_every_pod_and_its_why(driver: Chrome, page: Served) -> None:
+    show(driver, page.address)
+    driver.find_element("id", "changes-title").click()
+
+    def focused() -> str:
+        return str(driver.execute_script("return document.activeElement.dataset.uid ?? ''"))
+
+    uids = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes > li')].map((node) => "
+        "[...node.querySelectorAll('.pod')].map((pod) => pod.dataset.uid))"
+    )
+    driver.execute_script("document.querySelector('#nodes .pod').focus()")
+    for key, target in (
+        (Keys.ARROW_RIGHT, uids[0][1]),
+        (Keys.END, uids[0][-1]),
+        (Keys.ARROW_RIGHT, uids[0][-1]),
+        (Keys.HOME, uids[0][0]),
+        (Keys.TAB, uids[1][0]),
+    ):
+        driver.switch_to.active_element.send_keys(key)
+        assert focused() == target
+    driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    tops = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes > li:nth-child(2) .pod')].map((pod) => pod.offsetTop)"
+    )
+    assert tops[uids[1].index(focused())] > tops[0]
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait(driver, "!document.getElementById('why').open")
+    assert focused() in uids[1]
