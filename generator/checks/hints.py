@@ -15,8 +15,18 @@ def find_hints(merged: Merged) -> list[Fault]:
     """Every hint, with file and line; `merged` must fit the schema."""
     report = Report(merged.values, merged.places, merged.defaults)
     if merged.values.get("enabled") is not False:
+        _hint_image(report)
         _hint_unlisted(report)
     return report.faults
+
+
+def _hint_image(report: Report) -> None:
+    """Hint at an image that no registry has."""
+    path = ("image", "name")
+    if report.is_default(path):
+        reason = "no registry has this image, so nodes can run Roost only if they were given it."
+        fix = "Build it, push it to your registry, and name it here: docs/install-helm.md#the-image."
+        report.hint(path, reason, fix)
 
 
 def _hint_unlisted(report: Report) -> None:

@@ -35,7 +35,7 @@ SYNC_SECONDS = 50.0
 # Nine fill a node of two CPUs, whatever a puller's containers ask for.
 REQUESTS = {"cpu": "200m", "memory": "16Mi"}
 # An image under a name that others have: nodes ask the test's registry whatever the name.
-ROOST = "quay.io/jupyterhub/roost:0.1.0"
+ROOST = "docker.io/library/roost:0.1.0"
 
 
 @pytest.fixture(scope="module")

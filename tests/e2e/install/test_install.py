@@ -165,7 +165,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             registry = stack.enter_context(RealRegistry())
             cluster = stack.enter_context(network.make_cluster())
             # Under the names that the values' defaults have: nodes ask this registry for every host.
-            registry.push_image(f"jupyterhub/roost:{version}", image)
+            registry.push_image(f"library/roost:{version}", image)
             scheduler = ensure_binary("kube-scheduler", cluster.minor)
             tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
             registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": scheduler})

@@ -197,7 +197,7 @@ def test_diff_of_stdin_with_itself_is_wrong_usage(roost: _Run) -> None:
 
 
 def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path) -> None:
-    values.write_text("imageGate: {mode: prefer}\n")
+    values.write_text("imageGate: {mode: prefer}\nimage: {name: registry.example.org/roost}\n")
     done = roost("render", "-f", values)
     assert done.code == 0
     assert done.err == roost("validate", "-f", values).out

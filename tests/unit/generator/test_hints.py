@@ -1,4 +1,4 @@
-"""`roost validate` hints at an image that keeps the warm set on although pullers bring the users' images."""
+"""`roost validate` hints at an image that no registry has, and at one that keeps a warm set on needlessly."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from generator.pipeline import check, report
 from generator.values.release import Release
 from tests.unit.generator.linted import merged
 
+OWN = "image: {name: registry.example.org/roost}"
 LISTED = 'singleuser: {image: {name: a/b, tag: "1"}}'
 
 
 @pytest.mark.parametrize("text", [LISTED, 'singleuser: {profileList: [{kubespawner_override: {image: "c:1"}}]}'])
 def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
-    (hint,) = find_hints(merged(text))
+    (hint,) = find_hints(merged(f"{OWN}\n{text}"))
     assert (hint.severity, hint.key) == ("hint", "singleuser.networkTools.image.name")
     assert hint.line
     assert hint.fix
     assert ": hint: singleuser.networkTools" in str(hint)
-    assert hint in report(merged(text), Release())
+    assert hint in report(merged(f"{OWN}\n{text}"), Release())
     assert check(merged(text), Release()) == [], "not of whoever only renders"
 
 
@@ -37,4 +38,15 @@ def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     ],
 )
 def test_where_no_image_is_missing_or_no_warm_set_in_the_way_nothing_is_hinted_at(text: str) -> None:
-    assert find_hints(merged(text)) == []
+    assert find_hints(merged(f"{OWN}\n{text}")) == []
+
+
+@pytest.mark.parametrize("text", ["", "image: {pullPolicy: Always}", "image: {name: roost}"])
+def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
+    (hint,) = find_hints(merged(text))
+    assert (hint.severity, hint.key) == ("hint", "image.name")
+    assert "docs/install-helm.md#the-image" in str(hint)
+
+
+def test_a_release_that_installs_nothing_needs_no_image() -> None:
+    assert find_hints(merged("enabled: false")) == []
