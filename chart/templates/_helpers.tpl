@@ -47,6 +47,12 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- include "roost.shorten" (list (printf "%s.%s.%s" $root.Release.Name $root.Release.Namespace (index . 1)) 63) -}}
 {{- end }}
 
+{{- /* roost.dashboard_uid (list $ KIND): Grafana's name for a dashboard in links. */}}
+{{- define "roost.dashboard_uid" -}}
+{{- $root := index . 0 -}}
+{{- include "roost.dns_label" (list (printf "roost-%s_%s_%s" (index . 1) $root.Release.Name $root.Release.Namespace) 40) -}}
+{{- end }}
+
 {{- /* roost.attract_label (list $ SET): node label that draws the placeholders of one set. */}}
 {{- define "roost.attract_label" -}}
 {{- $root := index . 0 -}}

@@ -28,6 +28,7 @@ _HELPERS: Final = {
     "object_name": "roost.object_name",
     "cluster_object_name": "roost.cluster_object_name",
     "scheduler_name": "roost.scheduler_name",
+    "dashboard_uid": "roost.dashboard_uid",
     "attract_label": "roost.attract_label",
     "pulled_label": "roost.pulled_label",
     "startup_taint": "roost.startup_taint",

@@ -310,6 +310,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "object_name": object_name,
         "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
         "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
+        "dashboard_uid": lambda kind: labels.dashboard_uid(name, namespace, kind),
         "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
         "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
         "startup_taint": lambda: labels.startup_taint(name, namespace),

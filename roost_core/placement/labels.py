@@ -71,6 +71,7 @@ OWN_POPULAR_PULLER: Final = "popular-puller"
 AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
 
 MAX_LABEL_NAME: Final = 63
+MAX_DASHBOARD_UID: Final = 40
 # A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
 MAX_STATEFULSET_NAME: Final = 52
 _NOT_IN_NAME: Final = re.compile("[^A-Za-z0-9]+")
@@ -102,6 +103,11 @@ def object_name(base: str, component: str, limit: int = MAX_LABEL_NAME) -> str:
 def cluster_object_name(release: str, namespace: str, component: str) -> str:
     """Name of an object without a namespace: holds the namespace, so that one release name in two is no clash."""
     return f"{release}.{namespace}.roost-{component}"
+
+
+def dashboard_uid(release: str, namespace: str, kind: str) -> str:
+    """Grafana's name for a dashboard in links: at most 40 characters, and no dots."""
+    return dns_label(f"roost-{kind}_{release}_{namespace}", MAX_DASHBOARD_UID)
 
 
 def scheduler_name(release: str, namespace: str, profile: str) -> str:

@@ -74,7 +74,8 @@ def queries_of(dashboard: Object) -> list[str]:
 
 def concrete(query: str, dashboard: Object) -> str:
     """A query with the dashboard's variables put in, as Grafana does."""
-    values = {one["name"]: one["query"] for one in dashboard["templating"]["list"]}
+    variables = dashboard["templating"]["list"]
+    values = {one["name"]: one["allValue"] if one["type"] == "query" else one["query"] for one in variables}
     query = query.replace("$__rate_interval", "5m")
     return re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), query)
 
@@ -129,6 +130,7 @@ def test_legends_name_labels_that_their_queries_keep(dashboard: Object) -> None:
     for panel in dashboard["panels"]:
         for target in panel.get("targets", ()):
             kept = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"])))) or SCRAPED_LABELS
+            kept -= {"le"}
             assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, target
 
 
@@ -158,14 +160,28 @@ def test_entries_of_the_webhook_are_named_as_the_alert_selects_them(
     assert all(re.fullmatch(selected, name) for name in names)
 
 
-def test_two_releases_have_dashboards_of_different_titles(tmp_path: Path) -> None:
+def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_accepts(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON)
-    titles = set()
-    for release in (RELEASE, RELEASE._replace(namespace="other"), RELEASE._replace(name="other")):
+    titles, uids = set(), set()
+    releases = (
+        RELEASE,
+        RELEASE._replace(namespace="other"),
+        RELEASE._replace(name="other"),
+        RELEASE._replace(name="hub-a", namespace="b"),
+        RELEASE._replace(name="hub", namespace="a-b"),
+        RELEASE._replace(name="hub.a", namespace="b"),
+        RELEASE._replace(name="h" * 40, namespace="n" * 40),
+        RELEASE._replace(name="h" * 40, namespace="n" * 41),
+    )
+    for release in releases:
         (one,) = [one for one in roost_render([file], release).values() if "roost.json" in one.get("data", {})]
-        titles.add(json.loads(one["data"]["roost.json"])["title"])
-    assert len(titles) == 3
+        rendered = json.loads(one["data"]["roost.json"])
+        titles.add(rendered["title"])
+        uids.add(rendered["uid"])
+    assert len(titles) == len(uids) == len(releases)
+    # What Grafana accepts; another uid, and it refuses the dashboard.
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid) for uid in uids), uids
 
 
 def test_every_name_of_a_release_is_put_into_the_dashboard(dashboard: Object) -> None:
