@@ -35,6 +35,8 @@ class Spawn(NamedTuple):
     # Name of the pod.
     pod: str
     shown: Sequence[Shown]
+    # Unix time of the request.
+    asked_at: float
     # Unix time from which the pod runs.
     up_at: float
 
@@ -48,12 +50,13 @@ async def _spawn(user: str, server: str, traits: dict[str, Any]) -> Spawn:
             raise ValueError(f"KubeSpawner has no setting {name!r}.")
         setattr(spawner, name, value)
     spawner.api_token = "made-up"
+    asked_at = time.time()
     # As JupyterHub does: the page follows a start that goes on beside it.
     start = asyncio.ensure_future(spawner.start())
     try:
         shown = [Shown(time.time(), str(event["message"])) async for event in spawner.progress()]
         await start
-        return Spawn(user, cast("str", spawner.pod_name), shown, time.time())
+        return Spawn(user, cast("str", spawner.pod_name), shown, asked_at, time.time())
     finally:
         start.cancel()
 
@@ -82,9 +85,16 @@ class SpawnPages:
 
     def start(self, *users: str, **traits: Any) -> list[Spawn]:
         """Start a server for each user at once; returns when all are up."""
+        return self.start_each([(0.0, user, traits) for user in users])
+
+    def start_each(self, starts: Sequence[tuple[float, str, dict[str, Any]]]) -> list[Spawn]:
+        """Start servers, each so many seconds from now, for a user, with traits of its own; returns when all are up."""
+
+        async def one(after_seconds: float, user: str, traits: dict[str, Any]) -> Spawn:
+            await asyncio.sleep(after_seconds)
+            return await _spawn(user, self._cluster.server, {**self._traits, **traits})
 
         async def all_of_them() -> list[Spawn]:
-            settings = {**self._traits, **traits}
-            return list(await asyncio.gather(*[_spawn(user, self._cluster.server, settings) for user in users]))
+            return list(await asyncio.gather(*[one(*start) for start in starts]))
 
         return self._runner.run(all_of_them())

@@ -129,7 +129,7 @@ def plan_start_notices(
         if since is not None and node is not None and is_new_for(node, since):
             history = history.with_duration(now.wall - since, *keys_of_pool(pod))
         bound = pulls.bound[pod.uid]
-        if bound.lacking:
+        if bound.place is not None:
             waiting["image"] += 1
             teller.tell_of_pulls(pod, bound, history)
     gauges: Gauges = {GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}}

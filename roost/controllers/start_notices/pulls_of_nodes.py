@@ -1,13 +1,14 @@
 """Follow which images nodes pull for pods, and in which order: kubelets pull one image after the other.
 
 A pull begins when its pod is bound, or when the pull before it on the node is over. It is over once the kubelet reports
-an image ID, or runs a container of that image.
+an image ID, or runs a container of that image. Each pod that lacked its image waits for its own turn: kubelets serve
+requests in the order in which they come, even if another pod's request has brought the image meanwhile.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from roost.controllers.contract.waiting_reasons import PULL_FAULTS
@@ -28,8 +29,10 @@ class BoundPod:
     node: str
     # When it was first seen there; by the kubelet's clock if that was before this replica led.
     since: float
-    # Normalised references of its images that the node hadn't, in the order of pulls.
+    # Normalised references of its images that the node hasn't yet, in the order of pulls.
     lacking: tuple[str, ...]
+    # Counts up in the order in which pods ask for their images; None: it lacked none.
+    place: int | None
 
 
 class Pull(NamedTuple):
@@ -38,6 +41,8 @@ class Pull(NamedTuple):
     image: str
     # Unix time; that of its pod's binding where it waits for its turn.
     begin: float
+    # Of the first pod that asked for it.
+    place: int
 
 
 class EndedPull(NamedTuple):
@@ -57,10 +62,11 @@ class NodePulls:
     queues: Mapping[str, tuple[Pull, ...]] = field(default_factory=dict)
 
     def needed_by(self, pod: BoundPod) -> tuple[Pull, ...]:
-        """The pulls on its node up to the pod's last one; none when all that it lacked is there, or can't be pulled."""
+        """The pulls on its node before it is the pod's turn, and its own; none if it lacked nothing."""
+        if pod.place is None:
+            return ()
         queue = self.queues.get(pod.node, ())
-        last = max((place for place, pull in enumerate(queue) if pull.image in pod.lacking), default=-1)
-        return queue[: last + 1]
+        return tuple(pull for pull in queue if pull.place <= pod.place or pull.image in pod.lacking)
 
 
 def follow_pulls(
@@ -89,21 +95,27 @@ def follow_pulls(
             failing.add(pod.uid)
     if new:
         images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
-        for pod in sorted(new, key=lambda each: (each.created, each.key)):
+        # Within a second, pods are in the order in which they were seen.
+        next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
+        for place, pod in enumerate(sorted(new, key=lambda each: each.created), next_place):
             held = images_on[pod.node_name] | _held_by(snapshot.nodes.get(pod.node_name))
             lacking = tuple(image for image in _images_of(pod) if image not in held)
             since = _began(pod, snapshot, now) if takes_over else now
-            bound[pod.uid] = BoundPod(pod.key, pod.node_name, since, lacking)
+            bound[pod.uid] = BoundPod(pod.key, pod.node_name, since, lacking, place if lacking else None)
     for uid, known in before.bound.items():
         pod_now = snapshot.pods.get(known.key)
         if uid not in bound and pod_now is not None and pod_now.uid == uid and pod_now.phase == "Running":
             there[known.node].update(known.lacking)
+    bound = {
+        uid: replace(known, lacking=tuple(image for image in known.lacking if image not in there[known.node]))
+        for uid, known in bound.items()
+    }
     queues: dict[str, tuple[Pull, ...]] = {}
     ended: list[EndedPull] = []
-    wanted: dict[str, dict[str, float]] = defaultdict(dict)
-    for uid, known in sorted(bound.items(), key=lambda each: (each[1].since, each[1].key)):
+    wanted: dict[str, dict[str, Pull]] = defaultdict(dict)
+    for uid, known in sorted(bound.items(), key=lambda each: each[1].place or 0):
         for image in () if uid in failing else known.lacking:
-            wanted[known.node].setdefault(image, known.since)
+            wanted[known.node].setdefault(image, Pull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
         queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)
         ended += over
@@ -119,7 +131,7 @@ def _began(pod: PodState, snapshot: Snapshot, now: float) -> float:
 
 
 def _next_queue(
-    before: tuple[Pull, ...], wanted: Mapping[str, float], there: set[str], now: float
+    before: tuple[Pull, ...], wanted: Mapping[str, Pull], there: set[str], now: float
 ) -> tuple[tuple[Pull, ...], list[EndedPull]]:
     ended: list[EndedPull] = []
     queue: list[Pull] = []
@@ -138,7 +150,7 @@ def _next_queue(
     if queue:
         queue[0] = queue[0]._replace(begin=max(queue[0].begin, free_at))
     known = {pull.image for pull in before}
-    queue += [Pull(image, since) for image, since in wanted.items() if image not in known and image not in there]
+    queue += [pull for image, pull in wanted.items() if image not in known and image not in there]
     return tuple(queue), ended
 
 
