@@ -380,7 +380,9 @@ for _command in RECORD_COMMANDS:
 @click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
 @click.option("--once", is_flag=True, help="Draw once and exit.")
 def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
-    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until Ctrl-C.
+    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
+
+    s sorts, / filters, arrows scroll.
 
     \b
     roost top --settings recorder.json --kubeconfig ~/.kube/config

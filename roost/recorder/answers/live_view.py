@@ -1,6 +1,6 @@
 """Show the cluster live: each node as a bar of users, placeholders and builds, its pulls, and the last decisions.
 
-`read_picture` is pure; `show` draws it with Rich; `watch` refreshes it in the terminal until Ctrl-C.
+`read_picture` is pure; `show` draws it with Rich; `watch` refreshes it in the terminal until q or Ctrl-C.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Group
@@ -19,6 +19,7 @@ from rich.text import Text
 from roost.pages.dates import US
 from roost.pages.names import LEAST_LENGTH, shorten
 from roost.pages.phrases import show_plain, show_span
+from roost.recorder.answers.live_keys import FULL, TROUBLE, USERS, Keys, View, press
 from roost.recorder.recording.reading import EventReading, NodeReading, PodReading, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.placement.classes import Classes
@@ -26,7 +27,7 @@ from roost_core.placement.images import normalise_reference
 from roost_core.scheduler.objects import CPU, MEMORY, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -48,8 +49,11 @@ MIN_ITEMS: Final = 2
 COLUMNS: Final = 100
 # Narrower terminals show less of each node.
 NARROW_COLUMNS: Final = 60
+# Lower ones don't show other namespaces' decisions.
+LOW_LINES: Final = 20
 MIN_BAR: Final = 4
 GAP: Final = "  "
+READY: Final = "Ready"
 BOUND: Final = "->"
 NODE, PODS_HEADING = "node", "pods"
 REFRESH_SECONDS: Final = 1.0
@@ -96,6 +100,9 @@ class Picture:
     pending: Mapping[str, tuple[int, float]]
     # Newest first.
     decisions: Sequence[EventReading]
+    # Of namespaces without users, builds or placeholders of the hub's, both.
+    pending_elsewhere: tuple[int, float] = (0, 0.0)
+    decisions_elsewhere: Sequence[EventReading] = ()
 
 
 def read_picture(
@@ -104,22 +111,42 @@ def read_picture(
     events: Mapping[str, EventReading],
     classify: Callable[[Mapping[str, str], str], str],
     now: float,
+    *,
+    namespace: str,
 ) -> Picture:
-    """Combine what is known. now: seconds since 1970."""
+    """Combine what is known. now: seconds since 1970; namespace: the hub's."""
     by_node: dict[str, list[tuple[str, PodReading]]] = {}
-    pending: dict[str, tuple[int, float]] = {}
+    waits: dict[tuple[str, str], tuple[int, float]] = {}
+    own = {namespace}
     for key, pod in pods.items():
         if pod.state.is_finished:
             continue
+        kind = _kind(pod, classify)
+        if kind != OTHER:
+            own.add(pod.state.namespace)
         if pod.state.node_name:
             by_node.setdefault(pod.state.node_name, []).append((key, pod))
         else:
-            kind = _kind(pod, classify)
-            count, oldest = pending.get(kind, (0, 0.0))
-            pending[kind] = count + 1, max(oldest, now - pod.state.created)
+            place = kind, pod.state.namespace
+            count, oldest = waits.get(place, (0, 0.0))
+            waits[place] = count + 1, max(oldest, now - pod.state.created)
     lines = [_node_line(node, by_node.get(name, []), classify, now) for name, node in sorted(nodes.items())]
-    decided = sorted(events.values(), key=lambda event: -event.last_us)[:MAX_ITEMS]
-    return Picture(lines, pending, decided)
+    decided = sorted(events.values(), key=lambda event: -event.last_us)
+    return Picture(
+        nodes=lines,
+        pending={
+            kind: _sum(wait for place, wait in waits.items() if place[0] == kind and place[1] in own)
+            for kind in {kind for kind, where in waits if where in own}
+        },
+        decisions=[event for event in decided if event.about[1] in own],
+        pending_elsewhere=_sum(wait for (_, where), wait in waits.items() if where not in own),
+        decisions_elsewhere=[event for event in decided if event.about[1] not in own],
+    )
+
+
+def _sum(waits: Iterable[tuple[int, float]]) -> tuple[int, float]:
+    counts, oldest = zip((0, 0.0), *waits, strict=True)
+    return sum(counts), max(oldest)
 
 
 def _kind(pod: PodReading, classify: Callable[[Mapping[str, str], str], str]) -> str:
@@ -139,7 +166,7 @@ def _node_line(
     for _, pod in pods:
         requested.update(dict(pod.state.spec.requests))
     shares = [requested[name] / allocatable[name] for name in (CPU, MEMORY, PODS) if allocatable.get(name)]
-    state = "Ready" if fact.ready else "NotReady"
+    state = READY if fact.ready else "NotReady"
     if node.state.leaving:
         state = "leaving"
     elif fact.unschedulable:
@@ -183,27 +210,78 @@ def _next_containers(pod: PodReading) -> list[ContainerState]:
     return [container for container in due if container.waiting_reason in PULLING_REASONS and not container.image_id]
 
 
-def show(picture: Picture, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
-    """The picture for a terminal of that size; with too few lines, the fullest nodes and the last decisions."""
+def choose(picture: Picture, view: View) -> Picture:
+    """What of the picture is asked for, nodes in the order that is asked for."""
+    wanted = view.filter.casefold()
+
+    def has(*texts: str) -> bool:
+        return any(wanted in text.casefold() for text in texts)
+
+    def place(line: NodeLine) -> tuple[float, str]:
+        trouble = line.state == READY and not any(pull.is_failing for pull in line.pulling)
+        first = {TROUBLE: float(trouble), FULL: -line.fullness, USERS: -float(line.counts.get(USER, 0))}
+        return first.get(view.sort, 0.0), line.name
+
+    return replace(
+        picture,
+        nodes=sorted((line for line in picture.nodes if has(line.name, line.state)), key=place),
+        decisions=[event for event in picture.decisions if has(*event.about[1:3], event.note)],
+        decisions_elsewhere=[event for event in picture.decisions_elsewhere if has(*event.about[1:3], event.note)],
+    )
+
+
+def show(
+    picture: Picture, columns: int = COLUMNS, lines: int | None = None, view: View | None = None
+) -> RenderableType:
+    """The picture for a terminal of that size; view: what the keys asked for, None where nobody can press any."""
+    return _draw(choose(picture, view or View()), columns, lines, view)[0]
+
+
+def _draw(chosen: Picture, columns: int, lines: int | None, view: View | None) -> tuple[Group, int]:
+    """What is drawn, and how many nodes fit."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
+    elsewhere = MIN_ITEMS if lines is None or lines >= LOW_LINES else 0
+    head = [_legend(), *_pending(chosen)]
+    words = [
+        *_pulls(chosen.nodes, columns, most),
+        *_decisions("last decisions (UTC)", chosen.decisions[:most], columns),
+        *_decisions("in other namespaces", chosen.decisions_elsewhere[:elsewhere], columns),
+    ]
+    # Without headings, and the line on what isn't shown.
+    room = len(chosen.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
+    first = max(0, min(view.first, len(chosen.nodes) - room)) if view is not None else 0
+    nodes = _nodes(chosen.nodes[first : first + room], columns)
+    hidden = len(chosen.nodes) - room
+    if view is not None:
+        words.append(_keys_line(view, first, min(room, len(chosen.nodes)), len(chosen.nodes)))
+    elif hidden > 0:
+        nodes.append(_line(f"and {hidden} more nodes"))
+    return Group(*head, *nodes, *words), room
+
+
+def _pending(picture: Picture) -> list[Text]:
     waiting = [
         f"{count} {kind}{'' if count == 1 else 's'}, oldest {_show_age(age)}"
         for kind, (count, age) in sorted(picture.pending.items())
     ]
-    pending = _line(f"pending: {'; '.join(waiting) or 'none'}")
-    words = [pending, *_pulls(picture.nodes, columns, most), *_decisions(picture.decisions[:most], columns)]
-    # Without legend, headings, and the number of hidden nodes.
-    most_nodes = max(MIN_ITEMS, lines - 3 - len(words)) if lines is not None else len(picture.nodes)
-    return Group(_legend(), *_nodes(picture.nodes, columns, most_nodes), *words)
+    texts = [_line(f"pending: {'; '.join(waiting) or 'none'}", "red" if USER in picture.pending else "")]
+    count, age = picture.pending_elsewhere
+    if count:
+        texts.append(_line(f"in other namespaces: {count} pod{'' if count == 1 else 's'}, oldest {_show_age(age)}"))
+    return texts
 
 
-def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
-    if not lines:
+def _keys_line(view: View, first: int, shown: int, total: int) -> Text:
+    if view.typing:
+        return _line(f"filter: {view.filter}_   Enter: done   Esc: none", "reverse")
+    numbers = f"nodes {first + 1} to {first + shown} of {total}" if total else "no nodes"
+    wanted = f" ({show_plain(view.filter)})" if view.filter else ""
+    return _line(f"{numbers}   s: by {view.sort}   /: filter{wanted}   up, down: scroll   q: quit", "reverse")
+
+
+def _nodes(shown: Sequence[NodeLine], columns: int) -> list[Text]:
+    if not shown:
         return [_line("no nodes", "red")]
-    shown = lines
-    if len(lines) > most:
-        fullest = sorted(lines, key=lambda line: -line.fullness)[:most]
-        shown = sorted(fullest, key=lambda line: line.name)
     is_narrow = columns < NARROW_COLUMNS
     names = _short([line.name for line in shown], columns // 3)
     name_width = max(map(len, (NODE, *names)))
@@ -217,7 +295,7 @@ def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
     heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
     texts = [heading]
     for line, name in zip(shown, names, strict=True):
-        style = "" if line.state == "Ready" else "red"
+        style = "" if line.state == READY else "red"
         text = _line(name.ljust(name_width) + GAP, style)
         if not is_narrow:
             text.append(f"{line.state:8}{GAP}")
@@ -229,33 +307,42 @@ def _nodes(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
         if not is_narrow:
             text.append(f"{GAP}{line.images:6d}", style)
         texts.append(text)
-    hidden = len(lines) - len(shown)
-    return [*texts, _line(f"and {hidden} nodes that are less full")] if hidden else texts
+    return texts
 
 
 def _pulls(lines: Sequence[NodeLine], columns: int, most: int) -> list[Text]:
-    pulls = sorted(
-        ((line.name, pull) for line in lines for pull in line.pulling), key=lambda named: -named[1].waits_seconds
-    )
+    by_image: dict[str, list[tuple[str, Pulling]]] = {}
+    for line in lines:
+        for pull in line.pulling:
+            by_image.setdefault(normalise_reference(pull.image), []).append((line.name, pull))
+    # Failures first, then the longest waits.
+    pulls = sorted(by_image.values(), key=lambda each: (not _fails(each), -_longest(each)))
     if not pulls:
         return []
     shown = pulls[:most]
-    rows = [
-        (
-            show_plain(pull.image),
-            show_plain(name),
-            _show_age(pull.waits_seconds),
-            f"{pull.pods} pod{'' if pull.pods == 1 else 's'}{', fails' if pull.is_failing else ''}",
-        )
-        for name, pull in shown
-    ]
+    nodes = [each[0][0] for each in shown if len(each) == 1]
+    names = dict(zip(nodes, _short(nodes, columns // 4), strict=True))
+    rows = []
+    for each in shown:
+        pods = sum(pull.pods for _, pull in each)
+        where = names[each[0][0]] if len(each) == 1 else f"{len(each)} nodes"
+        what = f"{pods} pod{'' if pods == 1 else 's'} on {where}{', fails' if _fails(each) else ''}"
+        rows.append((show_plain(each[0][1].image), _show_age(_longest(each)), what))
     texts = [_line("images awaited", "bold")]
-    for row, (_, pull) in zip(_fitted(rows, columns, 2), shown, strict=True):
-        texts.append(_line(row, "red" if pull.is_failing else "cyan"))
+    for row, each in zip(_fitted(rows, columns, 1), shown, strict=True):
+        texts.append(_line(row, "red" if _fails(each) else "cyan"))
     return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
 
 
-def _decisions(events: Sequence[EventReading], columns: int) -> list[Text]:
+def _fails(pulls: Sequence[tuple[str, Pulling]]) -> bool:
+    return any(pull.is_failing for _, pull in pulls)
+
+
+def _longest(pulls: Sequence[tuple[str, Pulling]]) -> float:
+    return max(pull.waits_seconds for _, pull in pulls)
+
+
+def _decisions(heading: str, events: Sequence[EventReading], columns: int) -> list[Text]:
     if not events:
         return []
     rows = []
@@ -274,7 +361,7 @@ def _decisions(events: Sequence[EventReading], columns: int) -> list[Text]:
     nodes = [where for _, _, what, where in rows if what == BOUND]
     head_width = len(rows[0][1]) + width + len(BOUND) + 3 * len(GAP)
     short = dict(zip(nodes, _short(nodes, columns - head_width), strict=True))
-    texts = [_line("last decisions (UTC)", "bold")]
+    texts = [_line(heading, "bold")]
     for name, (_, when, what, where) in zip(names, rows, strict=True):
         # Of a message, the beginning matters.
         texts.append(_line(GAP.join((when, name.ljust(width), what, short[where] if what == BOUND else where))))
@@ -346,6 +433,7 @@ class Watcher:
 
     def __init__(self, client: Client, settings: RecorderSettings) -> None:
         self._classes = Classes(settings)
+        self._namespace = settings.namespace
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str, fields: str = "") -> WatchCache[Any]:
             return WatchCache(client, path, read, kind=kind, field_selector=fields, has_bookmarks=kind != "events")
@@ -376,11 +464,13 @@ class Watcher:
             return pod_class.name if pod_class is not None else ""
 
         events = {**self._events.objects(), **self._failures.objects()}
-        return read_picture(self._nodes.objects(), self._pods.objects(), events, classify, time.time())
+        return read_picture(
+            self._nodes.objects(), self._pods.objects(), events, classify, time.time(), namespace=self._namespace
+        )
 
 
 def watch(client: Client, settings: RecorderSettings, console: Console, *, once: bool) -> str:
-    """Draw until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
+    """Draw until q or Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
     stop = threading.Event()
     watcher = Watcher(client, settings)
     watcher.start(stop)
@@ -393,10 +483,29 @@ def watch(client: Client, settings: RecorderSettings, console: Console, *, once:
         if once:
             console.print(show(watcher.picture(), console.width))
             return ""
-        with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                live.update(show(watcher.picture(), console.width, console.height), refresh=True)
-                time.sleep(REFRESH_SECONDS)
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            Keys() as keys,
+            Live(console=console, screen=True, auto_refresh=False) as live,
+        ):
+            _follow(watcher, live, keys)
     finally:
         stop.set()
     return ""
+
+
+def _follow(watcher: Watcher, live: Live, keys: Keys) -> None:
+    """Draw every second and after each key, until one of them quits."""
+    console = live.console
+    view = View() if keys.is_there and console.is_terminal else None
+    while True:
+        picture, until = watcher.picture(), time.monotonic() + REFRESH_SECONDS
+        while (left := until - time.monotonic()) > 0:
+            chosen = choose(picture, view or View())
+            drawn, room = _draw(chosen, console.width, console.height, view)
+            live.update(drawn, refresh=True)
+            for key in keys.read(left):
+                changed = press(view, key, room, len(chosen.nodes)) if view is not None else view
+                if view is not None and changed is None:
+                    return
+                view = changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from roost.recorder.answers.live_keys import SORTS, View
 from roost.recorder.answers.live_view import (
     BUILD,
     MARKS,
@@ -20,6 +22,7 @@ from roost.recorder.answers.live_view import (
     Picture,
     Pulling,
     bar,
+    choose,
     read_picture,
     show,
 )
@@ -61,7 +64,12 @@ def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, *
     container = {"name": "main", "image": image, "resources": {"requests": {"cpu": more.get("cpu", "1")}}}
     found = read_pod(
         {
-            "metadata": {"name": "p", "namespace": "hub", "labels": {"kind": kind}, "creationTimestamp": CREATED},
+            "metadata": {
+                "name": "p",
+                "namespace": more.get("namespace", "hub"),
+                "labels": {"kind": kind},
+                "creationTimestamp": CREATED,
+            },
             "spec": {
                 "containers": [container],
                 "initContainers": more.get("init", []),
@@ -85,14 +93,14 @@ def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
     return labels.get("kind", "")
 
 
-def decision(number: int, note: str, reason: str = "Scheduled") -> EventReading:
+def decision(number: int, note: str, reason: str = "Scheduled", namespace: str = "hub") -> EventReading:
     return read_event(
         {
             "metadata": {"uid": f"e{number}"},
             "eventTime": f"2027-01-15T08:00:{number:02d}.000000Z",
             "reason": reason,
             "note": note,
-            "regarding": {"kind": "Pod", "namespace": "hub", "name": f"jupyter-{number}", "uid": f"u{number}"},
+            "regarding": {"kind": "Pod", "namespace": namespace, "name": f"jupyter-{number}", "uid": f"u{number}"},
         }
     )
 
@@ -106,13 +114,14 @@ def picture(
         {one.uid: one for one in events or []},
         kind_of,
         NOW,
+        namespace="hub",
     )
 
 
-def drawn(seen: Picture, columns: int = 100, lines: int | None = None) -> str:
+def drawn(seen: Picture, columns: int = 100, lines: int | None = None, view: View | None = None) -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
-        console.print(show(seen, columns, lines))
+        console.print(show(seen, columns, lines, view))
     return capture.get()
 
 
@@ -169,8 +178,17 @@ def test_images_that_pods_wait_for_are_told_by_name_with_how_many_wait_for_how_l
     seen = picture([node("a"), node("b")], pods)
     assert seen.nodes[0].pulling == [Pulling("me/scipy:1", 2, 90.0, is_failing=False)]
     text = drawn(seen)
-    assert re.search(r"^me/scipy:1 +a +1 min 30 s +2 pods *$", text, re.MULTILINE)
-    assert re.search(r"^me/typo:1 +b +1 min 30 s +1 pod, fails *$", text, re.MULTILINE)
+    lines = text.splitlines()
+    assert lines[lines.index("images awaited") + 1 :] == [
+        "me/typo:1   1 min 30 s  1 pod on b, fails",
+        "me/scipy:1  1 min 30 s  2 pods on a",
+    ]
+
+
+def test_an_image_is_shown_once_with_the_number_of_its_nodes() -> None:
+    pods = [pod(USER, name, "me/scipy:1", waiting()) for name in "abbc"]
+    text = drawn(picture([node("a"), node("b"), node("c")], pods))
+    assert line_of(text, "me/scipy:1") == "me/scipy:1  1 min 30 s  4 pods on 3 nodes"
 
 
 def test_a_container_whose_image_is_on_the_node_waits_for_something_else() -> None:
@@ -232,8 +250,9 @@ def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart
         if columns >= 30:
             assert f" {'30U 1p' if number == 3 else '30U'} " in line
             assert line.rstrip().endswith("%" if columns < 60 else " 0")
+    if columns >= 60:
+        assert "1 min 30 s  360 pods on 12 nodes" in lines[lines.index("images awaited") + 1]
     if columns >= 40:
-        assert all("1 min 30 s  30 pods" in line for line in lines[lines.index("images awaited") + 1 :][:8])
         assert any(re.search(r"^08:00:01  \S*jupyter-1 +->  \S*-0001$", line) for line in lines)
 
 
@@ -249,22 +268,75 @@ def test_names_that_end_alike_are_told_apart_by_what_comes_before(columns: int) 
 
 
 @pytest.mark.parametrize("height", [14, 24, 30])
-def test_where_there_are_more_nodes_than_lines_the_fullest_are_shown(height: int) -> None:
-    seen = busy()
+@pytest.mark.parametrize("view", [None, View(), View(filter="0004", typing=True)])
+def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int, view: View | None) -> None:
     events = [decision(number, f"Successfully assigned hub/jupyter-{number} to n") for number in range(20)]
-    lines = drawn(Picture(seen.nodes, seen.pending, events), 100, height).splitlines()
+    elsewhere = [decision(number, f"Successfully assigned db/db-{number} to n", namespace="db") for number in range(20)]
+    seen = replace(busy(), decisions=events, decisions_elsewhere=elsewhere, pending_elsewhere=(1, 7.0))
+    lines = drawn(seen, 100, height, view).splitlines()
     assert len(lines) <= height
     shown = [line for line in lines if "30U" in line]
-    assert any("30U 1p" in line for line in shown)
-    hidden = f"and {12 - len(shown)} nodes that are less full"
-    assert (hidden in lines) == (len(shown) < 12)
-    assert len(lines) >= height - 2
-    assert lines[-1].startswith("08:00:")
+    if view is not None and view.filter:
+        assert lines[-1].startswith("filter: 0004_")
+        assert len(shown) == 1
+    elif view is not None:
+        assert lines[-1].startswith(f"nodes 1 to {len(shown)} of 12   s: by trouble   /: filter ")
+    else:
+        assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
+    assert len(lines) >= height - 3 or len(shown) in {1, 12}
+
+
+def test_trouble_comes_first_and_other_orders_are_there() -> None:
+    nodes = [node("a"), node("b", ready="False"), node("c", cordoned=True), node("d"), node("e")]
+    pods = [pod(USER, "d", "me/typo:1", waiting("ErrImagePull"), cpu="0"), pod(USER, "e"), pod("dask", "a", cpu="3")]
+    seen = picture(nodes, pods)
+
+    def order(sort: str) -> str:
+        return "".join(line.name for line in choose(seen, View(sort)).nodes)
+
+    assert {sort: order(sort) for sort in SORTS} == {
+        "trouble": "bcdae",
+        "name": "abcde",
+        "full": "aedbc",
+        "users": "deabc",
+    }
+    lines = drawn(seen).splitlines()
+    # What waits is said before the nodes.
+    assert [line.split()[0] for line in lines[1:]][:4] == ["pending:", "node", "b", "c"]
+
+
+def test_a_filter_keeps_nodes_and_decisions_that_hold_it() -> None:
+    events = [decision(1, "Successfully assigned hub/jupyter-1 to gpu-1"), decision(2, "assigned to cpu-1")]
+    seen = choose(picture([node("gpu-1"), node("cpu-1")], [], events), View(filter="GPU"))
+    assert [line.name for line in seen.nodes] == ["gpu-1"]
+    assert [event.about[2] for event in seen.decisions] == ["jupyter-1"]
+    assert [
+        line.name for line in choose(picture([node("a", ready="False"), node("b")]), View(filter="notr")).nodes
+    ] == ["a"]
+
+
+def test_what_other_namespaces_do_is_apart() -> None:
+    pods = [
+        pod(USER),
+        pod("dask"),
+        pod(USER, "a", namespace="second-hub"),
+        pod("dask", namespace="second-hub"),
+        pod("db", namespace="db"),
+        pod("db", namespace="db"),
+    ]
+    spaces = ("hub", "second-hub", "db", "db", "db")
+    events = [decision(number, f"assigned {name}/x to a", namespace=name) for number, name in enumerate(spaces)]
+    lines = drawn(picture([node("a")], pods, events)).splitlines()
+    assert "pending: 2 others, oldest 1 min 30 s; 1 user, oldest 1 min 30 s" in lines
+    assert "in other namespaces: 2 pods, oldest 1 min 30 s" in lines
+    at, apart = lines.index("last decisions (UTC)"), lines.index("in other namespaces")
+    assert [line.split()[1] for line in lines[at + 1 : apart]] == ["second-hub/jupyter-1", "hub/jupyter-0"]
+    assert [line.split()[1] for line in lines[apart + 1 :]] == ["db/jupyter-4", "db/jupyter-3"]
 
 
 def test_an_empty_cluster_is_said_to_be_empty() -> None:
     lines = [line for line in drawn(picture([])).splitlines() if line.strip()]
-    assert lines[1:] == ["no nodes", "pending: none"]
+    assert lines[1:] == ["pending: none", "no nodes"]
 
 
 def test_a_node_without_pods_is_an_empty_bar() -> None:
