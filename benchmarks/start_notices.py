@@ -229,9 +229,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"  of images downloaded before: {summary([each for each in said if each.known])}")
     print(f"  of others: {summary([each for each in said if not each.known])}")
     print(f"all: {summary([each._replace(after=math.inf) for each in said])}")
-    error = statistics.median(each.error for each in late) if late else math.inf
+    median = statistics.median(each.error for each in late) if late else math.inf
     held = sum(each.holds for each in late) / max(1, len(late))
-    return int(not (error <= 0.2 and 0.75 <= held <= 0.9))
+    return int(not (median <= 0.2 and 0.75 <= held <= 0.9))
 
 
 if __name__ == "__main__":
