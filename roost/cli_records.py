@@ -183,17 +183,19 @@ def _records() -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["launches", "sniffer"]),
+    type=click.Choice(["launches", "sniffer", "chrome-trace"]),
     default="launches",
     show_default=True,
-    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
+    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines. "
+    "chrome-trace: pods on their nodes, for Perfetto (ui.perfetto.dev).",
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
 def _records_export(*, database: str, form: str, since: str | None) -> int:
-    """Print the record as JSON lines.
+    """Print the record as JSON lines, or as a trace.
 
     \b
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
+    roost records export --database roost.db --format chrome-trace > trace.json
     """
     try:
         since_us = _moment_us(since) if since else 0

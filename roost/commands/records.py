@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from roost.recorder.answers.chrome_trace import trace_lines
 from roost.recorder.answers.exports import launch_lines, sniffer_lines
 from roost.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost.recorder.importing.counts import UnreadableError
@@ -18,7 +19,7 @@ from roost.recorder.report.waits import describe_waits
 from roost.recorder.store.database import Store, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Rows of one transaction.
 BATCH = 5000
@@ -28,11 +29,18 @@ NOTHING_FOUND: Final = (
 )
 
 
+_FORMS: Final[Mapping[str, Callable[[Store, int], Iterator[str]]]] = {
+    "launches": launch_lines,
+    "sniffer": sniffer_lines,
+    "chrome-trace": trace_lines,
+}
+
+
 def export(database: str, form: str, since_us: int) -> int:
     """Print what was recorded since, in that format."""
     try:
         store = Store.open_for_reading(database)
-        for line in sniffer_lines(store, since_us) if form == "sniffer" else launch_lines(store, since_us):
+        for line in _FORMS[form](store, since_us):
             click.echo(line)
     except StoreError as error:
         print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk

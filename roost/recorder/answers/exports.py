@@ -31,10 +31,10 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
     for node in nodes:
         yield from node_lines(node)
-    for pods in _pods(store, since_us):
+    for pods in pods_since(store, since_us):
         uids = [pod["uid"] for pod in pods]
-        phases = _by_pod(store, schema.phase, uids)
-        binds = _by_pod(store, schema.decision, uids)
+        phases = rows_by_pod(store, schema.phase, uids)
+        binds = rows_by_pod(store, schema.decision, uids)
         for pod in pods:
             bind = next((row for row in binds.get(pod["uid"], ()) if row["kind"] == "bind"), None)
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
@@ -48,8 +48,8 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
     or not seen), status.
     """
     sizes = _image_sizes(store)
-    for pods in _pods(store, since_us, classes):
-        ready = _ready(store, [pod["uid"] for pod in pods])
+    for pods in pods_since(store, since_us, classes):
+        starts = start_times(store, [pod["uid"] for pod in pods])
         begun = _begun(store, [pod["uid"] for pod in pods if pod["source"] == PodSource.EVENT])
         for pod in pods:
             if pod["source"] == PodSource.EVENT and pod["uid"] not in begun:
@@ -69,13 +69,13 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
                 image_bytes=sizes.get(pod["image"]),
                 cpu_millicores=pod["cpu_millicores"],
                 memory_bytes=pod["memory_bytes"],
-                ready_seconds=_after(created_us, ready.get(pod["uid"])),
+                ready_seconds=_after(created_us, starts.get(pod["uid"], {}).get("ready_us")),
                 seconds=_after(created_us, ended_us),
                 status=pod["end_reason"] or "running",
             )
 
 
-def _pods(store: Store, since_us: int, classes: frozenset[str] | None = None) -> Iterator[list[Row]]:
+def pods_since(store: Store, since_us: int, classes: frozenset[str] | None = None) -> Iterator[list[Row]]:
     """Pods by creation, CHUNK at a time. Each query begins after the last key, so rows may be added meanwhile."""
     pod = schema.pod.c
     last = (since_us - 1, "~")
@@ -96,7 +96,8 @@ def _pods(store: Store, since_us: int, classes: frozenset[str] | None = None) ->
         last = (rows[-1]["created_us"], rows[-1]["uid"])
 
 
-def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Row]]:
+def rows_by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Row]]:
+    """A table's rows about these pods, by pod and in order of time."""
     query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
     by_pod: dict[str, list[Row]] = {}
     with store.reading() as connection:
@@ -105,15 +106,13 @@ def _by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Ro
     return by_pod
 
 
-def _ready(store: Store, uids: list[str]) -> dict[str, int]:
-    """When pods became ready; for those known from Events alone, the estimate of start_rows.py."""
-    start, pod = schema.start.c, schema.pod.c
+def start_times(store: Store, uids: list[str]) -> dict[str, Row]:
+    """Rows of the table start by pod; for pods known from Events alone, with the estimates of start_rows.py."""
+    start, pod = schema.start, schema.pod.c
     keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
-    query = sa.select(start.pod_uid, start.ready_us).where(
-        sa.tuple_(start.created_us, start.pod_uid).in_(keys), start.ready_us.is_not(None)
-    )
+    query = sa.select(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
     with store.reading() as connection:
-        return {row.pod_uid: row.ready_us for row in connection.execute(query)}
+        return {row["pod_uid"]: dict(row) for row in connection.execute(query).mappings()}
 
 
 def _begun(store: Store, uids: list[str]) -> set[str]:
