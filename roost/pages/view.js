@@ -319,4 +319,6 @@ $("at").addEventListener("change", () => {
 });
 $("time").addEventListener("submit", (event) => event.preventDefault());
 addEventListener("hashchange", () => goTo(readAddress(), { isTyped: false }));
+// For measuring: draws a state that is handed over.
+addEventListener("roost-state", (event) => show(event.detail));
 goTo(readAddress(), { isTyped: false });
