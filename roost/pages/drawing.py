@@ -75,7 +75,7 @@ class Figure:
     # Index of an annotation -> the name in it at several lengths, the longest first; the page takes the first place
     # at which all fit.
     names: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    # What all bars of the figure have in common, such as `x`: written once, as there may be many bars.
+    # What all traces without an `x` have in common, their `x` for one: written once, as there may be many.
     common: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

@@ -92,7 +92,7 @@ def render(
 
 def _section(part: Part) -> dict[str, Any] | None:
     tables = [table for table in part.tables if not table.only_data]
-    if not part.figures and not any(table.rows for table in tables):
+    if not any(part.figures) and not part.nothing and not any(table.rows for table in tables):
         return None
     shown = [
         _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])

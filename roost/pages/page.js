@@ -77,7 +77,7 @@
   const PAGE_HEIGHT = 860;
   function drawOne(plot, style, isPaper) {
     const figure = paint(figures[plot.dataset.figure], style);
-    for (const trace of figure.data) if (trace.type === "bar") Object.assign(trace, figure.common);
+    for (const trace of figure.data) if (!trace.x) Object.assign(trace, figure.common);
     const scale = isPaper ? Math.min(1, PAGE_HEIGHT / figure.layout.height) : 1;
     plot.style.zoom = scale;
     figure.layout.width = plot.parentElement.clientWidth / scale;

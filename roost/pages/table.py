@@ -23,6 +23,8 @@ class Unit(StrEnum):
     """The unit of a column's values, which decides how they are shown."""
 
     TEXT = "text"
+    # A line for a shell.
+    COMMAND = "command"
     # A key that has a name for people.
     PHASE = "phase"
     # Microseconds since 1970; ISO 8601 in JSON and CSV.

@@ -51,7 +51,7 @@ def gather(
             numbers={subject: subject.read(query) for subject in subjects},
             scope=scope,
             zone=zone,
-            hubs=query.hubs(),
+            hubs=query.hubs,
             cluster=query.cluster(),
         )
         has_records = query.has_records()

@@ -77,7 +77,7 @@ _FIGURES: Final = (
         "Starts",
         Unit.COUNT,
         lambda report: report[Starts].whole.count,
-        lambda report: f"that became ready; class {', '.join(report[Starts].classes) or 'all'}",
+        lambda report: f"that became ready; class {', '.join(report[Starts].leading) or 'all'}",
     ),
     KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), lambda _: "95 % took no longer (p95)"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
+from functools import cached_property
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -62,7 +63,7 @@ class Query:
         zone: tzinfo = UTC,
     ) -> None:
         self._connection = connection
-        self._scope = scope
+        self.scope = scope
         self.window = window
         self.zone = zone
         self.extent = extent
@@ -81,12 +82,13 @@ class Query:
 
     def is_about(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
         """Whether the report is about the pod."""
-        return self._scope.has(pod_uid)
+        return self.scope.has(pod_uid)
 
     def step(self, time_us: sa.ColumnElement[int]) -> sa.Label[int]:
         """The step in which a time lies, as column `step`."""
         return ((time_us - self.steps.from_us) // self.steps.step_us).label("step")
 
+    @cached_property
     def hubs(self) -> list[str]:
         """The hubs that pods of a class, created in the window, belong to."""
         pod = schema.pod.c

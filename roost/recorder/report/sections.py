@@ -8,7 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Part
-from roost.recorder.report import failures, gaps, imported, key_figures, occupancy, pulls, removals, starts, verdicts
+from roost.recorder.report import (
+    failures,
+    gaps,
+    imported,
+    key_figures,
+    occupancy,
+    pulls,
+    removals,
+    start_times,
+    starts,
+    verdicts,
+)
 
 if TYPE_CHECKING:
     from roost.pages.table import Table
@@ -16,7 +27,10 @@ if TYPE_CHECKING:
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.KEY_FIGURES,
+    start_times.START_TIMES,
+    start_times.SLOWEST,
     starts.BY_CLASS,
+    starts.BY_HUB,
     starts.BY_IMAGE,
     starts.BY_NODE_AGE,
     starts.NEW_NODES,

@@ -14,7 +14,7 @@ from roost.pages import table
 from roost.pages.dates import US
 from roost.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, hover_name, log_axis
 from roost.pages.table import Cell, Unit
-from roost.recorder.recording.model import PLACEHOLDER
+from roost.recorder.recording.model import PLACEHOLDER, USER
 from roost.recorder.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost.recorder.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost.recorder.report.statistics import Spans, busiest, edge_at
@@ -66,8 +66,11 @@ class Starts:
 
     # Classes that `by_image` and `by_node_age` are about.
     classes: Sequence[str] = ()
-    # By class and scheduler, by image, and by a name of AGE_NAMES.
+    # Classes that key figures are about.
+    leading: Sequence[str] = ()
+    # By class and scheduler, by hub and class if there are several hubs, by image, and by a name of AGE_NAMES.
     by_class: Groups = field(default_factory=dict)
+    by_hub: Groups = field(default_factory=dict)
     by_image: Groups = field(default_factory=dict)
     by_node_age: Groups = field(default_factory=dict)
     histograms: dict[StartKey, Spans] = field(default_factory=dict)
@@ -82,7 +85,8 @@ class Starts:
         for kind in kinds.values():
             pods[kind.pod_class, kind.scheduler] += kind.number
         pairs = busiest(pods, MAX_PAIRS)
-        numbers = cls(_chosen_classes({pod_class for pod_class, _ in pairs}), new_nodes=_new_nodes(query))
+        classes = _chosen_classes({pod_class for pod_class, _ in pairs})
+        numbers = cls(classes, leading_classes(query), new_nodes=_new_nodes(query))
         pods_by_image: Counter[str] = Counter()
         for kind in kinds.values():
             if kind.pod_class in numbers.classes and kind.image:
@@ -113,18 +117,30 @@ class Starts:
             spans.add(edge_at(pull.step_index), pull.number, pull.sum_us)
         numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
         numbers.by_node_age = {(name,): spans for name, spans in by_node_age.items() if spans}
+        if len(query.hubs) > 1:
+            numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
         counts = {pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()}
         numbers.by_class = {pair: numbers.by_class[pair] for pair in busiest(counts, len(counts))}
         return numbers
 
     @property
     def whole(self) -> Spans:
-        """From creation to ready, of the pods of `classes`."""
+        """From creation to ready, of the pods of the leading classes."""
         whole = Spans()
-        for spans in self.by_image.values():
-            if WHOLE in spans:
+        for (pod_class, _), spans in self.by_class.items():
+            if pod_class in self.leading and WHOLE in spans:
                 whole.merge(spans[WHOLE])
         return whole
+
+
+def leading_classes(query: Query) -> list[str]:
+    """The classes that key figures are about: users, apart from builds; the one that was asked for; else all that
+    start something.
+    """
+    if query.scope.pod_class is not None:
+        return [query.scope.pod_class]
+    classes = {row.pod_class for row in query.rows(sa.select(schema.start_kind.c.pod_class).distinct())}
+    return [USER] if USER in classes else _chosen_classes(classes)
 
 
 def _chosen_classes(classes: set[str]) -> list[str]:
@@ -144,17 +160,21 @@ def _kinds(query: Query) -> Rows:
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
 
 
+def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int]]]:
+    """Phase, and the columns of its beginning and its end."""
+    start = schema.start.c
+    yield NODE, start.created_us, start.bound_us
+    yield CONTAINERS, start.bound_us, start.started_us
+    yield READY, start.started_us, start.ready_us
+    yield WHOLE, start.created_us, start.ready_us
+
+
 def _starts(query: Query) -> Rows:
     """Phases of the pods created: phase, key (kind, age and step index in one), number, sum_us."""
     start = schema.start.c
     age = _age_index(start.bound_us - start.node_created_us)
     counts = []
-    for phase, from_us, to_us in (
-        (NODE, start.created_us, start.bound_us),
-        (CONTAINERS, start.bound_us, start.started_us),
-        (READY, start.started_us, start.ready_us),
-        (WHOLE, start.created_us, start.ready_us),
-    ):
+    for phase, from_us, to_us in _phases():
         # One small number for all that spans are counted by: a million rows are sorted by it, four times.
         key = (sa.cast(start.kind_id, sa.BigInteger) * len(AGE_NAMES) + age) * _INDEXES + step_index(to_us - from_us)
         rows = (
@@ -170,6 +190,26 @@ def _starts(query: Query) -> Rows:
             ).group_by(rows.c.key)
         )
     return query.rows(sa.union_all(*counts))
+
+
+def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
+    """Starts by hub and class, without placeholders. classes: of kinds, by id."""
+    start, pod = schema.start.c, schema.pod.c
+    by_hub: Groups = {}
+    for phase, from_us, to_us in _phases():
+        key = (sa.cast(start.kind_id, sa.BigInteger) * _INDEXES + step_index(to_us - from_us)).label("key")
+        for row in query.rows(
+            sa.select(pod.hub, key, count(), total(bounded(to_us - from_us)).label("sum_us"))
+            .join(schema.pod, pod.uid == start.pod_uid)
+            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
+            .group_by(pod.hub, key)
+        ):
+            kind_id, index = divmod(row.key, _INDEXES)
+            pod_class = classes[kind_id]
+            if row.hub and pod_class not in ("", PLACEHOLDER):
+                spans = by_hub.setdefault((row.hub, pod_class), {}).setdefault(phase, Spans())
+                spans.add(edge_at(index), row.number, row.sum_us)
+    return dict(sorted(by_hub.items()))
 
 
 def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
@@ -249,11 +289,11 @@ def _seconds(span_us: float | None) -> float | None:
     return None if span_us is None else span_us / US
 
 
-def _figure(key: str, groups: Groups) -> Figure | None:
+def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:
     """The median and the 95th percentile of each phase."""
     if not groups:
         return None
-    full_names = {names: _full_name(names) for names in groups}
+    full_names = {names: full_name(names) for names in groups}
     stack = Stack()
     points: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
     longest = 1.0
@@ -296,9 +336,7 @@ def _figure(key: str, groups: Groups) -> Figure | None:
     return stack.figure(key, caption, legend, data, log_axis(longest))
 
 
-def _full_name(names: tuple[str, ...]) -> str:
-    if len(names) == 1:
-        return names[0]
+def _profile_name(names: tuple[str, ...]) -> str:
     pod_class, scheduler = names[0] or NO_CLASS, names[1]
     # A profile is mostly called after its class.
     return scheduler if pod_class in scheduler else f"{pod_class}, {scheduler}"
@@ -313,6 +351,7 @@ def _section(
     about: str = "",
     nothing: str = "No pod started in this period.",
     drawn: int | None = None,
+    full_name: Callable[[tuple[str, ...]], str] = ", ".join,
 ) -> Section:
     key, title = f"starts_by_{by}", f"Start phases by {heading}"
 
@@ -321,7 +360,7 @@ def _section(
             yield from phase_rows(spans, PHASES, *names)
 
     def figure(report: Report) -> Figure | None:
-        return _figure(key, dict(islice(groups(report[Starts]).items(), drawn)))
+        return _figure(key, dict(islice(groups(report[Starts]).items(), drawn)), full_name)
 
     table = TableOf(key, title, (*fields, *phase_fields("pods")), rows)
     return Section(key.replace("_", "-"), title, Starts, (table,), (figure,), about, nothing)
@@ -337,6 +376,18 @@ BY_CLASS: Final = _section(
     lambda starts: starts.by_class,
     about="The API server stores creation, running containers and readiness in whole seconds, so a phase may appear up "
     "to a second longer or shorter than it was. Percentiles are at most 1 % too high.",
+    drawn=MAX_DRAWN_PAIRS,
+    full_name=_profile_name,
+)
+BY_HUB: Final = _section(
+    "hub",
+    "hub",
+    (
+        Field("hub", "hub", Unit.TEXT, lambda row: row.names[0]),
+        Field("pod_class", "class", Unit.TEXT, lambda row: row.names[1]),
+    ),
+    lambda starts: starts.by_hub,
+    nothing="",
     drawn=MAX_DRAWN_PAIRS,
 )
 BY_IMAGE: Final = _section(

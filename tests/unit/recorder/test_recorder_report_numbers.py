@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import json
+import shlex
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from roost.__main__ import main
 from roost.pages.table import Unit
 from roost.recorder.report.failures import Failures
 from roost.recorder.report.formats import to_json
@@ -17,7 +22,9 @@ from roost.recorder.report.occupancy import Occupancy
 from roost.recorder.report.pulls import OTHER_IMAGES, Pulls
 from roost.recorder.report.query import Extent
 from roost.recorder.report.removals import Removals
+from roost.recorder.report.scope import Scope
 from roost.recorder.report.sections import parts, tables
+from roost.recorder.report.start_times import MAX_SLOWEST, StartTimes
 from roost.recorder.report.starts import Starts, show
 from roost.recorder.report.verdicts import Verdicts, agreement
 from roost.recorder.store import schema
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from roost.recorder.report.subject import Report
     from tests.harness.postgres import Postgres
 
 
@@ -68,6 +76,7 @@ class Made:
     is_bound: bool
 
 
+ZONE = ZoneInfo("Asia/Kathmandu")
 NODE_BEGINS = (-2 * HOUR, -30 * MINUTE, 5 * MINUTE)
 made_pods = st.builds(
     Made,
@@ -150,7 +159,7 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
     nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]
     store.write([*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))], {})
     until_us = BEGIN + 2 * HOUR
-    report = gather(store, BEGIN, until_us)
+    report = gather(store, BEGIN, until_us, zone=ZONE)
 
     inside = [pod for pod in pods if 0 <= pod.created < 2 * HOUR]
     chosen = [pod for pod in inside if pod.pod_class in ("user", "build")]
@@ -176,8 +185,14 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
     images = Counter(pod.image for pod in chosen if pod.is_bound)
     named = {name: spans["whole"] for (name,), spans in report[Starts].by_image.items() if name != OTHER_IMAGES}
     assert all(spans.count == images[name] for name, spans in named.items())
-    assert report[Starts].whole.count == images.total()
-    assert report[Starts].whole.sum_us == sum(pod.waited + pod.ran + pod.settled for pod in chosen if pod.is_bound)
+    classes = {pod.pod_class for pod in pods}
+    leading = next((one for one in ("user", "build") if one in classes), "")
+    led = [(f"p{index}", pod) for index, pod in enumerate(pods) if pod in inside and pod.is_bound]
+    led = [(uid, pod) for uid, pod in led if pod.pod_class == leading]
+    wholes = {uid: pod.waited + pod.ran + pod.settled for uid, pod in led}
+    assert report[Starts].whole.count == len(led)
+    assert report[Starts].whole.sum_us == sum(wholes.values())
+    check_start_times(report, {uid: (BEGIN + pod.created, wholes[uid]) for uid, pod in led})
 
     steps = report.steps
     for kind in ("user", "build", "placeholder"):
@@ -200,6 +215,97 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
     words = Counter("agrees" if pod.warm else "differs" for pod in bound)
     assert sum(report[Verdicts].by_scheduler.values(), Counter()) == words
     assert report[Verdicts].agreement == (words["agrees"] / len(bound) if bound else None)
+
+
+def check_start_times(report: Report, starts: dict[str, tuple[int, int]]) -> None:
+    """starts: when each pod was created, and how long its start took, in µs."""
+    times = report[StartTimes]
+    by_step: list[Counter[int]] = [Counter() for _ in range(report.steps.number)]
+    by_hour: dict[tuple[int, int], Counter[int]] = {}
+    for created_us, whole_us in starts.values():
+        by_step[(created_us - report.steps.from_us) // report.steps.step_us][edge_of(whole_us)] += 1
+        shown = datetime.fromtimestamp(created_us // SECOND, ZONE)
+        by_hour.setdefault((shown.weekday(), shown.hour), Counter())[edge_of(whole_us)] += 1
+    assert [spans.counts for spans in times.by_step] == by_step
+    assert {hour: spans.counts for hour, spans in times.by_hour.items()} == by_hour
+    slowest = sorted(starts, key=lambda uid: (-starts[uid][1], starts[uid][0], uid))[:MAX_SLOWEST]
+    assert [(one.name, one.created_us, one.whole_us) for one in times.slowest] == [
+        (uid, *starts[uid]) for uid in slowest
+    ]
+    for one in times.slowest:
+        assert one.node_us + one.containers_us + one.ready_us == one.whole_us
+
+
+def test_hours_are_of_the_zones_clocks_also_after_they_are_changed(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    berlin = ZoneInfo("Europe/Berlin")
+    records: list[Record] = []
+    # Sundays at 9 by Berlin's clocks, before and after summer time ends; and the hour that is there twice.
+    for number, text in enumerate(
+        ("2026-10-18T09:30+02:00", "2026-11-01T09:30+01:00", "2026-10-25T02:30+02:00", "2026-10-25T02:30+01:00")
+    ):
+        created_us = round(datetime.fromisoformat(text).timestamp()) * SECOND
+        pod = pod_record(f"p{number}", created_us=created_us)
+        records += [pod, phase_record(pod.uid, Phase.READY, created_us + (number + 1) * SECOND)]
+    store.write(records, {"pods": ("1", round(datetime(2026, 11, 2, tzinfo=UTC).timestamp()) * SECOND)})
+    report = gather(store, last_us=21 * 24 * HOUR, zone=berlin)
+    by_hour = report[StartTimes].by_hour
+    assert {hour: sorted(spans.counts) for hour, spans in by_hour.items()} == {
+        (6, 9): [1 * SECOND, 2 * SECOND],
+        (6, 2): [3 * SECOND, 4 * SECOND],
+    }
+
+
+def test_the_slowest_starts_come_with_the_command_that_explains_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = empty_store(tmp_path)
+    # Two of the same name, the second of which was slow; times that a recorder made up between two seconds.
+    first = pod_record("first", name="jupyter-ada", deleted_us=BEGIN + MINUTE)
+    second = pod_record("second", name="jupyter-ada", created_us=BEGIN + HOUR + SECOND // 2)
+    odd = pod_record("odd", name="it's", created_us=BEGIN + 2 * HOUR)
+    ready = [(first, 1), (second, 90), (odd, 30)]
+    store.write(
+        [first, second, odd, *(phase_record(pod.uid, Phase.READY, pod.created_us + s * SECOND) for pod, s in ready)],
+        {"pods": ("1", BEGIN + 3 * HOUR)},
+    )
+    document = json.loads(to_json(gather(store)))
+    rows = document["tables"]["slowest_starts"]
+    assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
+    assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
+    for row, said in zip(rows, ["ready 1 min 30 s later", "ready 30 s later", "ready 1 s later"], strict=True):
+        command = shlex.split(row["why"])
+        assert main([*command[1:], "--database", str(tmp_path / "roost.db")]) == 0
+        assert said in capsys.readouterr().out
+
+
+def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(
+    fresh_store: Callable[[], Store],
+) -> None:
+    store = fresh_store()
+    made = [
+        ("a", "maths", "user", 3),
+        ("b", "maths", "user", 5),
+        ("c", "physics", "user", 7),
+        ("d", "physics", "build", 9),
+    ]
+    made.append(("e", "physics", "placeholder", 11))
+    records: list[Record] = []
+    for uid, hub, pod_class, seconds in made:
+        records += [
+            pod_record(uid, hub=hub, pod_class=pod_class),
+            phase_record(uid, Phase.READY, BEGIN + seconds * SECOND),
+        ]
+    store.write(records, {"pods": ("1", BEGIN + HOUR)})
+    rows = json.loads(to_json(gather(store)))["tables"]["starts_by_hub"]
+    assert [(row["hub"], row["pod_class"], row["phase"], row["pods"], row["p95_seconds"]) for row in rows] == [
+        ("maths", "user", "whole", 2, 5),
+        ("physics", "build", "whole", 1, 9),
+        ("physics", "user", "whole", 1, 7),
+    ]
+    assert "starts_by_hub" in {figure.key for part in parts(gather(store)) for figure in part.figures if figure}
+    alone = json.loads(to_json(gather(store, scope=Scope(hub="maths"))))
+    assert alone["tables"]["starts_by_hub"] == []
 
 
 def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:

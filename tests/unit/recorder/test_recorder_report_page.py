@@ -141,6 +141,8 @@ def test_the_script_that_draws_is_the_release_whose_words_are_checked() -> None:
 def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
     figures = drawn(report)
     assert set(figures) == {
+        "starts_over_time",
+        "starts_by_hour",
         "starts_by_class",
         "starts_by_image",
         "starts_by_node_age",

@@ -73,9 +73,9 @@ def key_figures(report: Report) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("scope", "pods", "starts"),
     [
-        (Scope(), 5, 4),
+        (Scope(), 5, 3),
         (Scope(hub="maths"), 2, 2),
-        (Scope(hub="physics"), 3, 2),
+        (Scope(hub="physics"), 3, 1),
         (Scope(pod_class="build"), 1, 1),
         (Scope(image="registry/scipy"), 2, 2),
         (Scope(hub="maths", image="registry/scipy"), 1, 1),
