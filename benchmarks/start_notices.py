@@ -53,7 +53,7 @@ ARRIVALS_SECONDS: Final = 20.0
 FROM_SECONDS: Final = 10.0
 CLEAN_SECONDS: Final = 180.0
 
-_LEFT: Final = re.compile(r"Left: about (?P<about>[^(]+?)(?: \((?P<low>.+) to (?P<high>.+)\))?\.$")
+_LEFT: Final = re.compile(r"Left: (?:about )?(?P<about>[^(]+?)(?: \((?P<low>.+) to (?P<high>.+)\))?\.$")
 _A_FEW_SECONDS: Final = "a few seconds"
 # Texts round to multiples of five seconds; "a few seconds" are less than that.
 _ROUNDING_SECONDS: Final = 2.5

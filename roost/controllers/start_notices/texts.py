@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from roost.controllers.start_notices.estimates import Estimate
 
 _MINUTE: Final = 60.0
@@ -23,7 +26,7 @@ class Texts:
     download_after_several: str
     left: str
     longer: str
-    # Of a duration; of the median, the least and the greatest duration.
+    # Of a duration; of the median in these words, the least and the greatest duration.
     about: str
     about_range: str
     # Of a duration; of the least and the greatest.
@@ -34,23 +37,27 @@ class Texts:
     a_minute: str
     minutes: str
 
-    def duration(self, seconds: float) -> str:
-        """A rounded duration: nobody waits by the second."""
-        if seconds < 7.5:
+    def duration(self, seconds: float, whole: Callable[[float], int] = round) -> str:
+        """A rounded duration: nobody waits by the second. whole: round or math.ceil."""
+        fives = whole(seconds / 5)
+        if fives < 2:
             return self.a_few_seconds
-        if seconds < _MINUTE - 2.5:
-            return self.seconds.format(5 * round(seconds / 5))
-        halves = max(2, round(seconds / 30))
-        if halves == 2:
+        if fives < 12:
+            return self.seconds.format(5 * fives)
+        halves = whole(seconds / 30)
+        if halves <= 2:
             return self.a_minute
-        return self.minutes.format(f"{halves / 2:g}" if halves < 10 else round(seconds / _MINUTE))
+        return self.minutes.format(f"{halves / 2:g}" if halves < 10 else whole(seconds / _MINUTE))
 
     def with_estimate(self, text: str, estimate: Estimate, **more: object) -> str:
         """Fill a sentence in. A range of one value is no range."""
-        low, median, high = map(self.duration, estimate)
+        low, median = self.duration(estimate.low), self.duration(estimate.median)
+        # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too rarely.
+        high = self.duration(estimate.high, ceil)
+        about = median if median == self.a_few_seconds else self.about.format(median)
         if low == high:
-            return text.format(left=self.about.format(median), usual=self.usual.format(median), **more)
-        left = self.about_range.format(median, low, high)
+            return text.format(left=about, usual=self.usual.format(median), **more)
+        left = self.about_range.format(about, low, high)
         return text.format(left=left, usual=self.usual_range.format(low, high), **more)
 
 
@@ -64,7 +71,7 @@ ENGLISH: Final = Texts(
     left="Still downloading the image of your server. Left: {left}.",
     longer="The download takes longer than it usually does, but goes on.",
     about="about {}",
-    about_range="about {} ({} to {})",
+    about_range="{} ({} to {})",
     usual="about {}",
     usual_range="{} to {}",
     a_few_seconds="a few seconds",

@@ -290,12 +290,12 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     cluster.turn()
     told = cluster.start("ada", "n", 10.0)
     assert [notice.message for notice in told] == [
-        "The image of your server is being downloaded to its node. Left: about 55 seconds (50 seconds to 1 minute)."
+        "The image of your server is being downloaded to its node. Left: about 55 seconds (50 seconds to 1.5 minutes)."
     ]
     cluster.pod("bob", unschedulable_since=cluster.now)
     told = cluster.passes(10.0)
     assert [notice.message for notice in told] == [
-        "No node can take your server yet. It waits for a new one, which usually takes 1.5 minutes to 2.5 minutes."
+        "No node can take your server yet. It waits for a new one, which usually takes 1.5 minutes to 3 minutes."
     ]
 
 
@@ -308,7 +308,7 @@ def test_a_new_leader_counts_what_passed_of_a_download() -> None:
     cluster.pulled(10, "n", 40.0, "quay.io/other/image:1")
     cluster.pod("ada", node_name="n", created=cluster.now - 90.0, started=cluster.now - 89.0)
     assert [notice.message for notice in cluster.turn()] == [
-        "The image of your server is being downloaded to its node. Left: about 20 seconds (15 seconds to 25 seconds)."
+        "The image of your server is being downloaded to its node. Left: about 20 seconds (15 seconds to 30 seconds)."
     ]
 
 
@@ -409,6 +409,17 @@ def test_four_in_five_waits_last_as_long_as_is_said() -> None:
     assert asked > 2000
     assert sorted(errors)[len(errors) // 2] <= 0.2
     assert 0.75 <= inside / asked <= 0.9
+
+
+def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number() -> None:
+    def said(*estimate: float) -> str:
+        return ENGLISH.with_estimate("{left}; {usual}", Estimate(*estimate))
+
+    assert said(12.6, 22.4, 25.6) == "about 20 seconds (15 seconds to 30 seconds); 15 seconds to 30 seconds"
+    assert said(27.6, 31.0, 61.0) == "about 30 seconds (30 seconds to 1.5 minutes); 30 seconds to 1.5 minutes"
+    assert said(400.0, 420.0, 421.0) == "about 7 minutes (7 minutes to 8 minutes); 7 minutes to 8 minutes"
+    assert said(1.0, 4.0, 9.0) == "a few seconds (a few seconds to 10 seconds); a few seconds to 10 seconds"
+    assert said(1.0, 4.0, 4.9) == "a few seconds; about a few seconds"
 
 
 def test_durations_are_said_as_people_say_them() -> None:
