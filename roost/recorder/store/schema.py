@@ -64,7 +64,8 @@ pod = sa.Table(
     _time("deleted_us", optional=True),
     _text("end_reason", sa.String(32), optional=True),
     sa.Column("source", sa.String(8), nullable=False, server_default="watch"),
-    sa.Index("pod_by_name", "namespace", "name", "created_us"),
+    # `roost why` is often given the name alone.
+    sa.Index("pod_by_name", "name", "namespace", "created_us"),
     sa.Index("pod_by_time", "created_us"),
     sa.Index("pod_by_end", "deleted_us"),
     # Empty in a recorder's own database.

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roost.commands import records, report, why
+from roost.recorder.answers.pod_story import find_pods
 from roost.recorder.main import _forget
 from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.reading import read_event, read_node, read_pod
@@ -593,3 +594,29 @@ def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open
     known = store.read_state()
     assert {uid: node.name for uid, node in known.nodes.items()} == {"node-uid": "n"}
     assert (known.pods, known.images, known.heard_us) == ({}, {}, {PODS: 1_800_000_001 * SECOND})
+
+
+@pytest.mark.parametrize("namespace", [None, "hub"])
+def test_a_pod_is_found_by_its_name_without_reading_all_pods(
+    open_store: Callable[[], Store], namespace: str | None
+) -> None:
+    store = open_store()
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    find_pods(store, "jupyter-ada", namespace)
+    statement, parameters = asked[0]
+    with store.engine.connect() as connection:
+        if store.engine.dialect.name == SQLITE:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            assert "SEARCH pod USING INDEX pod_by_name (name=?" in plan[0][3]
+        else:
+            # So few rows are quicker read one after the other.
+            connection.exec_driver_sql("SET enable_seqscan = off")
+            text = "\n".join(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+            assert "on pod_by_name" in text or "using pod_by_name" in text
+            condition = text.partition("Index Cond: ")[2]
+            assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
