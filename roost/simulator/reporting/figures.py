@@ -59,19 +59,12 @@ _WHYS: Final = {
     "cold_elsewhere": ("--elsewhere", "elsewhere with room"),
 }
 _PART_COLOURS: Final = dict(zip(PARTS, ("--queue", "--node", "--behind", "--pull", "--start"), strict=True))
-# Colours of policies, of where images were, of parts of a wait; light, then dark.
+# Colours of policies, of where images were, of parts of a wait.
 CSS: Final = """
 :root {
-  --p0: #0072b2; --p1: #d5701a; --p2: #00835f; --p3: #8a4fa3; --p4: #c0392b; --p5: #57616b;
-  --nowhere: #57616b; --full: #d5701a; --elsewhere: #c0392b; --bound: #1d2329;
-  --queue: #9aa3ab; --behind: #c0392b; --start: #00835f;
-}
-@media screen and (prefers-color-scheme: dark) {
-  :root:not(.paper) {
-    --p0: #4aa8e0; --p1: #f0a04b; --p2: #35b98f; --p3: #c39be0; --p4: #ef7d70; --p5: #a4adb6;
-    --nowhere: #a4adb6; --full: #f0a04b; --elsewhere: #ef7d70; --bound: #e6e9ec;
-    --queue: #7d8791; --behind: #ef7d70; --start: #35b98f;
-  }
+  --p0: var(--blue); --p1: var(--orange); --p2: var(--green); --p3: var(--purple); --p4: var(--red); --p5: var(--grey);
+  --nowhere: var(--grey); --full: var(--orange); --elsewhere: var(--red); --bound: var(--ink);
+  --queue: var(--grey); --behind: var(--red); --start: var(--green);
 }
 """
 
