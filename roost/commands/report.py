@@ -26,7 +26,7 @@ class ReportOptions(NamedTuple):
     """What the report is about, and where it goes."""
 
     form: str
-    # None: standard output.
+    # None: standard output. A folder for CSV.
     output: str | None = None
     since_us: int | None = None
     until_us: int | None = None
@@ -57,19 +57,25 @@ def run(database: str, options: ReportOptions) -> int:
     except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    output = options.output
-    if output is None or output == "-":
+    if isinstance(text, str) and options.output in (None, "-"):
         click.echo(text, nl=False)
         return 0
+    path = Path(options.output or ".")
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        if isinstance(text, str):
+            path.write_text(text, encoding="utf-8")
+        else:
+            path.mkdir(parents=True, exist_ok=True)
+            for name, sheet in text.items():
+                (path / f"{name}.csv").write_text(sheet, encoding="utf-8")
     except OSError as error:
-        print(f"roost report: {output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
+        print(f"roost report: {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
 
 
-def _write(report: Report, form: str, database: str) -> str:
+def _write(report: Report, form: str, database: str) -> str | dict[str, str]:
+    """A text, or several by name."""
     match form:
         case "json":
             return to_json(report)

@@ -73,6 +73,40 @@
     }
   }
 
+  // Tables are sorted by what people read: "1 min 53 s" by its seconds; unknown cells stay last.
+  const UNITS = { ms: 0.001, s: 1, min: 60, h: 3600, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+  const isWords = (heading) => ["text", "command", "time", "phase"].includes(heading.className);
+  function amount(text) {
+    const parts = [...text.matchAll(/(-?[\d.,]+)\s*([a-zA-Z]*)/g)];
+    return parts.reduce((sum, [, digits, unit]) => sum + Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? 1), 0);
+  }
+  function sortBy(heading) {
+    const headings = [...heading.parentElement.children], place = headings.indexOf(heading);
+    const body = heading.closest("table").tBodies[0], words = isWords(heading);
+    // The largest number first, then the other way round.
+    const first = words ? "ascending" : "descending", second = words ? "descending" : "ascending";
+    const order = heading.getAttribute("aria-sort") === first ? second : first;
+    for (const other of headings) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const rows = [...body.rows].map((row) => {
+      const text = row.cells[place].textContent;
+      return { row, unknown: text === "-", key: words ? text : amount(text) };
+    });
+    rows.sort((a, b) => {
+      if (a.unknown || b.unknown) return a.unknown - b.unknown;
+      return sign * (words ? a.key.localeCompare(b.key, "en", { numeric: true }) : a.key - b.key);
+    });
+    body.append(...rows.map(({ row }) => row));
+  }
+  for (const heading of document.querySelectorAll("thead th")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sortBy(heading));
+    heading.append(button);
+  }
+
   // On paper, plots are as wide as it, and those higher than a page shrink to one.
   const PAGE_HEIGHT = 860;
   function drawOne(plot, style, isPaper) {

@@ -48,17 +48,18 @@ def to_json(report: Report) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def to_csv(report: Report) -> str:
-    """All tables in one, a line for each cell: table, row (from 1), column, value. Unknown values have no line."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("table", "row", "column", "value"))
+def to_csv(report: Report) -> dict[str, str]:
+    """A sheet for each table, by its name: the columns' keys, then a line for each row. Unknown cells are empty."""
+    sheets = {}
     for table in tables(report):
-        for number, row in enumerate(table.rows, start=1):
-            for column, cell in zip(table.columns, row, strict=True):
-                if cell is not None:
-                    writer.writerow((table.name, number, column.key, csv_cell(data_cell(cell, column.unit))))
-    return text.getvalue()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(column.key for column in table.columns)
+        for row in table.rows:
+            cells = zip(table.columns, row, strict=True)
+            writer.writerow(csv_cell(data_cell(cell, column.unit)) for column, cell in cells)
+        sheets[table.name] = text.getvalue()
+    return sheets
 
 
 def to_openmetrics(report: Report) -> str:

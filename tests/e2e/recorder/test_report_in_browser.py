@@ -155,6 +155,38 @@ def test_names_are_as_long_as_there_is_room_for_and_whole_below_the_mouse(
     assert shown.replace("\n", "") in names
 
 
+def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) -> None:
+    browser.show_report(driver, example, DESK, 900, "light")
+    table = driver.find_element("css selector", "#starts-by-image details")
+    driver.execute_script("arguments[0].open = true", table)
+
+    def cells(place: int) -> list[str]:
+        return [
+            row.find_elements("tag name", "td")[place].text for row in table.find_elements("css selector", "tbody tr")
+        ]
+
+    def seconds(text: str) -> float:
+        units = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+        words = text.split()
+        return sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
+
+    headings = table.find_elements("css selector", "th")
+    place = [heading.text for heading in headings].index("p95")
+    before = [seconds(text) for text in cells(place)]
+    assert len(set(before)) > 2
+    headings[place].find_element("tag name", "button").click()
+    assert headings[place].get_attribute("aria-sort") == "descending"
+    assert [seconds(text) for text in cells(place)] == sorted(before, reverse=True)
+    # Enter, on what has the focus.
+    driver.switch_to.active_element.send_keys("\n")
+    assert headings[place].get_attribute("aria-sort") == "ascending"
+    assert [seconds(text) for text in cells(place)] == sorted(before)
+    names = cells(0)
+    headings[0].find_element("tag name", "button").click()
+    assert [heading.get_attribute("aria-sort") for heading in headings].count("ascending") == 1
+    assert cells(0)[0] == min(names)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
     browser.show_report(driver, example, DESK, 900, scheme)

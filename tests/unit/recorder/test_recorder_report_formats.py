@@ -27,25 +27,19 @@ def families(text: str) -> dict[str, Any]:
 
 def test_csv_has_each_cell_of_the_json(report: Report) -> None:
     document = json.loads(to_json(report))
-    found = {
-        (line["table"], int(line["row"]), line["column"]): line["value"]
-        for line in csv.DictReader(io.StringIO(to_csv(report)))
-    }
+    sheets = {name: list(csv.DictReader(io.StringIO(text))) for name, text in to_csv(report).items()}
     expected = {
-        (name, number, column): str(cell)
+        name: [{column: "" if cell is None else str(cell) for column, cell in row.items()} for row in rows]
         for name, rows in document["tables"].items()
-        for number, row in enumerate(rows, start=1)
-        for column, cell in row.items()
-        if cell is not None
     }
-    assert found == expected
+    assert sheets == expected
     assert document["since"] == "2027-01-15T08:00:00Z"
 
 
 def test_an_empty_database_gives_tables_without_rows(tmp_path: Path) -> None:
     report = gather(empty_store(tmp_path))
     assert json.loads(to_json(report))["tables"]["starts_by_image"] == []
-    assert to_csv(report) == "table,row,column,value\n"
+    assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
     assert list(families(to_openmetrics(report)))
 
 
@@ -99,8 +93,15 @@ def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*database, "--since", "2027-01-15T08:00", "--output", str(page)]) == 0
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert capsys.readouterr().out == ""
-    for form, start in (("json", "{"), ("csv", "table,"), ("openmetrics", "# HELP")):
+    for form, start in (("json", "{"), ("openmetrics", "# HELP")):
         assert main([*database, "--format", form]) == 0
         assert capsys.readouterr().out.startswith(start)
+    folder = tmp_path / "sheets" / "week"
+    assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
+    assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")
+    assert main([*database, "--format", "csv"]) == 2
+    assert "name a folder for them, --output FOLDER" in capsys.readouterr().err
+    assert main([*database, "--format", "csv", "--output", str(page)]) == 1
+    assert "report.html: File exists" in capsys.readouterr().err
     assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
