@@ -356,6 +356,28 @@ def _cleanup(
     return call("cleanup", options, kubeconfig, in_cluster)
 
 
+@cli.command("doctor", short_help="Say what keeps an install from doing its work, and how to mend it.")
+@_values_options
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option(
+    "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - the fields of DoctorOptions
+    """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
+
+    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. Exit codes: 0 no error
+    was found, 1 one was found or the cluster can't be asked, 2 wrong usage.
+
+    \b
+    roost doctor -f values.yaml --release hub --namespace hub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release hub --namespace hub --kubeconfig ~/.kube/config --before-install
+    """
+    from roost.commands.doctor import DoctorOptions  # noqa: PLC0415 - other commands needn't load the client
+
+    return call("doctor", options, DoctorOptions(**asked))
+
+
 @cli.command(
     "record",
     cls=_Program,

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -214,7 +216,9 @@ def install(world: World, helm: Path, namespace: str, values: Mapping[str, Any])
 def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restricted: str) -> None:
     namespace, api = restricted, world.cluster.api
     helm = require_binary("helm")
+    check_doctor(world, namespace, "--before-install")
     took = install(world, helm, namespace, VALUES)
+    check_doctor(world, namespace)
 
     check_all_run_as_rendered(world, namespace)
     wait_for_marks(world, expected_marks(namespace, LAB, DATA), namespace)
@@ -259,6 +263,27 @@ def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(worl
     start_user(world, namespace, "ada")
     report("installed by Helm 3", world, namespace, took)
     uninstall(world, helm, namespace)
+
+
+def check_doctor(world: World, namespace: str, *arguments: str) -> None:
+    """`roost doctor` finds nothing wrong, and misses everything of a release that isn't there."""
+    values = world.folder / "doctor.yaml"
+    values.write_text(yaml.safe_dump(VALUES))
+
+    def ask(release: str) -> tuple[int, str]:
+        common = ["-f", str(values), "-n", namespace, "--release", release]
+        where = ["--kubeconfig", str(world.cluster.kubeconfig), *arguments]
+        command = [sys.executable, "-m", "roost", "doctor", *common, *where]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = ask(RELEASE)
+    assert (code, [line for line in said.splitlines() if not line.startswith("ok ")]) == (0, []), said
+    print(said)  # noqa: T201 - for docs/troubleshooting.md
+    if not arguments:
+        code, said = ask("absent")
+        print(said)  # noqa: T201 - the same
+        assert (code, "error    objects: " in said, "error    leaders: " in said) == (1, True, True), said
 
 
 def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:

@@ -1,0 +1,259 @@
+"""`roost doctor` tells one fault from another, by objects as an API server would return them."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml
+
+from generator.render.manifests import render
+from generator.values.files import parse_values
+from generator.values.release import Release
+from roost.doctor.checks import BEFORE, INSTALLED, run_checks
+from roost.doctor.install import Install, path_of
+from roost_core.kube.client import ApiError
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, pulled_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.doctor.findings import Finding, Outcome
+
+RELEASE: Final = Release("hub", "jhub", "v1.37.2")
+PODS: Final = "/api/v1/namespaces/jhub/pods"
+ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
+WEBHOOK: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
+LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
+USER: Final = {"component": "singleuser-server"}
+Object = dict[str, Any]
+
+
+def ago(seconds: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+class Cluster:
+    """An API server with everything of an install that works; tests break it by `objects` and `lists`."""
+
+    def __init__(self, values: str = "", release: Release = RELEASE) -> None:
+        merged = parse_values(values.encode(), "values.yaml")
+        rendered = [manifest.body for manifest in render(merged.values, release)]
+        self.install = Install(self, release, merged.values, rendered)
+        self.objects: dict[str, Object] = {path_of(body): copy.deepcopy(body) for body in self.install.rendered}
+        self.objects[f"/api/v1/namespaces/{release.namespace}"] = {}
+        for body in self.install.of_kind("Deployment"):
+            found = self.objects[path_of(body)]
+            found["status"] = {"readyReplicas": found["spec"]["replicas"]}
+        for name in ("scheduler", "controllers"):
+            self.objects[f"{LEASES}/hub-roost-{name}"] = {"spec": {"holderIdentity": "a", "renewTime": ago(2)}}
+        for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
+            entry["clientConfig"]["caBundle"] = "LS0t"
+        self.lists: dict[str, list[Object]] = {
+            "/api/v1/nodes": [],
+            PODS: [],
+            ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
+            "/apis/apps/v1/deployments": [],
+        }
+        # What admission adds to a pod; an error: the pod is refused.
+        self.admitted: Object | ApiError = {"annotations": {POLICY_REVISION_ANNOTATION: "abc"}}
+        self.scheduler = "hub.jhub.user"
+        self.denied: set[str] = set()
+        self.refused: set[str] = set()
+
+    def get(self, path: str, _query: Mapping[str, Any] | None = None, /) -> Object:
+        if path in self.refused:
+            raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
+        return {"items": self.lists[path]}
+
+    def find(self, path: str, /) -> Object | None:
+        return {"items": self.lists[path]} if path in self.lists else self.objects.get(path)
+
+    def create(self, path: str, body: Object, /) -> Object:
+        if path.endswith("selfsubjectaccessreviews"):
+            attributes = body["spec"]["resourceAttributes"]
+            return {"status": {"allowed": attributes["resource"] not in self.denied}}
+        assert path.endswith("?dryRun=All"), "nothing is created"
+        if isinstance(self.admitted, ApiError):
+            raise self.admitted
+        metadata = {**body["metadata"], **self.admitted}
+        return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": self.scheduler}}
+
+    def said(self, check: str) -> list[Finding]:
+        """What a check found, while no other one found anything."""
+        outcomes = run_checks(self.install, INSTALLED)
+        assert [one.check for one in outcomes if one.findings and one.check != check] == [], outcomes
+        return found(outcomes, check)
+
+
+def found(outcomes: list[Outcome], check: str) -> list[Finding]:
+    return [finding for one in outcomes if one.check == check for finding in one.findings]
+
+
+def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> Object:
+    return {"metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})}, **rest}
+
+
+PLACED: Final = {POLICY_REVISION_ANNOTATION: "abc"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["", "admission: {mode: policy}", "admission: {mode: none}", "scheduler: {target: none}", "enabled: false"],
+)
+def test_nothing_is_found_where_all_is_well(values: str) -> None:
+    cluster = Cluster(values)
+    for checks in (INSTALLED, BEFORE):
+        outcomes = run_checks(cluster.install, checks)
+        assert [one for one in outcomes if one.findings] == []
+        assert len(outcomes) == len(checks)
+        assert all(one.looked_at for one in outcomes)
+
+
+def test_an_object_that_is_missing_is_named() -> None:
+    cluster = Cluster()
+    del cluster.objects["/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.jhub.roost-scheduler"]
+    ((severity, evidence, fix),) = cluster.said("objects")
+    assert (severity, "ClusterRoleBinding hub.jhub.roost-scheduler" in evidence) == ("error", True)
+    assert evidence.startswith("1 of ")
+    assert fix
+
+
+def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
+    cluster = Cluster()
+    path = "/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"
+    deployment = cluster.objects[path]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    waiting = {"image": "roost:0.1.0", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    cluster.lists[PODS] = [
+        {"metadata": {"name": "w-1", "labels": labels}, "status": {"containerStatuses": [waiting]}},
+        {"metadata": {"name": "other", "labels": {}}, "status": {"containerStatuses": [waiting]}},
+    ]
+    for ready, severity in ((0, "error"), (1, "warning")):
+        deployment["status"]["readyReplicas"] = ready
+        ((seen, evidence, fix),) = cluster.said("programs")
+        assert seen == severity
+        assert f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)." in evidence
+        assert "docs/install-helm.md#the-image" in fix
+
+
+@pytest.mark.parametrize("spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}])
+def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None) -> None:
+    cluster = Cluster()
+    cluster.objects[f"{LEASES}/hub-roost-scheduler"] = {"spec": spec}
+    ((severity, evidence, _),) = cluster.said("leaders")
+    assert severity == "error"
+    assert "Lease jhub/hub-roost-scheduler" in evidence
+
+
+def test_a_webhook_without_a_ca_bundle_or_a_ready_pod_is_told() -> None:
+    cluster = Cluster()
+    del cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"]
+    cluster.lists[ENDPOINTS][0]["endpoints"][0]["conditions"]["ready"] = False
+    bare, nowhere = cluster.said("webhook")
+    assert "no caBundle in" in bare[1]
+    assert "Service jhub/hub-roost-webhook has no ready pod" in nowhere[1]
+
+
+def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
+    cluster = Cluster()
+    cluster.admitted = {"annotations": {}}
+    user, build = cluster.said("admission")
+    assert "class user" in user[1]
+    assert "class build" in build[1]
+    assert "webhook.hostNetwork" in user[2]
+
+
+def test_a_refused_pod_says_why_and_one_that_nobody_may_make_is_unknown() -> None:
+    cluster = Cluster()
+    cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
+    assert all("context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission"))
+    cluster.admitted = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
+    ((severity, evidence, _),) = cluster.said("admission")
+    assert (severity, "403" in evidence) == ("unknown", True)
+
+
+def test_a_placed_pod_that_is_left_to_the_default_scheduler_is_a_warning() -> None:
+    cluster = Cluster()
+    cluster.scheduler = "default-scheduler"
+    assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
+
+
+def test_users_that_were_made_without_roost_are_counted() -> None:
+    cluster = Cluster()
+    cluster.lists[PODS] = [pod("a", PLACED), *(pod(f"b{number}") for number in range(5))]
+    ((severity, evidence, _),) = cluster.said("users")
+    assert severity == "warning"
+    assert "5 of 6 users' pods were made without Roost: b0, b1, b2 and 2 more." in evidence
+
+
+def test_a_node_that_lacks_an_image_for_long_is_named() -> None:
+    cluster = Cluster()
+    label = pulled_label("hub", "jhub", "a/b:1")
+    for name, age, value in (("old", 7200, "pulling"), ("new", 60, "pulling"), ("full", 7200, "true")):
+        metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
+        cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
+    ((_, evidence, _),) = cluster.said("nodes")
+    assert evidence.endswith(": old.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_told"),
+    [
+        (["--expendable-pods-priority-cutoff=-5"], True),
+        (["--expendable-pods-priority-cutoff=-10"], False),
+        ([], False),
+    ],
+)
+def test_an_autoscaler_that_ignores_placeholders_is_an_error(arguments: list[str], is_told: bool) -> None:
+    cluster = Cluster()
+    container = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0", "command": ["./ca", *arguments]}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    cluster.lists["/apis/apps/v1/deployments"] = [
+        {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
+    ]
+    assert bool(cluster.said("autoscaler")) is is_told
+
+
+def test_users_that_karpenter_may_end_are_told() -> None:
+    cluster = Cluster()
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
+        {"metadata": {"name": "users"}, "spec": {"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}}}
+    ]
+    cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
+    ((_, evidence, fix),) = cluster.said("autoscaler")
+    assert "1 of 2 users' pods to save a node (NodePool users): a." in evidence
+    assert "singleuser.extraAnnotations" in fix
+
+
+def test_rights_that_lack_are_named_by_resource() -> None:
+    cluster = Cluster()
+    cluster.denied = {"clusterroles", "deployments"}
+    ((severity, evidence, _),) = found(run_checks(cluster.install, BEFORE), "rights")
+    assert severity == "error"
+    assert "clusterroles.rbac.authorization.k8s.io" in evidence
+    assert "deployments.apps in jhub" in evidence
+
+
+def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told() -> None:
+    cluster = Cluster(release=RELEASE._replace(kube_version="v1.39.0"))
+    del cluster.objects["/api/v1/namespaces/jhub"]
+    outcomes = run_checks(cluster.install, BEFORE)
+    assert "1.35, 1.36, 1.37" in found(outcomes, "version")[0][1]
+    assert found(outcomes, "namespace")[0][0] == "error"
+
+
+def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -> None:
+    cluster = Cluster()
+    cluster.refused = {"/api/v1/nodes"}
+    ((severity, evidence, _),) = cluster.said("nodes")
+    assert (severity, "nobody may" in evidence) == ("unknown", True)
+
+
+def test_the_paths_are_those_of_kubernetes() -> None:
+    paths = {path_of(body) for body in Cluster(yaml.safe_dump({"admission": {"mode": "policy"}})).install.rendered}
+    assert "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies/hub-roost-scheduler" in paths
+    assert "/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user" in paths
+    assert any(path.startswith("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/") for path in paths)
