@@ -145,7 +145,8 @@ def check_programs(install: Install) -> tuple[str, Iterator[Finding]]:
         for body in wanted:
             found = install.client.find(path_of(body))
             if found is None:
-                continue  # told by check_objects
+                yield Finding("error", f"{name_of(body)} isn't there.", "See objects, above.")
+                continue
             replicas, ready = found["spec"].get("replicas", 1), found.get("status", {}).get("readyReplicas", 0)
             if ready < replicas:
                 stuck = _stuck(install.pods, found["spec"]["selector"]["matchLabels"])
@@ -187,7 +188,10 @@ def check_certificate(install: Install) -> tuple[str, Iterator[Finding]]:
     def find() -> Iterator[Finding]:
         for body in configurations:
             found = install.client.find(path_of(body))
-            entries = (found or {}).get("webhooks") or []
+            if found is None:
+                yield Finding("error", f"{name_of(body)} isn't there.", "See objects, above.")
+                continue
+            entries = found.get("webhooks") or []
             bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
             if bare:
                 yield Finding(
@@ -279,7 +283,8 @@ def check_nodes(install: Install) -> tuple[str, Iterator[Finding]]:
                 "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
             )
 
-    return f"{len(install.nodes)} nodes", find()
+    number = len(install.nodes)
+    return f"{number} {'node' if number == 1 else 'nodes'}", find()
 
 
 def check_autoscaler(install: Install) -> tuple[str, Iterator[Finding]]:

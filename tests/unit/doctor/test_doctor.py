@@ -121,6 +121,14 @@ def test_an_object_that_is_missing_is_named() -> None:
     assert fix
 
 
+def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
+    cluster = Cluster()
+    cluster.objects = {"/api/v1/namespaces/jhub": {}}
+    cluster.admitted = {"annotations": {}}
+    outcomes = run_checks(cluster.install, INSTALLED)
+    assert [one.check for one in outcomes if one.findings] == ["objects", "programs", "leaders", "webhook", "admission"]
+
+
 def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
     cluster = Cluster()
     path = "/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"
