@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.view_record import records
 from roost.recorder.store.database import Store
+from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
 from tools import browser
@@ -76,7 +77,7 @@ def main() -> int:
         store = Store.open(str(Path(folder) / "roost.db"))
         store.migrate()
         store.write(records(now_us, options.nodes, options.pods), {"pods": ("1", now_us)})
-        app = make_app(store, TOKEN, now_us=lambda: now_us)
+        app = make_app(store, TokenAccess(TOKEN), now_us=lambda: now_us)
         client = app.test_client()
         client.get(f"/?token={TOKEN}")
         spans = []

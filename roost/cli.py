@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # Packages that extras of Roost bring, not the plain install.
-_EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "psycopg", "rich", "sqlalchemy"})
+_EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "jupyterhub", "psycopg", "rich", "sqlalchemy"})
 
 
 def run(arguments: list[str]) -> int:
@@ -38,7 +38,9 @@ def run(arguments: list[str]) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA_PACKAGES:
             raise
-        extra = "simulate" if arguments[0] in ("simulate", "rehearse") else "record"
+        extra = (
+            "simulate" if arguments[0] in ("simulate", "rehearse") else "hub" if package == "jupyterhub" else "record"
+        )
         click.echo(
             f"roost {arguments[0]} needs the package {package}: install Roost with its extra [{extra}]", err=True
         )

@@ -4,32 +4,59 @@ from __future__ import annotations
 
 import secrets
 import sys
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
 from roost.pages.dates import as_date
 from roost.recorder.store.database import Store, StoreError
+from roost.recorder.view.access import Access, AccessError, TokenAccess
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import BindError, bind
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from roost.recorder.view.hub_sign_in import HubAccess
 
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def run(database: str, port: int, at_us: int | None) -> int:
+def run(database: str, port: int, at_us: int | None, is_service: bool = False) -> int:
     """Serve until Ctrl-C; 1 when the database can't be read, or the port is taken."""
     try:
+        hub_access = _hub_access() if is_service else None
         store = Store.open_for_reading(database)
-        bound = bind(LOOPBACK, port)
-    except (StoreError, BindError) as error:
+        moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
+        access, bound, address = _alone(port, moment) if hub_access is None else _as_service(hub_access)
+    except (StoreError, BindError, AccessError) as error:
         print(f"roost view: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    bound.listen(_BACKLOG)
-    token = secrets.token_urlsafe(24)
-    server = serve(make_app(store, token), bound)
-    moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
-    click.echo(f"http://{LOOPBACK}:{server.port}/?token={token}{moment}")
-    click.echo("Open this address in a browser of this machine; Ctrl-C ends it.", err=True)
+    server = serve(make_app(store, access), bound)
+    click.echo(address)
+    click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
     server.serve_forever()
     store.close()
     return 0
+
+
+def _alone(port: int, moment: str) -> tuple[Access, socket, str]:
+    bound = bind(LOOPBACK, port)
+    bound.listen(_BACKLOG)
+    token = secrets.token_urlsafe(24)
+    return TokenAccess(token), bound, f"http://{LOOPBACK}:{bound.getsockname()[1]}/?token={token}{moment}"
+
+
+def _hub_access() -> HubAccess:
+    from roost.recorder.view.hub_sign_in import HubAccess  # noqa: PLC0415 - needs the extra [hub]
+
+    return HubAccess()
+
+
+def _as_service(access: HubAccess) -> tuple[Access, socket, str]:
+    parts = urlsplit(access.url)
+    bound = bind(parts.hostname or LOOPBACK, parts.port or 80)
+    bound.listen(_BACKLOG)
+    return access, bound, access.url

@@ -1,41 +1,43 @@
 """Serve the page and what it asks for: a moment, a pod's `why`, and live states. Read-only.
 
-Every answer needs the token of this process, which the printed address holds: others who are logged in on the machine
-can reach its port, too.
+Who may see what decides an `Access`: each request is asked for it first.
 """
 
 from __future__ import annotations
 
-import hmac
 import logging
 import threading
 import time
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from flask import Flask, Response, redirect, request
+from flask import Flask, Response, request
+from jinja2 import Environment, StrictUndefined
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 
 from roost.recorder.answers.explanation import explain
-from roost.recorder.answers.pod_story import read_story
+from roost.recorder.answers.pod_story import find_pods, read_story
 from roost.recorder.store.database import StoreError
+from roost.recorder.view.access import JSON, AccessError, refusal
 from roost.recorder.view.feed import Feed, State, TooManyViewersError
 from roost.recorder.view.moment import as_json
 from roost.recorder.view.reading import find_pod, read_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from socket import socket
 
     from roost.recorder.store.database import Store
+    from roost.recorder.view.access import Access, OwnPod
 
 log = logging.getLogger(__name__)
 
-JSON: Final = "application/json"
 # Name below /, of roost/pages -> type.
 FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
+STYLES: Final = frozenset(name for name, kind in FILES.items() if kind == "text/css")
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,13 +52,12 @@ HEADERS: Final = {
 IDLE_SECONDS: Final = 60.0
 # Open at once: each has a thread, and a browser opens a few for each viewer.
 MAX_CONNECTIONS: Final = 200
-COOKIE: Final = "roost-view"
 _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
 
 
-def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = None) -> Flask:
-    """The application. token: what a viewer must know; now_us: µs since 1970."""
+def make_app(store: Store, access: Access, *, now_us: Callable[[], int] | None = None) -> Flask:
+    """The application. now_us: µs since 1970."""
     app = Flask(__name__, static_folder=None)
     clock = now_us or (lambda: time.time_ns() // 1000)
 
@@ -67,20 +68,21 @@ def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = Non
         moment, extent = found
         return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
 
-    feed = Feed(lambda: _or_error(lambda: read(None)))
+    feed = Feed(lambda: _orrefusal(lambda: read(None)))
+
+    access.set_up(app)
 
     @app.before_request
     def admit() -> Any:  # noqa: ANN401 - Flask's
-        cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
-        given = request.args.get("token")
-        if given is not None and _is_equal(given, token):
-            # Without the token in the address, which browsers remember.
-            answer = redirect(request.path)
-            answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+        answer = access.admit()
+        if answer is not None or request.path.removeprefix("/") in STYLES:
             return answer
-        if _is_equal(request.cookies.get(cookie, ""), token):
+        own = access.own_pods()
+        if own is None:
             return None
-        return _error(403, "open the address that `roost view` printed: it holds this page's token")
+        if request.path == "/":
+            return Response(_own_page(store, own), mimetype="text/html")
+        return refusal(403, "only admins of the hub see this")
 
     @app.get("/")
     def page() -> Response:
@@ -89,7 +91,7 @@ def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = Non
     @app.get("/<name>")
     def file(name: str) -> Response:
         if name not in FILES:
-            return _error(404, "no such page")
+            return refusal(404, "no such page")
         return Response(_resource(name), mimetype=FILES[name])
 
     @app.get("/api/moment")
@@ -100,7 +102,7 @@ def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = Non
         except ValueError:
             at_us = -1
         if at_us is not None and not 0 <= at_us <= _MAX_US:
-            return _error(400, f"at: found {text!r}, {_AT_EXPECTED}")
+            return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")
         return Response(read(at_us).line, mimetype=JSON)
 
     @app.get("/api/why")
@@ -108,7 +110,7 @@ def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = Non
         uid = request.args.get("uid", "")
         pod = find_pod(store, uid)
         if pod is None:
-            return _error(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
+            return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
         return Response(orjson.dumps({"text": explain(read_story(store, pod))}), mimetype=JSON)
 
     @app.get("/api/live")
@@ -116,20 +118,24 @@ def make_app(store: Store, token: str, *, now_us: Callable[[], int] | None = Non
         try:
             return Response(feed.watch(), mimetype="text/event-stream")
         except TooManyViewersError:
-            return _error(503, "too many viewers: close another tab, or try again later")
+            return refusal(503, "too many viewers: close another tab, or try again later")
 
     @app.errorhandler(StoreError)
     def no_database(error: StoreError) -> Response:
-        return _error(503, str(error))
+        return refusal(503, str(error))
+
+    @app.errorhandler(AccessError)
+    def undecided(error: AccessError) -> Response:
+        return refusal(503, str(error))
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:
-        return _error(error.code or 500, error.description or "")
+        return refusal(error.code or 500, error.description or "")
 
     @app.errorhandler(Exception)
     def failed(error: Exception) -> Response:  # the viewer gets no traceback; the log has it
         log.exception("a request failed: %s", request.path, exc_info=error)
-        return _error(500, f"unexpected {type(error).__name__}: see the log of `roost view`")
+        return refusal(500, f"unexpected {type(error).__name__}: see the log of `roost view`")
 
     @app.after_request
     def guard(response: Response) -> Response:
@@ -173,15 +179,11 @@ class _Server(ThreadedWSGIServer):
             self._places.release()
 
 
-def _is_equal(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(), token.encode())
-
-
 def _state(content: dict[str, Any], **times_us: int) -> State:
     return State(orjson.dumps({**content, **times_us}), orjson.dumps(content))
 
 
-def _or_error(read: Callable[[], State]) -> State:
+def _orrefusal(read: Callable[[], State]) -> State:
     # A stream that has begun can't answer with another status.
     try:
         return read()
@@ -189,8 +191,21 @@ def _or_error(read: Callable[[], State]) -> State:
         return _state({"error": str(error)})
 
 
-def _error(status: int, message: str) -> Response:
-    return Response(orjson.dumps({"error": message}), status=status, mimetype=JSON)
+def _own_page(store: Store, own: Sequence[OwnPod]) -> str:
+    """The `why` of somebody's own pods, without the names of others'."""
+    pods = []
+    for one in own:
+        found = find_pods(store, one.name, one.namespace or None)
+        text = "It isn't recorded yet."
+        if found:
+            story = read_story(store, found[0])
+            victims = [{**victim, "namespace": "", "name": ""} for victim in story.victims]
+            text = explain(replace(story, victims=victims, preemptor=None))
+        pods.append({"name": one.name, "why": text})
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
+        _resource("view_own.html.j2").decode()
+    )
+    return template.render(pods=pods)
 
 
 def _resource(name: str) -> bytes:

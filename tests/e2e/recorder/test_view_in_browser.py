@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
 from roost.recorder.store.records import NodeRecord
+from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
 from tests.recorded import bind_record, empty_store, pod_record
@@ -65,7 +66,7 @@ def page(tmp_path: Path) -> Iterator[Served]:
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
-    server = serve(make_app(store, TOKEN, now_us=lambda: end_us), bound)
+    server = serve(make_app(store, TokenAccess(TOKEN), now_us=lambda: end_us), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import urllib.error
@@ -15,6 +16,7 @@ import pytest
 from roost.__main__ import main
 from roost.recorder.store.database import StoreError
 from roost.recorder.view import server as served
+from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.feed import Feed, State, TooManyViewersError
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
@@ -41,7 +43,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def viewer(store: Store) -> FlaskClient:
     """Somebody who has opened the printed address."""
-    client = make_app(store, TOKEN, now_us=lambda: BEGIN + 3 * HOUR).test_client()
+    client = make_app(store, TokenAccess(TOKEN), now_us=lambda: BEGIN + 3 * HOUR).test_client()
     assert client.get(f"/?token={TOKEN}").status_code == 302
     return client
 
@@ -50,14 +52,14 @@ def viewer(store: Store) -> FlaskClient:
     "path", ["/", "/view.js", "/api/moment", "/api/why?uid=p", "/api/live", "/?token=wrong", "/?token=%C3%A9"]
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
-    answer = make_app(store, TOKEN).test_client().get(path)
+    answer = make_app(store, TokenAccess(TOKEN)).test_client().get(path)
     assert answer.status_code == 403
     assert "Set-Cookie" not in answer.headers
     assert list(answer.get_json()) == ["error"]
 
 
 def test_the_token_becomes_a_cookie_that_pages_cannot_read(store: Store) -> None:
-    answer = make_app(store, TOKEN).test_client().get(f"/?token={TOKEN}")
+    answer = make_app(store, TokenAccess(TOKEN)).test_client().get(f"/?token={TOKEN}")
     assert answer.headers["Location"] == "/"
     assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
 
@@ -136,7 +138,7 @@ def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pyte
 
 
 def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
-    client = make_app(empty_store(tmp_path), TOKEN).test_client()
+    client = make_app(empty_store(tmp_path), TokenAccess(TOKEN)).test_client()
     client.get(f"/?token={TOKEN}")
     assert client.get("/api/moment").get_json() == {"empty": True}
 
@@ -183,7 +185,7 @@ def test_too_many_viewers_are_told_so(viewer: FlaskClient, monkeypatch: pytest.M
 def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
     bound = bind("127.0.0.1", 0)
     bound.listen(8)
-    server = serve(make_app(store, TOKEN), bound)
+    server = serve(make_app(store, TokenAccess(TOKEN)), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -212,3 +214,17 @@ def test_the_command_says_what_it_cannot_open(tmp_path: Path, capsys: pytest.Cap
     assert f"roost view: 127.0.0.1:{port} can't be listened on" in capsys.readouterr().err
     assert main(["view", "--database", "x", "--at", "soon"]) == 2
     assert "soon: expected a time such as" in capsys.readouterr().err
+
+
+def test_a_service_that_no_hub_started_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("JUPYTERHUB_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
+    empty_store(tmp_path)
+    assert main(["view", "--jupyterhub", "--database", str(tmp_path / "roost.db")]) == 1
+    said = capsys.readouterr().err
+    assert "JUPYTERHUB_SERVICE_PREFIX, JUPYTERHUB_SERVICE_URL" in said
+    assert "c.JupyterHub.services" in said
+    assert "JUPYTERHUB_API_TOKEN" not in said

@@ -29,7 +29,7 @@ def only_in_extras() -> set[str]:
     """Top-level modules of the packages that `pip install roost` doesn't bring."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    listed = {re.split(r"[\[>=]", text)[0] for name in ("record", "simulate", "dask") for text in extras[name]}
+    listed = {re.split(r"[\[>=]", text)[0] for name in ("record", "simulate", "dask", "hub") for text in extras[name]}
     return {
         module
         for module, packages in metadata.packages_distributions().items()
@@ -37,8 +37,8 @@ def only_in_extras() -> set[str]:
     }
 
 
-def roost(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", PROGRAM, ",".join(only_in_extras()), *arguments]
+def roost(*arguments: str, missing: set[str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM, ",".join(missing or only_in_extras()), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -90,3 +90,9 @@ def test_a_command_without_its_extra_says_what_to_install(arguments: list[str], 
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"roost {arguments[0]} needs the package ")
     assert line.endswith(f": install Roost with its extra [{extra}]")
+
+
+def test_a_view_for_a_hub_needs_an_extra_of_its_own() -> None:
+    done = roost("view", "--jupyterhub", "--database", "d", missing={"jupyterhub"})
+    assert done.returncode == 2
+    assert done.stderr == "roost view needs the package jupyterhub: install Roost with its extra [hub]\n"
