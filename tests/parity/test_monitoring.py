@@ -140,6 +140,19 @@ def test_every_name_of_a_release_is_put_into_the_dashboard(dashboard: Object) ->
     assert not re.search(r"@\w+@", json.dumps(dashboard))
 
 
+def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashboard: Object) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(
+        ALL_ON.replace("recorder: {enabled: true}", "recorder: {enabled: true, database: {existingSecret: db}}")
+    )
+    record = dashboard_of(list(roost_render([file]).values()), "roost-record.json")
+    assert not re.search(r"@\w+@", json.dumps(record))
+    assert record["uid"] != dashboard["uid"]
+    assert record["title"] == "Roost's record: hub in jhub"
+    file.write_text(ALL_ON)
+    assert not any("roost-record.json" in one.get("data", {}) for one in roost_render([file]).values())
+
+
 def test_the_page_on_monitoring_names_every_metric_with_its_labels(objects: Sequence[Object]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     rows = dict(re.findall(r"^\| `(roost_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE))
