@@ -108,8 +108,8 @@ def read_statements(spawn: Spawn, image: str, *, known: bool) -> Iterator[Said]:
         yield Said(spawn.user, image, shown.at - spawn.asked_at, about, low, high, true, known)
 
 
-def play(starts: int, seed: int) -> list[Said]:
-    """All statements of so many starts."""
+def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
+    """All statements of so many starts; also written to the file, group by group."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     said: list[Said] = []
     with kubelet_cluster() as cluster, pause_registry() as registry, contextlib.ExitStack() as stack:
@@ -142,6 +142,8 @@ def play(starts: int, seed: int) -> list[Said]:
             for spawn in spawns:
                 image = chosen[spawn.user].reference
                 said += read_statements(spawn, image, known=image in seen)
+            if statements is not None:
+                statements.write_text("".join(json.dumps(each._asdict()) + "\n" for each in said), encoding="utf-8")
             seen |= {image.reference for image in chosen.values()}
             say(f"{node.name}: {len(group)} starts of {len(set(chosen.values()))} images; {summary(said)}")
             pods = [spawn.pod for spawn in spawns]
@@ -211,17 +213,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--starts", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--statements", metavar="FILE", help="Write each statement there, as JSON lines.")
+    parser.add_argument("--statements", metavar="FILE", type=Path, help="Write each statement there, as JSON lines.")
     arguments = parser.parse_args(argv)
     head = machine()
     try:
-        said = play(arguments.starts, arguments.seed)
+        said = play(arguments.starts, arguments.seed, arguments.statements)
     except HarnessUnavailableError as error:
         say(str(error))
         return 2
-    if arguments.statements:
-        lines = "".join(json.dumps(each._asdict()) + "\n" for each in said)
-        Path(arguments.statements).write_text(lines, encoding="utf-8")
     late = [each for each in said if each.after >= FROM_SECONDS]
     print(head)
     print(f"{arguments.starts} starts, {len({each.user for each in said})} of which were told how long")

@@ -23,6 +23,8 @@ _LEAST_SHARE: Final = 0.02
 MOST_KEYS: Final = 2000
 # A duration counts half after so many later ones: registries and disks change.
 _MEMORY: Final = 20.0
+# Of how long the downloads of one node take: where its registry or its disk is slow, it is so for all.
+_CORRELATION: Final = 0.5
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
 _NORMAL: Final = NormalDist()
 
@@ -131,12 +133,13 @@ class History:
 
 
 def in_turn(first: Estimate, *rest: Spread) -> Estimate:
-    """One after the other: medians add up, and so do the squares of the distances from them."""
-    median, below, above = first.median, (first.median - first.low) ** 2, (first.high - first.median) ** 2
-    for spread in rest:
-        whole = spread.left(0.0)
-        if whole is not None:
-            median += whole.median
-            below += (whole.median - whole.low) ** 2
-            above += (whole.high - whole.median) ** 2
-    return Estimate(max(0.0, median - math.sqrt(below)), median, median + math.sqrt(above))
+    """One after the other: medians add up, and so do the distances from them, as far as they go together."""
+    waits = [first, *(whole for spread in rest if (whole := spread.left(0.0)) is not None)]
+    median = sum(wait.median for wait in waits)
+    below = _together([wait.median - wait.low for wait in waits])
+    return Estimate(max(0.0, median - below), median, median + _together([wait.high - wait.median for wait in waits]))
+
+
+def _together(distances: Sequence[float]) -> float:
+    squares = sum(distance**2 for distance in distances)
+    return math.sqrt((1 - _CORRELATION) * squares + _CORRELATION * sum(distances) ** 2)

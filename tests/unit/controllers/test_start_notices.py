@@ -385,7 +385,8 @@ def test_waits_in_turn_add_up() -> None:
     assert left is not None
     both = in_turn(left, one)
     assert both.median == pytest.approx(60.0)
-    assert both.high - both.median < 2 * (left.high - left.median)
+    # They vary together, but not wholly.
+    assert 1.6 * (left.high - left.median) < both.high - both.median < 1.9 * (left.high - left.median)
     assert in_turn(Estimate(1.0, 2.0, 3.0)) == Estimate(1.0, 2.0, 3.0)
 
 
