@@ -83,6 +83,7 @@ def import_layers(
         notes=draft.notes,
         comments=comments,
         spawn_page=spawn_page,
+        hub_path=charts.hub.path if charts.has_hub else None,
     )
     _judge(result)
     return result

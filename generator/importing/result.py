@@ -51,6 +51,8 @@ class ImportResult:
     summary: list[str] = field(default_factory=list)
     # For the hub's own values (`spawn_page.py`); "" where there is no hub.
     spawn_page: str = ""
+    # Where the hub's values are; None: there is no hub.
+    hub_path: Path | None = None
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""

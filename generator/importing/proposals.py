@@ -1,0 +1,122 @@
+"""What would help a hub most that it doesn't have: as values to lay over the imported ones.
+
+Each proposal is what the import would say if the hub had that part switched on, so sizes and selectors are the hub's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from generator.checks.report import at, listing, mapping, number
+from generator.faults import ValuesError
+from generator.importing.importer import import_layers
+from generator.importing.printing import print_yaml
+from generator.values.files import read_defaults
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from roost_core.placement.managed_images import puller_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from generator.importing.result import ImportResult
+
+Values = Mapping[str, object]
+
+# As Roost's own default.
+PLACEHOLDERS: Final = 3
+_HEAD: Final = """\
+#
+# What would help this hub most, the first most. To try one, write its lines without "# " to a file, and give it
+# after this one:
+#   roost simulate --trace LAUNCHES -f values.yaml -f values.yaml,more.yaml
+"""
+_PULLER: Final = "Bring the users' images to new nodes before users come, and keep users off nodes that still pull."
+_PLACEHOLDERS: Final = (
+    "Keep room for the next users, so that they needn't wait until a node has booted. It costs what it requests."
+)
+_POPULAR: Final = "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
+_SCHEDULER: Final = "Send users to nodes that hold their image, on as few nodes as carry all users."
+
+
+class Proposal(NamedTuple):
+    """One change."""
+
+    reason: str
+    # What it adds to the imported values.
+    values: Values
+
+
+def propose(layers: Sequence[tuple[str, str | bytes]], release: str, hub: str | None = None) -> list[Proposal]:
+    """Proposals for the hub of `import_layers`, most helpful first; none where nothing is missing, or no hub.
+
+    Raises what `import_layers` raises.
+    """
+    result = import_layers(layers, release, hub)
+    if result.hub_path is None:
+        return []
+    now = _whole(result)
+    proposals = []
+    for reason, change in _missing(now):
+        below: Values = change
+        for key in reversed(result.hub_path):
+            below = {key: below}
+        try:
+            changed = import_layers([*layers, ("a proposal", json.dumps(below))], release, hub)
+        except ValuesError:
+            continue  # the hub's values have something else at that key
+        values = _difference(now, _whole(changed))
+        # The hub has no scheduler whose pods could be taken over.
+        values.pop("replaceSchedulers", None)
+        if values:
+            proposals.append(Proposal(reason, values))
+    if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
+        proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
+    return proposals
+
+
+def _missing(now: Values) -> list[tuple[str, Values]]:
+    """What to switch on in the hub's values, most helpful first (docs/simulator.md, What each part earns)."""
+    scheduler = (_SCHEDULER, {"scheduling": {"userScheduler": {"enabled": True}}})
+    puller = (_PULLER, {"prePuller": {"hook": {"enabled": True}, "continuous": {"enabled": True}}})
+    room = (_PLACEHOLDERS, {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}})
+    has_room = any(number(mapping(one).get("replicas")) for one in listing(now.get("placeholders")))
+    rooms = [] if has_room else [room]
+    if _names_no_image(now):
+        return [scheduler, *rooms]
+    return [*([] if at(now, "prePuller", "enabled") is True else [puller]), *rooms, scheduler]
+
+
+def _names_no_image(now: Values) -> bool:
+    """Whether users run images that nobody can name in advance, as BinderHub's do."""
+    return not puller_groups(now.get("singleuser"), {**mapping(now.get("prePuller")), "enabled": True})
+
+
+def print_proposals(proposals: Sequence[Proposal]) -> str:
+    """The proposals as comments below the values; "" if there are none."""
+    if not proposals:
+        return ""
+    lines = []
+    for place, proposal in enumerate(proposals, start=1):
+        text = f"\n{place}. {proposal.reason}\n{print_yaml(proposal.values, {})}"
+        lines += [f"# {line}".rstrip() for line in text.splitlines()]
+    return _HEAD + "".join(f"{line}\n" for line in lines)
+
+
+def _whole(result: ImportResult) -> Values:
+    return merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")]).values
+
+
+def _difference(before: Values, after: Values) -> dict[str, object]:
+    """What makes `after` of `before` by Helm's merge: null removes a key."""
+    found: dict[str, object] = {}
+    for key in (*after, *(key for key in before if key not in after)):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            if inner := _difference(old, new):
+                found[key] = inner
+        elif old != new:
+            found[key] = new
+    return found
