@@ -14,8 +14,9 @@
     if (Array.isArray(value)) return value.map((item) => paint(item, style));
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([key, item]) => {
-      const isName = colourKeys.has(key) && typeof item === "string" && item.startsWith("--");
-      return [key, isName ? style.getPropertyValue(item).trim() : paint(item, style)];
+      if (!colourKeys.has(key) || (typeof item !== "string" && !Array.isArray(item))) return [key, paint(item, style)];
+      const tint = (name) => name.startsWith("--") ? style.getPropertyValue(name).trim() : name;
+      return [key, Array.isArray(item) ? item.map(tint) : tint(item)];
     }));
   }
 

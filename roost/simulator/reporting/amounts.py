@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost.simulator.sweep.measure_registry import Measure
-    from roost.simulator.sweep.summary import Value
+    from roost.simulator.sweep.summary import Change, Value
 
 MISSING: Final = "-"
 # Between the least and the greatest.
 DASH: Final = "\N{EN DASH}"
+MINUS: Final = "\N{MINUS SIGN}"
 
 
 def show_amount(amount: float, unit: Unit) -> str:
@@ -50,6 +51,11 @@ def show_value(value: Value, unit: Unit) -> str:
         return middle
     number, _, word = extent.partition(" ")
     return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
+
+
+def show_change(change: Change | None) -> str:
+    """A policy's change against the first one, the median over seeds; "" where there is none."""
+    return "" if change is None else f"{change.median * 100:+.0f} %".replace("-", MINUS)
 
 
 def show_cell(cell: Cell, unit: Unit) -> str:

@@ -5,8 +5,11 @@ Each policy has one colour and one dash throughout the page. Names from values f
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from html import escape
 from math import log10
+from operator import itemgetter
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.dates import US
@@ -32,17 +35,17 @@ from roost.pages.names import shorten
 from roost.pages.table import Unit
 from roost.simulator.engine.histogram import middle
 from roost.simulator.engine.results import PARTS
-from roost.simulator.reporting.amounts import show_amount, show_value
+from roost.simulator.reporting.amounts import show_amount, show_change, show_value
 from roost.simulator.reporting.tables import PART_NAMES
 from roost.simulator.sweep.measure_registry import BY_KEY, HOUR_MEASURES
-from roost.simulator.sweep.summary import value_of
+from roost.simulator.sweep.summary import change_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost.simulator.engine.histogram import Histogram
     from roost.simulator.sweep.measure_registry import Measure
-    from roost.simulator.sweep.summary import Summary, Value
+    from roost.simulator.sweep.summary import Change, Summary, Value
 
 HOUR: Final = 3600
 # Policies that plots with lines show: more lines can't be told apart.
@@ -51,7 +54,7 @@ _COLOURS: Final = 6
 _DASHES: Final = ("solid", "dash", "dot")
 # Distributions begin here; shorter waits look alike.
 LEAST_SECONDS: Final = 0.5
-_POINTS: Final = 160
+_SHARES: Final = (100, 10, 1, 0.1, 0.01)
 # Measure -> colour, and where the image was.
 _WHYS: Final = {
     "cold_nowhere": ("--nowhere", "on no node"),
@@ -83,7 +86,7 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     stack = Stack()
     places = []
     for policy, value in known:
-        stack.name(policy, show_amount(value.median, measure.unit))
+        stack.name(policy, _with_change(show_amount(value.median, measure.unit), _change(summary, measure, policy)))
         places.append(stack.bar())
         stack.end()
     data: list[JSONObject] = [
@@ -93,9 +96,9 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             "x": [value.median for _, value in known],
             "y": places,
             "width": 12,
-            "marker": {"color": "--p0", "line": {"width": 0}},
+            "marker": {"color": [_colour(summary, policy) for policy, _ in known], "line": {"width": 0}},
             "error_x": _range([value for _, value in known]),
-            "hovertext": [_hover(policy, measure, value) for policy, value in known],
+            "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
             "hoverinfo": "text",
         }
     ]
@@ -143,7 +146,7 @@ def trade(summary: Summary) -> Figure | None:
             "error_x": _range([spent]) | {"color": _colour(summary, policy)},
             "error_y": _range([starts]) | {"color": _colour(summary, policy)},
             "marker": {"color": _colour(summary, policy), "size": 10, "symbol": _symbol(summary, policy)},
-            "hovertext": [f"{_hover(policy, cold, starts)}<br>{_amount_line(hours, spent)}"],
+            "hovertext": [f"{_hover(summary, policy, cold, starts)}<br>{_amount_line(summary, policy, hours, spent)}"],
             "hoverinfo": "text",
         }
         for policy, starts, spent in points
@@ -163,26 +166,29 @@ def trade(summary: Summary) -> Figure | None:
 
 
 def distribution(summary: Summary) -> Figure | None:
-    """The share of starts over how long they took, a line for each policy."""
+    """The share of starts that took longer, over how long, a line for each policy; both axes are logarithmic."""
     data: list[JSONObject] = []
     shown = []
-    longest = 10.0
+    longest, least = 10.0, 1.0
+    first = _longer(summary.waits(summary.policies[0]))
     for policy in summary.policies[:MOST_LINES]:
-        waits = summary.waits(policy)
-        if not waits.count:
+        points = _longer(summary.waits(policy))
+        if not points:
             continue
         shown.append(policy)
-        xs, ys = _cumulated(waits)
-        longest = max(longest, waits.quantile(0.9995))
+        longest = max(longest, points[-1][0])
+        least = min(least, points[-1][1])
+        colour = _colour(summary, policy)
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines",
-                "x": xs,
-                "y": ys,
-                "line": {"color": _colour(summary, policy), "width": 2, "dash": _dash(summary, policy), "shape": "hv"},
+                "x": [round(at, 4) for at, _ in points],
+                "y": [float(f"{share:.4g}") for _, share in points],
+                "line": {"color": colour, "width": 2, "dash": _dash(summary, policy), "shape": "hv"},
                 "name": escape(policy),
-                "hovertemplate": "%{y:.2f} % within %{x:,.3~g} s<extra>%{fullData.name}</extra>",
+                "text": [_against(summary, policy, _longer_at(first, at), share) for at, share in points],
+                "hovertemplate": "%{y:.3~g} % take longer than %{x:,.3~g} s%{text}<extra>%{fullData.name}</extra>",
             }
         )
     if not data:
@@ -195,37 +201,63 @@ def distribution(summary: Summary) -> Figure | None:
         tickvals=[seconds for seconds, _ in ticks],
         ticktext=[text for _, text in ticks],
     )
-    shares = [0, 25, 50, 75, 100]
-    layout["yaxis"] = plot_axis(range=[0, 102], tickvals=shares, ticktext=[f"{share} %" for share in shares])
+    shares = [share for share in _SHARES if share >= least / 10]
+    layout["yaxis"] = plot_axis(
+        type="log",
+        range=[log10(max(least, shares[-1])) - 0.1, 2.05],
+        tickvals=shares,
+        ticktext=[f"{share:g} %" for share in shares],
+    )
     caption = (
-        "Share of starts that took no longer than so long, from the attempt until the server ran; all seeds together."
+        "Share of starts that took longer than so long, from the attempt until the server ran; medians over seeds."
     )
     return Figure("distribution", caption, _marks(summary, shown), data, layout)
 
 
-def _cumulated(waits: Histogram) -> tuple[list[float], list[float]]:
-    """Where the share of starts within a time rises, in at most so many points."""
-    seen, xs, ys = 0, [LEAST_SECONDS], [0.0]
-    last = -1.0
-    for index in sorted(waits.bins):
-        seen += waits.bins[index]
-        at, share = max(LEAST_SECONDS, middle(index)), 100 * seen / waits.count
-        if share - last >= 100 / _POINTS or log10(at / xs[-1]) >= 0.02 or seen == waits.count:
-            xs.append(round(at, 4))
-            ys.append(round(share, 3))
-            last = share
-    return xs, ys
+def _longer(waits: Sequence[Histogram]) -> list[tuple[float, float]]:
+    """Seconds and the percentage of starts that took longer, the median over seeds, in as many points as are seen."""
+    points: list[tuple[float, float]] = []
+    seen = [0] * len(waits)
+    for index in sorted({index for one in waits for index in one.bins}):
+        seen = [number + one.bins.get(index, 0) for number, one in zip(seen, waits, strict=True)]
+        share = 100 * median(1 - number / one.count for number, one in zip(seen, waits, strict=True))
+        at = max(LEAST_SECONDS, middle(index))
+        if share <= 0:
+            break
+        if not points:
+            points.append((LEAST_SECONDS, 100.0))
+        if points[-1][0] < at and (log10(at / points[-1][0]) >= 0.02 or points[-1][1] / share >= 1.02):
+            points.append((at, share))
+    return points
+
+
+def _longer_at(points: Sequence[tuple[float, float]], seconds: float) -> float | None:
+    """The share of the last point up to so many seconds; None beyond the last one: so few are not told apart."""
+    if not points or seconds > points[-1][0]:
+        return None
+    return points[max(0, bisect_right(points, seconds, key=itemgetter(0)) - 1)][1]
 
 
 def wait_parts(summary: Summary) -> Figure | None:
-    """Means of the parts of a wait, stacked."""
+    """The parts of a wait, stacked."""
     rows = []
+    first = _mean_waits(summary, summary.policies[0])
     for policy in summary.policies:
-        means = [waits.mean if (waits := summary.waits(policy, part)).count else 0.0 for part in PARTS]
-        if any(means):
-            rows.append(Row(policy, show_amount(sum(means), Unit.SECONDS), means))
+        each = _mean_waits(summary, policy)
+        if any(map(any, each)):
+            parts = [median(of_seed[place] for of_seed in each) for place in range(len(PARTS))]
+            wholes = [sum(of_seed) for of_seed in each]
+            change = change_of(zip(map(sum, first), wholes, strict=True)) if policy != summary.policies[0] else None
+            rows.append(Row(policy, _with_change(show_amount(median(wholes), Unit.SECONDS), change), parts))
     marks = [(_PART_COLOURS[part], PART_NAMES[part]) for part in PARTS]
-    return bars("wait_parts", "What a start waited for, on average.", rows, marks, {"ticksuffix": " s"})
+    caption = "What a start waited for on average, medians over seeds."
+    return bars("wait_parts", caption, rows, marks, {"ticksuffix": " s"})
+
+
+def _mean_waits(summary: Summary, policy: str) -> list[list[float]]:
+    """The mean of each part, in each seed."""
+    runs = summary.runs[0, policy]
+    return [[run.waits[part].mean if part in run.waits else 0.0 for part in PARTS] for run in runs]
 
 
 # Cold starts
@@ -234,12 +266,16 @@ def wait_parts(summary: Summary) -> Figure | None:
 def why_cold(summary: Summary) -> Figure | None:
     """Cold starts by where the image was, stacked."""
     rows = []
+    first: tuple[float, ...] | None = None
     for policy in summary.policies:
         values = [summary.value(key, policy) for key in _WHYS]
         medians = [0.0 if value is None else value.median for value in values]
+        wholes = tuple(map(sum, zip(*(value.each for value in values if value is not None), strict=True)))
+        change = None if first is None else change_of(zip(first, wholes, strict=True))
+        first = wholes if first is None else first
         if any(medians):
-            rows.append(Row(policy, show_amount(sum(medians), Unit.COUNT), medians))
-    caption = "Where the image was when a pod that needed it was bound to a node without it."
+            rows.append(Row(policy, _with_change(show_amount(median(wholes), Unit.COUNT), change), medians))
+    caption = "Where the image was when a pod that needed it was bound to a node without it; medians over seeds."
     return bars("why_cold", caption, rows, list(_WHYS.values()), {})
 
 
@@ -265,6 +301,7 @@ def over_time(summary: Summary) -> Figure | None:
     layout["xaxis"]["anchor"] = "y" if len(shown) == 1 else f"y{len(shown)}"
     layout["annotations"] = []
     data: list[JSONObject] = []
+    of_first = dict(rows[policies[0]])
     for index, measure in enumerate(shown):
         axis = "y" if index == 0 else f"y{index + 1}"
         top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
@@ -281,7 +318,11 @@ def over_time(summary: Summary) -> Figure | None:
                 "yaxis": axis,
                 "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
                 "name": escape(policy),
-                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}<extra>%{fullData.name}</extra>",
+                "text": [
+                    _against(summary, policy, of_first.get(begin, {}).get(measure.key), amounts[measure.key])
+                    for begin, amounts in rows[policy]
+                ],
+                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}%{text}<extra>%{fullData.name}</extra>",
             }
             for policy in policies
             if rows[policy]
@@ -318,7 +359,10 @@ def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
                 "error_y": _range([value for _, value in known]) | {"color": colour},
                 "line": {"color": colour, "width": 1.5, "dash": _dash(summary, policy)},
                 "marker": {"color": colour, "size": 7, "symbol": _symbol(summary, policy)},
-                "hovertext": [f"{escape(texts[at])}<br>{_hover(policy, measure, value)}" for at, value in known],
+                "hovertext": [
+                    f"{escape(texts[at])}<br>{_hover(summary, policy, measure, value, places[at])}"
+                    for at, value in known
+                ],
                 "hoverinfo": "text",
             }
         )
@@ -376,13 +420,29 @@ def _line(*, x: float | None = None, y: float | None = None) -> JSONObject:
     return {"type": "line", "layer": "below", "line": {"color": "--bound", "width": 1, "dash": "dash"}, **ends}
 
 
-def _hover(policy: str, measure: Measure, value: Value) -> str:
-    return f"{escape(policy)}<br>{_amount_line(measure, value)}"
+def _hover(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
+    return f"{escape(policy)}<br>{_amount_line(summary, policy, measure, value, world)}"
 
 
-def _amount_line(measure: Measure, value: Value) -> str:
+def _amount_line(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
     bound = "" if value.bound is None else f"<br>bound {show_amount(value.bound, measure.unit)}"
-    return f"{measure.title}: {show_value(value, measure.unit)}{bound}"
+    amount = _with_change(show_value(value, measure.unit), _change(summary, measure, policy, world))
+    return f"{measure.title}: {amount}{bound}"
+
+
+def _change(summary: Summary, measure: Measure, policy: str, world: int = 0) -> Change | None:
+    """Against the first policy; None for itself."""
+    return summary.change(measure.key, policy, world) if policy != summary.policies[0] else None
+
+
+def _with_change(amount: str, change: Change | None) -> str:
+    return f"{amount}, {show_change(change)}" if change is not None else amount
+
+
+def _against(summary: Summary, policy: str, first: float | None, amount: float) -> str:
+    """For a text below the mouse: how an amount differs from the first policy's at the same place."""
+    change = change_of([(first, amount)]) if policy != summary.policies[0] else None
+    return f"<br>{show_change(change)} against {escape(summary.policies[0])}" if change is not None else ""
 
 
 def _place(summary: Summary, policy: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Tile, render
-from roost.simulator.reporting.amounts import show_amount, show_cell
+from roost.simulator.reporting.amounts import show_amount, show_cell, show_change
 from roost.simulator.reporting.context import notices
 from roost.simulator.reporting.figures import CSS, MOST_LINES
 from roost.simulator.reporting.sections import parts
@@ -13,6 +13,7 @@ from roost.simulator.sweep.measure_registry import MEASURES
 
 if TYPE_CHECKING:
     from roost.simulator.reporting.context import ReportContext
+    from roost.simulator.sweep.measure_registry import Measure
     from roost.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"
@@ -40,8 +41,20 @@ def _about(summary: Summary, context: ReportContext) -> str:
         f"{context.trace}: {run.attempts:,} attempts to launch, replayed under "
         f"{_number(len(summary.policies), 'policy')} with seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; "
         f"assumptions: {world.name}. All policies meet the same launches, session lengths, image sizes and "
-        "boot times in each seed. Whiskers are the range over seeds."
+        f"boot times in each seed. Every figure is the median over seeds; whiskers are their range.{_compared(summary)}"
     )
+
+
+def _compared(summary: Summary) -> str:
+    if len(summary.policies) == 1:
+        return ""
+    return f" Changes are against {summary.policies[0]}, seed by seed; their median is shown."
+
+
+def _least_of(summary: Summary, measure: Measure, policy: str) -> str:
+    first = summary.policies[0]
+    change = show_change(summary.change(measure.key, policy)) if policy != first else ""
+    return f"{policy}, {change} against {first}" if change else policy
 
 
 def _number(number: int, what: str) -> str:
@@ -64,5 +77,7 @@ def _tiles(summary: Summary) -> list[Tile]:
         known = [(value.median, policy) for value, policy in values if value is not None]
         if known and any(amount for amount, _ in known):
             amount, policy = min(known)
-            tiles.append(Tile(f"Least: {measure.title}", show_amount(amount, measure.unit), policy))
+            tiles.append(
+                Tile(f"Least: {measure.title}", show_amount(amount, measure.unit), _least_of(summary, measure, policy))
+            )
     return tiles

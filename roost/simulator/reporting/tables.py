@@ -5,7 +5,7 @@ Where a table stands on the page is said in sections.py; JSON has the same table
 
 from __future__ import annotations
 
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from roost.pages.dates import US
@@ -13,7 +13,7 @@ from roost.pages.phrases import show_span
 from roost.pages.table import Cell, Column, Table, Unit
 from roost.simulator.engine.costs import BY_HUB, BY_IMAGE, BY_POOL, BY_USE, OTHERS
 from roost.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
-from roost.simulator.reporting.amounts import show_bound, show_value
+from roost.simulator.reporting.amounts import show_bound, show_change, show_value
 from roost.simulator.setup.checks import list_assumptions, show_assumption
 from roost.simulator.sweep.measure_registry import ALL_BOUNDS, BY_KEY, HOUR_MEASURES
 from roost.simulator.sweep.summary import value_of
@@ -53,9 +53,15 @@ def side_by_side(summary: Summary) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for measure in summary.occurring():
         values = [summary.value(measure.key, policy) for policy in summary.policies]
-        cells = [None if value is None else show_value(value, measure.unit) for value in values]
+        changes = [show_change(summary.change(measure.key, policy)) for policy in summary.policies[1:]]
+        cells = [
+            None if value is None else f"{show_value(value, measure.unit)}{change and f', {change}'}"
+            for value, change in zip(values, ("", *changes), strict=True)
+        ]
         rows.append((measure.title, *cells, show_bound(measure, values)))
     title = f"Side by side, median (least to greatest) over {len(summary.seeds)} seeds" if several else "Side by side"
+    if len(summary.policies) > 1:
+        title += f", change against {summary.policies[0]}"
     return Table("side_by_side", title, columns, rows)
 
 
@@ -103,7 +109,7 @@ def waits(summary: Summary) -> Table:
     columns = (
         _POLICY,
         Column("part", "wait", Unit.TEXT),
-        Column("starts", "starts", Unit.COUNT),
+        Column("starts", "starts", Unit.MEAN),
         Column("mean_seconds", "mean", Unit.SECONDS),
         *(Column(f"{name.replace('.', '')}_seconds", name, Unit.SECONDS) for name in names.values()),
     )
@@ -111,10 +117,11 @@ def waits(summary: Summary) -> Table:
     for policy in summary.policies:
         for part in (TOTAL, *PARTS):
             spans = summary.waits(policy, part)
-            if spans.count:
-                cells = (spans.count, spans.mean, *(spans.quantile(share) for share in SHARES))
+            if spans:
+                quantiles = (median(one.quantile(share) for one in spans) for share in SHARES)
+                cells = (median(one.count for one in spans), median(one.mean for one in spans), *quantiles)
                 rows.append((policy, PART_NAMES[part], *cells))
-    return Table("waits", "Waiting, all seeds together", columns, rows)
+    return Table("waits", "Waiting, medians over seeds", columns, rows)
 
 
 def why_cold(summary: Summary) -> Table:
@@ -161,14 +168,17 @@ def costs(summary: Summary) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for policy in summary.policies:
         runs = [run.costs for run in summary.runs[0, policy] if run.costs]
-        whole = fmean(sum(run[BY_USE].values()) for run in runs) if runs else 0.0
+        wholes = [sum(run[BY_USE].values()) for run in runs]
         for table, title in COST_TABLES.items():
             names = dict.fromkeys(name for run in runs for name in run[table])
-            means = {name: fmean(run[table].get(name, 0.0) for run in runs) for name in names}
+            each = {name: [run[table].get(name, 0.0) for run in runs] for name in names}
+            middles = {name: median(costs) for name, costs in each.items()}
             # Names by use are in order; others have the costliest first.
-            listed = list(means) if table == BY_USE else sorted(means, key=lambda name: (name == OTHERS, -means[name]))
-            rows += [(policy, title, name, means[name], means[name] / whole if whole else None) for name in listed]
-    return [Table("costs", "What the nodes cost, means over seeds", columns, rows)]
+            listed = list(each) if table == BY_USE else sorted(each, key=lambda name: (name == OTHERS, -middles[name]))
+            for name in listed:
+                shares = [cost / whole for cost, whole in zip(each[name], wholes, strict=True) if whole]
+                rows.append((policy, title, name, middles[name], median(shares) if shares else None))
+    return [Table("costs", "What the nodes cost, medians over seeds", columns, rows)]
 
 
 def hubs(summary: Summary) -> list[Table]:

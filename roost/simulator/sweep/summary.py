@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost.simulator.engine.histogram import Histogram, merged
 from roost.simulator.engine.results import TOTAL
 from roost.simulator.setup.checks import show_assumption
 from roost.simulator.sweep.measure_registry import (
@@ -22,8 +21,9 @@ from roost.simulator.sweep.measure_registry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from roost.simulator.engine.histogram import Histogram
     from roost.simulator.engine.results import HourRow, RunResult
     from roost.simulator.setup.assumptions import Assumptions
 
@@ -49,6 +49,12 @@ class Change(NamedTuple):
     median: float
     least: float
     greatest: float
+
+
+def change_of(pairs: Iterable[tuple[float | None, float | None]]) -> Change | None:
+    """Of the first policy's amount and another's in each seed; None without amounts."""
+    shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
+    return Change(median(shares), min(shares), max(shares)) if shares else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +100,12 @@ class Summary:
             (read(first), read(run))
             for first, run in zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
         ]
-        shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
-        return Change(median(shares), min(shares), max(shares)) if shares else None
+        return change_of(pairs)
 
-    def waits(self, policy: str, part: str = TOTAL, world: int = 0) -> Histogram:
-        """The waits of all seeds together."""
-        return merged(run.waits[part] for run in self.runs[world, policy] if part in run.waits)
+    def waits(self, policy: str, part: str = TOTAL, world: int = 0) -> list[Histogram]:
+        """The waits of each seed in which there were some."""
+        found = (run.waits.get(part) for run in self.runs[world, policy])
+        return [waits for waits in found if waits is not None and waits.count]
 
     def occurring(self, world: int = 0) -> list[Measure]:
         """Figures that aren't zero under every policy."""

@@ -7,7 +7,8 @@ import io
 import json
 import re
 from itertools import combinations
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from roost.simulator.reporting.amounts import show_amount, show_range, show_valu
 from roost.simulator.reporting.context import ReportContext
 from roost.simulator.reporting.formats import to_csv, to_json
 from roost.simulator.reporting.page import make_page
-from roost.simulator.reporting.sections import tables
+from roost.simulator.reporting.sections import parts, tables
 from roost.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.sweep.measure_registry import ALL_BOUNDS, MEASURES
@@ -41,6 +42,9 @@ from roost.simulator.trace.offline import (
     most_hits_of_bytes,
 )
 from tests.simulated import BEGIN, SCALES, result
+
+if TYPE_CHECKING:
+    from roost.pages.drawing import Figure
 
 WORLDS = [
     WorldSetting({}, Assumptions()),
@@ -369,3 +373,61 @@ def test_a_policys_name_is_no_formula_in_csv() -> None:
     rows = list(csv.reader(io.StringIO(to_csv(found))))
     assert any(cell.startswith("'=cmd") for row in rows for cell in row)
     assert not any(cell.startswith("=") for row in rows for cell in row)
+
+
+def figure_of(one: Summary, key: str) -> Figure:
+    return next(
+        figure for part in parts(one, told()) for figure in part.figures if figure is not None and figure.key == key
+    )
+
+
+def test_bars_have_their_policys_colour_and_say_the_change_against_the_first() -> None:
+    one = summary(worlds=1)
+    figure = figure_of(one, "headline_cold")
+    assert figure.data[0]["marker"]["color"] == [f"--p{place}" for place in range(len(SCALES))]
+    texts = [note["text"] for note in figure.layout["annotations"]]
+    changes = {policy: one.change("cold", policy) for policy in one.policies}
+    for place, policy in enumerate(one.policies):
+        value, change = one.value("cold", policy), changes[policy]
+        assert value is not None
+        assert change is not None
+        said = f"{change.median * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+        expected = show_amount(value.median, Unit.COUNT) + (f", {said}" if place else "")
+        assert expected in texts
+        assert place == 0 or said in figure.data[0]["hovertext"][place]
+    page = make_page(one, told())
+    assert f"Changes are against {one.policies[0]}" in page
+    table = next(table for table in tables(one, told()) if table.name == "side_by_side")
+    cold = next(row for row in table.rows if row[0] == "cold starts")
+    assert not re.search(r"[+\N{MINUS SIGN}]\d+ %$", str(cold[1]))
+    assert all(re.search(r", [+\N{MINUS SIGN}]\d+ %$", str(cell)) for cell in cold[2 : 1 + len(SCALES)])
+
+
+def test_the_share_of_longer_waits_is_the_median_over_seeds() -> None:
+    runs = []
+    # In 100 starts of each seed, 10, 20 and 60 take a minute, and one of them an hour.
+    for seed, slow in enumerate((10, 20, 60), start=1):
+        run = result(seed=seed)
+        run.waits["total"] = Histogram()
+        run.waits["total"].add(1.35, 100 - slow)
+        run.waits["total"].add(60, slow - 1)
+        run.waits["total"].add(3600)
+        runs.append(run)
+    figure = figure_of(summarise(runs, WORLDS[:1]), "distribution")
+    points = list(zip(figure.data[0]["x"], figure.data[0]["y"], strict=True))
+    assert [share for _, share in points] == [100, 20, 1]
+    assert [round(at, 1) for at, _ in points] == [0.5, 1.3, 60.2]
+    assert figure.layout["yaxis"]["type"] == figure.layout["xaxis"]["type"] == "log"
+    assert figure.layout["yaxis"]["ticktext"][0] == "100 %"
+
+
+def test_every_table_over_seeds_has_medians() -> None:
+    one = summary(worlds=1)
+    waits = next(table for table in tables(one, told()) if table.name == "waits")
+    assert [column.key for column in waits.columns[:5]] == ["policy", "part", "starts", "mean_seconds", "p50_seconds"]
+    whole = next(row for row in waits.rows if row[:2] == ("z2jh", "in all"))
+    each = [run.waits["total"] for run in one.runs[0, "z2jh"]]
+    assert whole[2] == median(waits.count for waits in each)
+    assert whole[3] == median(waits.mean for waits in each)
+    assert whole[4] == median(waits.quantile(0.5) for waits in each)
+    assert not [table.title for table in tables(one, told()) if "mean" in table.title or "together" in table.title]
