@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import yaml
 
 from roost.recorder.answers.pod_story import find_pods
+from roost.recorder.recording.live_starts import WHOLE, Result
 from roost.recorder.store.database import Store
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
@@ -541,6 +542,13 @@ class PlayedDay:
         wait_until(self._is_silent, STORED_SECONDS, "Events to be told", explain=self._recorder_tail)
         self.recorder_mib = self._recorder_mib()
         self.counters = {name: self.recorder.metric(f"roost_recorder_{name}_total") for name in COUNTERS}
+        self.starts = {
+            result: self.recorder.metric("roost_starts_total", pod_class="user", result=result) for result in Result
+        }
+        self.whole_starts = tuple(
+            self.recorder.metric(f"roost_start_phase_seconds_{part}", pod_class="user", phase=WHOLE)
+            for part in ("count", "sum")
+        )
         self.recorder.process.stop()
         if self._faults or self.witness.faults:
             raise AssertionError(f"the day was not played as planned: {[*self._faults[:5], *self.witness.faults]}")

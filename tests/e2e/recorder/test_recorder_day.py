@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roost.recorder.recording.live_starts import Result
 from roost.recorder.store.records import Verdict
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
@@ -68,6 +69,18 @@ def test_nothing_is_lost_or_doubled_and_every_moment_is_that_of_its_source(day: 
     # Each binding was judged; the rate itself is told, not asked for.
     assert {word for _, word in found.model} <= set(Verdict)
     assert found.agreement > 0.5
+
+
+def test_live_metrics_count_each_start_that_was_recorded_once(day: PlayedDay) -> None:
+    with closing(sqlite3.connect(day.database)) as connection:
+        starts = connection.execute(
+            "SELECT ready_seconds, is_cold, gone IS NOT NULL FROM v_start WHERE pod_class = 'user'"
+        ).fetchall()
+    ready = [(seconds, is_cold) for seconds, is_cold, _ in starts if seconds is not None]
+    assert day.whole_starts == (len(ready), sum(seconds for seconds, _ in ready))
+    assert day.starts[Result.COLD] == sum(is_cold == 1 for _, is_cold in ready) > 0
+    assert day.starts[Result.WARM] == sum(is_cold == 0 for _, is_cold in ready) > 0
+    assert day.starts[Result.FAILED] == sum(seconds is None and bool(gone) for seconds, _, gone in starts)
 
 
 @pytest.mark.parametrize(
