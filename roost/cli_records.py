@@ -164,13 +164,14 @@ def _moment_option(name: str, text: str, zone: tzinfo) -> int:
     help="On 127.0.0.1; 0: any that is free.",
 )
 @click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
+@click.option("--hub", "hubs", metavar="HUB", multiple=True, help="Only pods of this hub, by its release; repeats.")
 @click.option(
     "--jupyterhub",
     "is_service",
     is_flag=True,
     help="Run as a service of a JupyterHub, which signs viewers in: admins see all, users their own pods' why.",
 )
-def _view(*, database: str, port: int, at: str | None, is_service: bool) -> int:
+def _view(*, database: str, port: int, at: str | None, **rest: Any) -> int:  # noqa: ANN401 - click's
     """Serve a read-only page of the nodes and their pods, live or at any time of the record, and print its address.
 
     The address holds a secret: whoever knows it, and reaches this machine's loopback interface, can read the record.
@@ -179,7 +180,7 @@ def _view(*, database: str, port: int, at: str | None, is_service: bool) -> int:
     roost view --database roost.db
     roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
     """
-    return call("view", database, port, _moment_option("--at", at, UTC) if at else None, is_service)
+    return call("view", database, port, _moment_option("--at", at, UTC) if at else None, **rest)
 
 
 @click.group("records", short_help="Export recorded starts, or import your cluster's Events.")

@@ -24,8 +24,8 @@ LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def run(database: str, port: int, at_us: int | None, is_service: bool = False) -> int:
-    """Serve until Ctrl-C; 1 when the database can't be read, or the port is taken."""
+def run(database: str, port: int, at_us: int | None, *, hubs: tuple[str, ...] = (), is_service: bool = False) -> int:
+    """Serve until Ctrl-C. hubs: empty for all pods. 1 when the database can't be read, or the port is taken."""
     try:
         hub_access = _hub_access() if is_service else None
         store = Store.open_for_reading(database)
@@ -34,7 +34,7 @@ def run(database: str, port: int, at_us: int | None, is_service: bool = False) -
     except (StoreError, BindError, AccessError) as error:
         print(f"roost view: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    server = serve(make_app(store, access), bound)
+    server = serve(make_app(store, access, hubs=frozenset(hubs) if hubs else None), bound)
     click.echo(address)
     click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
     server.serve_forever()

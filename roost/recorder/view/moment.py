@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,8 +75,10 @@ class Rows:
     """What the database holds about a moment. Keys of rows are columns of schema.py, unless it says otherwise."""
 
     at_us: int
-    # Pods that existed: uid, namespace, name, pod_class, image, cpu_millicores, memory_bytes, created_us, bound_us,
-    # started_us, node_name, node_uid (of its binding; None where there was none).
+    # The hubs (releases) whose pods may be shown; None: all pods. Others are counted on their nodes, without names.
+    hubs: frozenset[str] | None = None
+    # Pods that existed: uid, namespace, name, pod_class, hub, image, cpu_millicores, memory_bytes, created_us,
+    # bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
@@ -90,10 +92,10 @@ class Rows:
     pulls: Sequence[Row] = ()
     # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it), the last one last.
     reasons: Sequence[Row] = ()
-    # Bindings of the last minute: uid, namespace, name, pod_class, node_name, at_us.
+    # Bindings of the last minute: uid, namespace, name, pod_class, hub, node_name, at_us.
     bindings: Sequence[Row] = ()
-    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, node_name, and of
-    # the pod that it went for (None: not known): by_uid, by_namespace, by_name.
+    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, hub, node_name, and
+    # of the pod that it went for (None: not known): by_uid, by_namespace, by_name, by_hub.
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
@@ -191,6 +193,7 @@ def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
 
 def moment_of(rows: Rows) -> Moment:
     """Combine what is known."""
+    rows = _of_hubs(rows)
     at_us = rows.at_us
     chips = _chips(rows.pods)
     bound: dict[str, list[Row]] = {}
@@ -220,6 +223,25 @@ def moment_of(rows: Rows) -> Moment:
         len(pending),
         sorted(_changes(rows), key=lambda change: -change.at_us)[:MAX_CHANGES],
         [f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps],
+    )
+
+
+def _of_hubs(rows: Rows) -> Rows:
+    """The rows without what only admins of other hubs may see."""
+    hubs = rows.hubs
+    if hubs is None:
+        return rows
+    nobody = {"namespace": "", "name": "", "pod_class": "", "image": ""}
+    unknown = {"by_uid": None, "by_namespace": None, "by_name": None}
+    return replace(
+        rows,
+        pods=[
+            pod if pod["hub"] in hubs else {**pod, **nobody}
+            for pod in rows.pods
+            if pod["hub"] in hubs or _is_bound(pod, rows.at_us)
+        ],
+        bindings=[row for row in rows.bindings if row["hub"] in hubs],
+        removals=[row if row["by_hub"] in hubs else {**row, **unknown} for row in rows.removals if row["hub"] in hubs],
     )
 
 

@@ -30,21 +30,23 @@ _SECOND_US: Final = 1_000_000
 _FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
 
 
-def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, Extent] | None:
+def read_moment(
+    store: Store, at_us: int | None, now_us: int, hubs: frozenset[str] | None = None
+) -> tuple[Moment, Extent] | None:
     """The moment, and the time that the record covers; None when it is empty. Raises StoreError.
 
-    at_us: None for the latest state: of now, or of the record's end if it ended before.
+    at_us: None for the latest state: of now, or of the record's end if it ended before. hubs: see `Rows`.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
         if extent is None:
             return None
         last_us = max(extent.to_us, now_us) if now_us - extent.to_us < LIVE_US else extent.to_us
-        rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us))
+        rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us), hubs)
     return moment_of(rows), Extent(extent.from_us, last_us)
 
 
-def read_rows(connection: sa.Connection, at_us: int) -> Rows:
+def read_rows(connection: sa.Connection, at_us: int, hubs: frozenset[str] | None = None) -> Rows:
     """All rows that a moment is made of."""
 
     def rows(query: sa.Executable) -> list[Row]:
@@ -61,10 +63,12 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
     ]
     pull, held, gap = schema.pull, schema.image_on_node.c, schema.gap.c
     was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
-    names = [name for image in images_of_interest(at_us, pods) for name in spellings(normalise_reference(image))]
+    shown = [row for row in pods if hubs is None or row["hub"] in hubs]
+    names = [name for image in images_of_interest(at_us, shown) for name in spellings(normalise_reference(image))]
     counts = sa.select(held.node_uid, sa.func.count().label("number")).where(*was_held).group_by(held.node_uid)
     return Rows(
         at_us=at_us,
+        hubs=hubs,
         pods=pods,
         nodes=nodes,
         later_changes=_in_parts(rows, node_uids, lambda part: _later_changes(part, at_us)),
@@ -165,7 +169,7 @@ def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str]
 def _bindings(at_us: int) -> sa.Executable:
     pod, decision = schema.pod.c, schema.decision.c
     return (
-        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, decision.node_name, decision.at_us)
+        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, pod.hub, decision.node_name, decision.at_us)
         .select_from(schema.decision.join(schema.pod, pod.uid == decision.pod_uid))
         .where(decision.kind == DecisionKind.BIND, decision.at_us > at_us - MINUTE_US, decision.at_us <= at_us)
     )
@@ -176,8 +180,13 @@ def _removals(at_us: int) -> sa.Executable:
     return (
         sa.select(
             *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),
-            *(victim.namespace, victim.name, victim.pod_class),
-            *(removal.by_uid, other.c.namespace.label("by_namespace"), other.c.name.label("by_name")),
+            *(victim.namespace, victim.name, victim.pod_class, victim.hub),
+            *(
+                removal.by_uid,
+                other.c.namespace.label("by_namespace"),
+                other.c.name.label("by_name"),
+                other.c.hub.label("by_hub"),
+            ),
         )
         .select_from(
             schema.preemption.outerjoin(schema.pod, victim.uid == removal.victim_uid).outerjoin(

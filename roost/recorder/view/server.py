@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from socket import socket
 
+    from roost.recorder.answers.pod_story import PodStory
     from roost.recorder.store.database import Store
     from roost.recorder.view.access import Access, OwnPod
 
@@ -56,13 +57,15 @@ _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
 
 
-def make_app(store: Store, access: Access, *, now_us: Callable[[], int] | None = None) -> Flask:
-    """The application. now_us: µs since 1970."""
+def make_app(
+    store: Store, access: Access, *, hubs: frozenset[str] | None = None, now_us: Callable[[], int] | None = None
+) -> Flask:
+    """The application. hubs: those (releases) whose pods are shown; None: all pods. now_us: µs since 1970."""
     app = Flask(__name__, static_folder=None)
     clock = now_us or (lambda: time.time_ns() // 1000)
 
     def read(at_us: int | None) -> State:
-        found = read_moment(store, at_us, clock())
+        found = read_moment(store, at_us, clock(), hubs)
         if found is None:
             return _state({"empty": True})
         moment, extent = found
@@ -109,9 +112,11 @@ def make_app(store: Store, access: Access, *, now_us: Callable[[], int] | None =
     def why() -> Response:
         uid = request.args.get("uid", "")
         pod = find_pod(store, uid)
-        if pod is None:
+        if pod is None or (hubs is not None and pod["hub"] not in hubs):
             return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
-        return Response(orjson.dumps({"text": explain(read_story(store, pod))}), mimetype=JSON)
+        story = read_story(store, pod)
+        text = explain(story if hubs is None else _without_others(story))
+        return Response(orjson.dumps({"text": text}), mimetype=JSON)
 
     @app.get("/api/live")
     def live() -> Response:
@@ -198,14 +203,17 @@ def _own_page(store: Store, own: Sequence[OwnPod]) -> str:
         found = find_pods(store, one.name, one.namespace or None)
         text = "It isn't recorded yet."
         if found:
-            story = read_story(store, found[0])
-            victims = [{**victim, "namespace": "", "name": ""} for victim in story.victims]
-            text = explain(replace(story, victims=victims, preemptor=None))
+            text = explain(_without_others(read_story(store, found[0])))
         pods.append({"name": one.name, "why": text})
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         _resource("view_own.html.j2").decode()
     )
     return template.render(pods=pods)
+
+
+def _without_others(story: PodStory) -> PodStory:
+    victims = [{**victim, "namespace": "", "name": ""} for victim in story.victims]
+    return replace(story, victims=victims, preemptor=None)
 
 
 def _resource(name: str) -> bytes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks import view_record
+from roost.recorder.store.database import Store
 from roost.recorder.store.records import (
     DecisionKind,
     GapRecord,
@@ -27,8 +30,8 @@ from tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roost.recorder.store.database import Store
     from roost.recorder.store.records import Record
+    from tests.harness.postgres import Postgres
 
 NOW = BEGIN + HOUR
 IMAGE = "registry.example.org/image:1"
@@ -279,3 +282,51 @@ def test_the_json_refers_to_images_by_index_and_names_nodes_in_short(store: Stor
     assert (node["name"], len(node["short"]) <= view.NODE_LENGTH) == (long, True)
     assert document["counts"] == {"user": 1, "gpu": 1}
     assert DecisionKind.BIND not in json.dumps(document)
+
+
+def test_of_other_hubs_only_the_room_that_their_pods_take_is_shown(store: Store) -> None:
+    theirs = {"hub": "theirs", "namespace": "their-namespace", "cpu_millicores": 500}
+    written: list[Record] = [
+        node_record("n"),
+        *on_node("mine", hub="mine", cpu_millicores=500),
+        *on_node("secret-1", "n", NOW - SECOND, **theirs),
+        *on_node("system", "n", NOW - SECOND, namespace="secret-2", pod_class=""),
+        pod_record("secret-3", **theirs),
+        PreemptionRecord(victim_uid="secret-1", by_uid="mine", node_name="n", at_us=NOW, kind="preempted"),
+        *on_node("victim", "n", hub="mine", deleted_us=NOW),
+        PreemptionRecord(victim_uid="victim", by_uid="secret-1", node_name="n", at_us=NOW, kind="preempted"),
+    ]
+    # More than there are chips, and all before mine.
+    for number in range(view.MAX_CHIPS):
+        written += [pod_record(f"other-{number}", image=f"a{number}", hub="theirs")]
+    written += [ImageRecord(node_uid="uid-n", image=IMAGE, first_us=BEGIN, image_bytes=1)]
+    store.write(written, {"pods": ("1", NOW)})
+    everything, mine = (read_moment(store, NOW, NOW, hubs) for hubs in (None, frozenset({"mine"})))
+    assert everything is not None
+    assert mine is not None
+    (node,) = mine[0].nodes
+    assert ([pod.uid for pod in node.pods], node.others, node.cpu_millicores[0]) == (["mine"], 2, 1000)
+    assert [(change.name, change.by_name) for change in mine[0].changes] == [("hub/victim", "")]
+    assert (node.held, list(mine[0].chips), mine[0].pending_count) == (frozenset({IMAGE}), [IMAGE], 0)
+    assert re.findall("secret|theirs|their-namespace", json.dumps(as_json(mine[0]))) == []
+    assert re.findall("secret|their-namespace", json.dumps(as_json(everything[0]))) != []
+
+
+def test_sqlite_and_postgresql_give_the_same_moments(store: Store, server: Postgres) -> None:
+    other = Store.open(server.create("view"))
+    other.migrate()
+    changes: list[Record] = [
+        change_record("0", f"label:{ATTRACTS}", NOW - SECOND, "true", ""),
+        change_record("0", "unschedulable", NOW - SECOND, "True", "False"),
+        change_record("0", "unschedulable", NOW, "False", "True"),
+        GapRecord(kind="pods", from_us=NOW - MINUTE, to_us=NOW + MINUTE, why="forgotten"),
+        pod_record("gated"),
+        phase_record("gated", Phase.GATED, BEGIN, "example.org/quota"),
+    ]
+    for target in (store, other):
+        target.write([*view_record.records(NOW, 4, 300), *changes], {"pods": ("1", NOW)})
+    for at_us in (None, NOW - 2 * SECOND, NOW - 30 * MINUTE, BEGIN):
+        found = [read_moment(target, at_us, NOW) for target in (store, other)]
+        assert found[0] is not None
+        assert found[0] == found[1]
+    other.close()

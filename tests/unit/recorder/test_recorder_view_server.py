@@ -20,7 +20,7 @@ from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.feed import Feed, State, TooManyViewersError
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
-from tests.recorded import BEGIN, HOUR, empty_store, story_records
+from tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +112,15 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(
 
 def test_only_reading_is_possible(viewer: FlaskClient) -> None:
     assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/live")} == {405}
+
+
+def test_a_why_of_another_hubs_pod_is_as_if_it_were_not_recorded(store: Store) -> None:
+    store.write([pod_record("m", hub="mine")], {})
+    client = make_app(store, TokenAccess(TOKEN), hubs=frozenset({"mine"})).test_client()
+    client.get(f"/?token={TOKEN}")
+    assert client.get("/api/why?uid=m").status_code == 200
+    assert client.get("/api/why?uid=p").get_json() == {"error": "uid: found 'p', expected the uid of a recorded pod"}
+    assert client.get("/api/moment").get_json()["counts"] == {}
 
 
 def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
