@@ -49,7 +49,7 @@ def samples() -> dict[str, str]:
         for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)):
             values = yaml.safe_load(block)
             values = values.get("roost", values) if isinstance(values, dict) else {}
-            if "placeholders" in values:
+            if values.get("placeholders"):
                 found[f"{page.name}-{number}"] = yaml.safe_dump(values)
     return found
 
