@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
@@ -214,6 +215,31 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     from roost.commands.records import export  # noqa: PLC0415 - other commands needn't load the database layer
 
     return export(database, form, since_us)
+
+
+@_records.command("send")
+@_database_option
+@click.option(
+    "--to",
+    metavar="URL",
+    required=True,
+    envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+    help="The collector's address for OTLP over HTTP, such as http://localhost:4318. Also from "
+    "OTEL_EXPORTER_OTLP_ENDPOINT.",
+)
+@click.option("--follow", is_flag=True, help="Go on: look every ten seconds, and wait while the collector is away.")
+def _records_send(*, database: str, to: str, follow: bool) -> int:
+    """Send starts as traces to a collector of OpenTelemetry: a start is a trace, its phases are spans.
+
+    Begins where it stopped last, which the database keeps; a start may be sent twice, with the same ids, but none is
+    left out. Headers, such as a token, come from OTEL_EXPORTER_OTLP_HEADERS.
+
+    \b
+    roost records send --database roost.db --to http://localhost:4318 --follow
+    """
+    from roost.commands.records import send  # noqa: PLC0415 - as above
+
+    return send(database, to, os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""), follow=follow)
 
 
 @_records.command("import")

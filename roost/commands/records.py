@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 import click
 
 from roost.recorder.answers.chrome_trace import trace_lines
 from roost.recorder.answers.exports import launch_lines, sniffer_lines
+from roost.recorder.answers.otlp import Collector, CollectorError, Sender
 from roost.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost.recorder.importing.counts import UnreadableError
 from roost.recorder.importing.history import History
@@ -21,6 +24,8 @@ from roost.recorder.store.database import Store, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+# Between two looks for starts to send.
+FOLLOW_SECONDS: Final = 10.0
 # Rows of one transaction.
 BATCH = 5000
 NOTHING_FOUND: Final = (
@@ -46,6 +51,34 @@ def export(database: str, form: str, since_us: int) -> int:
         print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
+
+
+def send(database: str, url: str, headers: str, *, follow: bool) -> int:
+    """Send the starts that were not sent yet to a collector. follow: go on for ever, also while it is away.
+
+    headers: `name=value`, separated by commas, values percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has them.
+    """
+    pairs = (pair.partition("=") for pair in headers.split(",") if "=" in pair)
+    try:
+        collector = Collector(url, {name.strip(): unquote(value.strip()) for name, _, value in pairs})
+        sender = Sender(Store.open_for_reading(database), collector)
+    except (CollectorError, StoreError) as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    said = ""
+    while True:
+        try:
+            count, fault = sender.send_new(), ""
+        except (CollectorError, StoreError) as error:
+            count, fault = 0, str(error)
+        if fault and fault != said:
+            print(f"roost records: {fault}", file=sys.stderr)  # noqa: T201 - as above
+        said = fault
+        if count:
+            click.echo(f"{count} starts sent")
+        if not follow:
+            return 1 if fault else 0
+        time.sleep(FOLLOW_SECONDS)
 
 
 def take_in(database: str, paths: Sequence[str]) -> int:

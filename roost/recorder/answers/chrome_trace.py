@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from roost.recorder.answers.exports import pods_since, rows_by_pod, start_times
+from roost.recorder.answers.start_phases import phases_of
 from roost.recorder.store import schema
 from roost.recorder.store.records import DecisionKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from roost.recorder.answers.pod_story import Row
     from roost.recorder.store.database import Store
@@ -87,36 +88,13 @@ def _events(store: Store, since_us: int) -> Iterator[Event]:
             track = {"pid": process, "tid": thread}
             name = f"{pod['namespace']}/{pod['name']}"
             yield {**_slice(name, pod["pod_class"], from_us, to_us), **track, "args": _facts(pod, start)}
-            for name, begin_us, end_us, facts in _phases(moments, pulls.get(pod["uid"], ())):
+            for name, begin_us, end_us, facts in phases_of(moments, pulls.get(pod["uid"], ())):
                 yield {**_slice(name, "phase", begin_us, end_us), **track, "args": facts}
             for row in own:
                 if row["kind"] == DecisionKind.FAIL and from_us <= row["at_us"] <= to_us:
                     facts = {"message": row["message"], "tries": row["tries"]}
                     instant = {"name": "FailedScheduling", "cat": "phase", "ph": "i", "s": "t", "ts": row["at_us"]}
                     yield {**instant, **track, "args": facts}
-
-
-def _phases(moments: list[int | None], pulls: Iterable[Row]) -> Iterator[tuple[str, int, int, dict[str, object]]]:
-    """Name, begin, end and facts of each phase, none across another: pulls lie within the time of their containers."""
-    names = ("waits for a node", "starts containers", "gets ready")
-    begin_us = moments[0] or 0
-    for name, moment_us in zip(names, moments[1:], strict=True):
-        if moment_us is None:
-            continue
-        # A time in whole seconds may seem to come before an exact one that it follows.
-        end_us = max(begin_us, moment_us)
-        yield name, begin_us, end_us, {}
-        if name == names[1]:
-            pulled_us = begin_us
-            for pull in pulls:
-                took_us = pull["pull_and_wait_us"]
-                if took_us is None:
-                    continue
-                from_us = min(max(pulled_us, pull["at_us"] - took_us), end_us)
-                pulled_us = min(max(from_us, pull["at_us"]), end_us)
-                facts = {"image": pull["image"], "bytes": pull["image_bytes"], "pull_us": pull["pull_us"]}
-                yield "pulls an image", from_us, pulled_us, facts
-        begin_us = end_us
 
 
 def _facts(pod: Row, start: Row) -> dict[str, object]:
