@@ -288,7 +288,8 @@ def plot_layout(height: int) -> JSONObject:
     """A layout in the page's style, `height` px high."""
     return {
         "height": height,
-        "margin": {"l": 6, "r": 14, "t": 4, "b": AXIS - 12, "pad": 2},
+        # Room for half of "0 min" and of "100 %" beside the axis: labels that leave the plot aren't drawn.
+        "margin": {"l": 18, "r": 22, "t": 4, "b": AXIS - 12, "pad": 2},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": 'system-ui, "DejaVu Sans", sans-serif', "color": "--ink", "size": 12},

@@ -56,6 +56,20 @@ NAMES = """
 return [...document.querySelectorAll("[data-figure=pulls_by_image] .annotation")]
   .filter((_, index) => index % 2 == 0).map((one) => one.textContent);
 """
+# Figure -> axis -> its labels that can be seen, from left to right or from the bottom.
+LABELS = """
+const seen = (text) => {
+  const box = text.getBoundingClientRect(), plot = text.closest("svg").getBoundingClientRect();
+  const style = getComputedStyle(text);
+  return style.visibility !== "hidden" && style.display !== "none" && box.width > 0
+    && box.left >= plot.left && box.right <= plot.right;
+};
+const texts = (plot, axis) => [...plot.querySelectorAll(`[class*="${axis}axislayer"] text`)].filter(seen)
+  .map((text) => [text.textContent, text.getBoundingClientRect()])
+  .sort((a, b) => axis === "x" ? a[1].left - b[1].left : b[1].top - a[1].top).map((one) => one[0]);
+return Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((plot) =>
+  [plot.dataset.figure, { x: texts(plot, "x"), y: texts(plot, "y") }]));
+"""
 SIZES = [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")]
 
 if browser.missing() and os.environ.get("CI"):
@@ -153,6 +167,18 @@ def test_names_are_as_long_as_there_is_room_for_and_whole_below_the_mouse(
     ActionChains(driver).move_to_element(name).perform()
     shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .hoverlayer .hovertext").text
     assert shown.replace("\n", "") in names
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_axes_have_their_0_and_100_percent(driver: Chrome, example: Path, width: int) -> None:
+    browser.show_report(driver, example, width, 900, "light")
+    labels = driver.execute_script(LABELS)
+    for figure in ("pulls_by_image", "model"):
+        assert {"0 %", "100 %"} <= set(labels[figure]["x"]), figure
+    assert {"0 %", "100 %"} <= set(labels["pulls_over_time"]["y"])
+    assert labels["pull_counts"]["x"][0] == labels["failures"]["x"][0] == "0"
+    assert labels["pull_waits"]["x"][0] == "0 min"
+    assert [labels["starts_by_hour"]["x"][at] for at in (0, -1)] == ["0:00", "24:00"]
 
 
 def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) -> None:
