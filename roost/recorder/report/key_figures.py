@@ -12,6 +12,7 @@ from roost.recorder.report.pulls import Pulls
 from roost.recorder.report.removals import Removals, removed_text, removed_users
 from roost.recorder.report.starts import Starts, show
 from roost.recorder.report.subject import Field, Numbers, Report, Section, TableOf
+from roost.recorder.report.usage import Usage
 from roost.recorder.report.verdicts import Verdicts
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class FigureRow(NamedTuple):
 
 
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Verdicts)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage, Verdicts)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -79,6 +80,13 @@ _FIGURES: Final = (
         lambda report: report[Starts].whole.count,
         lambda report: f"that became ready; class {', '.join(report[Starts].leading) or 'all'}",
     ),
+    KeyFigure(
+        "users",
+        "Users",
+        Unit.COUNT,
+        lambda report: report[Usage].users,
+        lambda _: "that started something, by their pods' names",
+    ),
     KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), lambda _: "95 % took no longer (p95)"),
     KeyFigure(
@@ -96,6 +104,13 @@ _FIGURES: Final = (
         lambda _: "to find a node",
     ),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
+    KeyFigure(
+        "node_hours",
+        "Node-hours",
+        Unit.MEAN,
+        lambda report: report[Usage].node_hours,
+        lambda report: f"of {report[Usage].nodes:,} nodes",
+    ),
     KeyFigure(
         "model_agreement",
         "Model agrees",

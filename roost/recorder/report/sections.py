@@ -18,6 +18,7 @@ from roost.recorder.report import (
     removals,
     start_times,
     starts,
+    usage,
     verdicts,
 )
 
@@ -36,6 +37,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     starts.NEW_NODES,
     pulls.WARM_SHARE,
     occupancy.OCCUPANCY,
+    usage.NODES_SECTION,
     failures.FAILURES,
     pulls.BY_NODE,
     removals.REMOVALS,

@@ -26,6 +26,7 @@ from roost.recorder.report.scope import Scope
 from roost.recorder.report.sections import parts, tables
 from roost.recorder.report.start_times import MAX_SLOWEST, StartTimes
 from roost.recorder.report.starts import Starts, show
+from roost.recorder.report.usage import Usage
 from roost.recorder.report.verdicts import Verdicts, agreement
 from roost.recorder.store import schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
@@ -306,6 +307,33 @@ def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(
     assert "starts_by_hub" in {figure.key for part in parts(gather(store)) for figure in part.figures if figure}
     alone = json.loads(to_json(gather(store, scope=Scope(hub="maths"))))
     assert alone["tables"]["starts_by_hub"] == []
+
+
+def test_users_are_counted_once_and_nodes_for_as_long_as_they_were_there(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+
+    def node(name: str, created_us: int, gone_us: int | None) -> NodeRecord:
+        return NodeRecord(uid=name, name=name, created_us=created_us, gone_us=gone_us)
+
+    store.write(
+        [
+            pod_record("a", name="jupyter-ada"),
+            pod_record("b", name="jupyter-ada", created_us=BEGIN + MINUTE),
+            pod_record("c", name="jupyter-bob"),
+            pod_record("d", name="build-1", pod_class="build"),
+            pod_record("late", name="jupyter-eve", created_us=BEGIN + 3 * HOUR),
+            node("stays", BEGIN - HOUR, None),
+            node("comes", BEGIN + 90 * MINUTE, None),
+            node("goes", BEGIN - HOUR, BEGIN + 30 * MINUTE),
+            node("went", BEGIN - HOUR, BEGIN - MINUTE),
+            node("later", BEGIN + 2 * HOUR, None),
+        ],
+        {"pods": ("1", BEGIN + 4 * HOUR)},
+    )
+    usage = gather(store, BEGIN, BEGIN + 2 * HOUR)[Usage]
+    assert (usage.users, usage.nodes, usage.node_hours) == (2, 3, 3.0)
+    quarter = len(usage.by_step) // 4
+    assert usage.by_step == pytest.approx([2.0] * quarter + [1.0] * 2 * quarter + [2.0] * quarter)
 
 
 def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:

@@ -150,6 +150,7 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
         "pulls_by_image",
         "occupancy_over_time",
         "occupancy_by_node",
+        "nodes_over_time",
         "failures",
         "pull_counts",
         "pull_bytes",
