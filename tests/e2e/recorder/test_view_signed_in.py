@@ -167,6 +167,27 @@ def test_a_user_sees_the_why_of_their_own_pods_and_nothing_else(hub: Hub) -> Non
     assert viewer.get(f"{hub.service}/page.css").status == 200
 
 
+def test_a_browser_signs_in_and_draws_the_cluster(hub: Hub) -> None:
+    browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+    if browser.missing():
+        pytest.skip(browser.missing())
+    from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415 - where it is installed
+
+    with browser.open_browser() as driver:
+        driver.get(f"{hub.service}/")
+        driver.find_element("name", "username").send_keys("grace")
+        driver.find_element("name", "password").send_keys("x")
+        browser.console(driver)
+        driver.find_element("id", "login_submit").click()
+        drawn = "return document.querySelectorAll('#nodes .pod').length === 2"
+        WebDriverWait(driver, 60).until(lambda one: one.execute_script(drawn))
+        assert driver.current_url == f"{hub.service}/"
+        driver.find_element("css selector", "#nodes .pod").click()
+        told = "return document.getElementById('why-text').textContent.includes('Where it went')"
+        WebDriverWait(driver, 60).until(lambda one: one.execute_script(told))
+        assert browser.console(driver) == []
+
+
 def test_a_user_without_a_server_is_told_so(hub: Hub) -> None:
     assert "None of your servers is running or starting." in Viewer(hub).sign_in("cyd").text
 
