@@ -109,6 +109,7 @@ function show(found) {
   showPending();
   showChanges();
   showNodes();
+  drawArrows();
   root.dataset.shown = String(state.at);
 }
 
@@ -271,6 +272,30 @@ function podBox(pod, isFresh, isFirst) {
   box.tabIndex = isFirst ? 0 : -1;
   return box;
 }
+
+// An arrow for each move: from the node that the pod left to where it is now.
+function drawArrows() {
+  const board = $("board").getBoundingClientRect();
+  const place = (element, isTop) => {
+    const box = element.getBoundingClientRect();
+    return [box.left + box.width / 2 - board.left, (isTop ? box.top + 12 : box.top + box.height / 2) - board.top];
+  };
+  const byName = new Map(state.nodes.map((node) => [node.name, boxes.get(node.uid).item]));
+  const lines = [];
+  for (const change of state.changes) {
+    const from = byName.get(change.from);
+    const to = byName.get(change.to)?.querySelector(`[data-uid="${CSS.escape(change.uid)}"]`);
+    if (change.kind !== "moved" || !from || !to) continue;
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const [x1, y1] = place(from, true), [x2, y2] = place(to, false);
+    for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
+    line.setAttribute("marker-end", "url(#head)");
+    lines.push(line);
+  }
+  $("arrows").querySelector("g").replaceChildren(...lines);
+}
+
+new ResizeObserver(() => state?.nodes && drawArrows()).observe($("board"));
 
 // ---- A pod's why.
 async function explain(uid, name) {

@@ -31,9 +31,9 @@ MAX_CHIPS: Final = 6
 MAX_PENDING: Final = 200
 MAX_CHANGES: Final = 100
 MAX_REASON: Final = 400
-# Characters of a node's and an image's name in a box; the whole name is in the tooltip.
+# Characters of a node's name in its box, and of an image's in the legend; the whole name is in the tooltip.
 NODE_LENGTH: Final = 30
-IMAGE_LENGTH: Final = 22
+IMAGE_LENGTH: Final = 36
 _KINDS: Final = frozenset({USER, BUILD, PLACEHOLDER})
 OTHER: Final = "other"
 ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."

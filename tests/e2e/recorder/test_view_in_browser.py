@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
-from roost.recorder.store.records import NodeRecord
+from roost.recorder.store.records import NodeRecord, PreemptionRecord
 from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
-from tests.recorded import bind_record, empty_store, pod_record
+from tests.recorded import HOUR, bind_record, empty_store, pod_record
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -176,3 +176,37 @@ def test_keys_reach_every_pod_and_its_why(driver: Chrome, page: Served) -> None:
     driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     wait(driver, "!document.getElementById('why').open")
     assert focused() in uids[1]
+
+
+def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(driver: Chrome, page: Served) -> None:
+    since_us = page.end_us - 30 * SECOND
+    left = {"name": "placeholder-0", "pod_class": "placeholder"}
+    show(driver, page.address)
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
+    )
+    moved: list[Record] = [
+        pod_record("first", created_us=page.end_us - HOUR, deleted_us=since_us, **left),
+        PreemptionRecord(victim_uid="first", node_name=names[1], at_us=since_us, kind="evicted"),
+        pod_record("second", created_us=since_us, **left),
+        replace(bind_record("second", since_us + SECOND, names[6]), node_uid="uid-6"),
+    ]
+    page.store.write(moved, {"pods": ("2", page.end_us)})
+    wait(driver, "document.querySelector('#arrows line')")
+    for width in (PHONE, DESK):
+        browser.set_size(driver, width, 900)
+        # The ends of the arrow, and what they are on; the arrow is redrawn for the new width.
+        wait(
+            driver,
+            """(() => {
+              const board = document.getElementById('board').getBoundingClientRect();
+              const line = document.querySelector('#arrows line');
+              const at = (name) => Number(line.getAttribute(name));
+              const end = (n) => [at(`x${n}`) + board.left, at(`y${n}`) + board.top];
+              const isIn = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+              return isIn(end(1), document.querySelectorAll('#nodes > li')[1].getBoundingClientRect())
+                && isIn(end(2), document.querySelector('#nodes [data-uid=second]').getBoundingClientRect());
+            })()""",
+        )
+    assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 1
+    assert browser.console(driver) == []
