@@ -173,6 +173,13 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
         assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
 
 
+def test_panels_that_the_page_on_alerts_names_exist(dashboard: Object) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text()
+    named = set(re.findall(r"dashboard's \*([^*]+)\*", page))
+    assert named
+    assert named <= {panel["title"] for panel in dashboard["panels"]}
+
+
 def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON.replace("{enabled: true}", "{enabled: true, runbooks: 'https://wiki.example.org/x'}", 1))

@@ -110,6 +110,19 @@ def test_the_choice_of_hubs_lists_those_of_the_time_that_is_shown(store: Store) 
     assert [row["hub"] for row in rows(store, variable["query"])] == ["hub"]
 
 
+def test_an_account_that_may_read_the_views_alone_needs_no_more(store: Store) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "monitoring.md").read_text()
+    (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    with store.engine.connect() as connection:
+        # As the page says; nothing of it is kept.
+        connection.exec_driver_sql(statements.replace("…", "made-up"))
+        connection.exec_driver_sql("SET LOCAL ROLE grafana")
+        for panel in PANELS:
+            connection.exec_driver_sql(expanded(panel["targets"][0]["rawSql"]))
+        with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table pod"):
+            connection.exec_driver_sql("SELECT * FROM pod")
+
+
 def test_queries_read_the_views_alone_which_are_a_promise() -> None:
     for panel in PANELS:
         sources = re.findall(r"\b(?:FROM|JOIN) (\w+)", panel["targets"][0]["rawSql"])
