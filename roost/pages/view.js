@@ -35,14 +35,20 @@ let isStale = false;
 let source = null;
 
 function readAddress() {
-  const wanted = new URLSearchParams(location.hash.slice(1)).get("at");
-  const ms = wanted ? Date.parse(wanted.endsWith("Z") ? wanted : `${wanted}Z`) : NaN;
+  // Not as a form's fields: there, the + of a zone is a space.
+  const wanted = /^#at=(.+)$/.exec(location.hash)?.[1].replace(/%3A/gi, ":");
+  // Without a zone: UTC.
+  const ms = wanted ? Date.parse(/(Z|[+-]\d\d:\d\d)$/.test(wanted) ? wanted : `${wanted}Z`) : NaN;
   return Number.isNaN(ms) ? null : ms * 1000;
 }
 
-function goTo(us, { isTyped = true } = {}) {
+function keepAddress() {
+  history.replaceState(null, "", at === null ? location.pathname : `#at=${new Date(at / 1000).toISOString()}`);
+}
+
+function goTo(us, { keepsAddress = true } = {}) {
   at = us === null ? null : Math.round(us);
-  if (isTyped) history.replaceState(null, "", at === null ? location.pathname : `#at=${new Date(at / 1000).toISOString()}`);
+  if (keepsAddress) keepAddress();
   if (at === null) listen();
   else {
     source?.close();
@@ -92,11 +98,10 @@ function show(found) {
   if (found.error) return say(found.error);
   if (found.empty) return say("Nothing has been recorded yet.");
   state = found;
-  const isOld = at === null && state.end - state.at > MINUTE;
   $("when").textContent = `${day(state.at)} UTC`;
   const age = Date.now() * 1000 - state.end;
   say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
-    : `As recorded${isOld ? ", the last state" : ""}.`);
+    : "As recorded.");
   $("live").setAttribute("aria-pressed", String(at === null));
   $("notices").replaceChildren(...state.notices.map((text) => {
     const notice = make("div", "notice");
@@ -335,7 +340,9 @@ document.addEventListener("keydown", (event) => {
 $("live").addEventListener("click", () => goTo(null));
 $("back").addEventListener("click", () => state && goTo(state.at - MINUTE));
 $("forth").addEventListener("click", () => state && goTo(Math.min(state.at + MINUTE, state.end)));
-$("slider").addEventListener("input", () => goTo(Number($("slider").value) * SECOND));
+// Browsers limit how often an address changes: it does when the slider is let go.
+$("slider").addEventListener("input", () => goTo(Number($("slider").value) * SECOND, { keepsAddress: false }));
+$("slider").addEventListener("change", keepAddress);
 $("slider").addEventListener("blur", () => state && showTime());
 $("span").addEventListener("change", () => state && showTime());
 $("at").addEventListener("change", () => {
@@ -343,7 +350,7 @@ $("at").addEventListener("change", () => {
   if (!Number.isNaN(ms)) goTo(ms * 1000);
 });
 $("time").addEventListener("submit", (event) => event.preventDefault());
-addEventListener("hashchange", () => goTo(readAddress(), { isTyped: false }));
+addEventListener("hashchange", () => goTo(readAddress(), { keepsAddress: false }));
 // For measuring: draws a state that is handed over.
 addEventListener("roost-state", (event) => show(event.detail));
-goTo(readAddress(), { isTyped: false });
+goTo(readAddress(), { keepsAddress: false });

@@ -106,7 +106,7 @@ def test_everything_is_drawn_fits_and_is_only_text(driver: Chrome, page: Served,
 
 def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome, page: Served) -> None:
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND))
-    show(driver, f"{page.address}#at={then}")
+    show(driver, f"{page.address}#at={then.replace('Z', '+00:00')}")
     assert driver.find_element("id", "when").text == then.replace("T", " ").replace("Z", " UTC")
     # The ten that wait weren't there, and neither was the last node.
     assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES
@@ -120,6 +120,7 @@ def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome
     slider = driver.find_element("id", "slider")
     slider.send_keys(Keys.HOME)
     wait(driver, "!document.querySelector('#nodes .pod')")
+    wait(driver, "location.hash.startsWith('#at=')")
     driver.find_element("id", "live").click()
     wait(driver, "document.querySelectorAll('#pending li').length === 10")
     assert "#" not in driver.current_url
