@@ -13,11 +13,13 @@ from benchmarks import view_record
 from roost.recorder.store.database import Store
 from roost.recorder.store.records import (
     DecisionKind,
+    DecisionRecord,
     GapRecord,
     ImageRecord,
     NodeChangeRecord,
     NodeRecord,
     Phase,
+    PodRecord,
     PreemptionRecord,
     PullRecord,
 )
@@ -26,6 +28,8 @@ from roost.recorder.view.moment import ChangeKind, Moment, NodeState, PodState, 
 from roost.recorder.view.reading import LIVE_US, read_moment
 from roost_core.placement.labels import attract_label, pulled_label
 from tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store, fail_record, phase_record, pod_record
+from tools.recorded_story import Story, end_us
+from tools.recorded_story import records as story_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,6 +314,37 @@ def test_of_other_hubs_only_the_room_that_their_pods_take_is_shown(store: Store)
     assert (node.held, list(mine[0].chips), mine[0].pending_count) == (frozenset({IMAGE}), [IMAGE], 0)
     assert re.findall("secret|theirs|their-namespace", json.dumps(as_json(mine[0]))) == []
     assert re.findall("secret|their-namespace", json.dumps(as_json(everything[0]))) != []
+
+
+def test_at_any_time_each_pod_that_exists_is_shown_once_where_it_is(store: Store) -> None:
+    story = Story(days=0.3)
+    told = list(story_records(story))
+    store.write(told, {"pods": ("1", end_us(story))})
+    pods: dict[str, tuple[int, int | None]] = {}
+    for record in told:
+        if isinstance(record, PodRecord):
+            # A pod's end comes as a second record of it.
+            pods[record.uid] = record.created_us, record.deleted_us
+    bound = {
+        record.pod_uid: (record.at_us, record.node_name)
+        for record in told
+        if isinstance(record, DecisionRecord) and record.kind == DecisionKind.BIND
+    }
+    begin_us = min(created_us for created_us, _ in pods.values())
+    seen = 0
+    for at_us in range(begin_us, end_us(story), 17 * MINUTE):
+        found = read_moment(store, at_us, end_us(story))
+        assert found is not None
+        shown = [(pod.uid, node.name) for node in found[0].nodes for pod in node.pods]
+        expected = {
+            uid: bound[uid][1] if uid in bound and bound[uid][0] <= at_us else None
+            for uid, (created_us, deleted_us) in pods.items()
+            if created_us <= at_us and (deleted_us is None or deleted_us > at_us)
+        }
+        assert sorted(shown) == sorted((uid, node) for uid, node in expected.items() if node is not None)
+        assert {pod.uid for pod in found[0].pending} == {uid for uid, node in expected.items() if node is None}
+        seen += len(shown)
+    assert seen > 500
 
 
 def test_sqlite_and_postgresql_give_the_same_moments(store: Store, server: Postgres) -> None:
