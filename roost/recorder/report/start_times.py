@@ -32,6 +32,8 @@ _HOUR_US: Final = 3600 * US
 _WEEK_HOURS: Final = 7 * 24
 # 1970 began on a Thursday.
 _FIRST_HOUR: Final = 3 * 24
+# Of a zone's clocks that a query knows: those of a century. Longer records come from clocks that were wrong.
+_MAX_CHANGES: Final = 200
 # Above every index of a step.
 _INDEXES: Final = 2**20
 
@@ -126,7 +128,7 @@ def _spans(
 def _hour_of_week(query: Query, time_us: sa.ColumnElement[int]) -> Number:
     """The number of a time's hour in its week, from Monday's first, on the clocks of the query's zone."""
     from_us = max(query.window.from_us, query.extent.from_us)
-    changes = offsets(from_us, min(query.window.to_us, query.extent.to_us), query.zone)
+    changes = offsets(from_us, min(query.window.to_us, query.extent.to_us), query.zone)[:_MAX_CHANGES]
     ahead_us: Any = sa.literal(changes[0].offset_us)
     if len(changes) > 1:
         later = [(time_us >= change.from_us, change.offset_us) for change in reversed(changes)]

@@ -257,6 +257,15 @@ def test_hours_are_of_the_zones_clocks_also_after_they_are_changed(fresh_store: 
     }
 
 
+def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    last_us = 253_402_300_800 * SECOND - HOUR
+    ready = [phase_record(uid, Phase.READY, at_us + SECOND) for uid, at_us in (("p", BEGIN), ("q", last_us))]
+    store.write([pod_record("p"), pod_record("q", created_us=last_us), *ready], {})
+    report = gather(store, 0, zone=ZoneInfo("Europe/Berlin"))
+    assert sum(spans.count for spans in report[StartTimes].by_hour.values()) == 2
+
+
 def test_the_slowest_starts_come_with_the_command_that_explains_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
