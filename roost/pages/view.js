@@ -291,7 +291,7 @@ function drawArrows() {
     const from = byName.get(change.from);
     const to = byName.get(change.to)?.querySelector(`[data-uid="${CSS.escape(change.uid)}"]`);
     if (change.kind !== "moved" || !from || !to) continue;
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const line = document.createElementNS($("arrows").namespaceURI, "line");
     const [x1, y1] = place(from, true), [x2, y2] = place(to, false);
     for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
     line.setAttribute("marker-end", "url(#head)");
