@@ -264,7 +264,9 @@ class ControlPlane:
         """What the audit log holds so far, one item a request that has been answered."""
         if self._audit_level is None:
             raise ValueError('no audit log: start the control plane with audit_level="Metadata"')
-        return [json.loads(line) for line in (self.folder / "audit.log").read_text().splitlines()]
+        # The server may be writing the last line.
+        whole, _, _ = (self.folder / "audit.log").read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def _why(self, name: str, namespace: str) -> str:
         pod = self.pod(name, namespace)

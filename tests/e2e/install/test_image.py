@@ -138,10 +138,9 @@ for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloo
 for name in ("roost", "roost_core", "generator", "webhook"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        # The simulator is no program of the image: its packages aren't in it.
-        if not module.name.endswith("__main__") and not any(
-            part in module.name for part in (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse")
-        ):
+        # The simulator and the sign-in by a hub are no programs of the image: their packages aren't in it.
+        others = (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse", "view.hub_sign_in")
+        if not module.name.endswith("__main__") and not any(part in module.name for part in others):
             importlib.import_module(module.name)
 zoneinfo.ZoneInfo("Europe/Berlin")
 print(importlib.metadata.version("roost"))
