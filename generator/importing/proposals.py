@@ -49,12 +49,13 @@ class Proposal(NamedTuple):
     values: Values
 
 
-def propose(layers: Sequence[tuple[str, str | bytes]], release: str, hub: str | None = None) -> list[Proposal]:
-    """Proposals for the hub of `import_layers`, most helpful first; none where nothing is missing, or no hub.
+def propose(
+    result: ImportResult, layers: Sequence[tuple[str, str | bytes]], release: str, hub: str | None = None
+) -> list[Proposal]:
+    """Proposals for a hub, most helpful first; none where nothing is missing, or no hub.
 
-    Raises what `import_layers` raises.
+    result: what `import_layers` made of the same layers, release and hub.
     """
-    result = import_layers(layers, release, hub)
     if result.hub_path is None:
         return []
     now = _whole(result)

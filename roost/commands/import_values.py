@@ -27,6 +27,6 @@ def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_pag
             raise ValuesError([Fault(result.filename, 0, "", "no hub", "values of zero-to-jupyterhub", fix)])
         sys.stdout.write(result.spawn_page)
         return 0
-    sys.stdout.write(result.to_yaml() + print_proposals(propose(layers, release, hub)))
+    sys.stdout.write(result.to_yaml() + print_proposals(propose(result, layers, release, hub)))
     sys.stderr.write(result.report())
     return 0

@@ -221,7 +221,7 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
         for name, labels in tried:
             collection = f"/api/v1/namespaces/{install.release.namespace}/pods?dryRun=All"
             try:
-                stored = install.client.create(collection, _pod(labels, install.values["podClasses"][name]))
+                stored = install.client.create(collection, _pod(labels))
             except ApiError as error:
                 if error.status == 403:
                     raise
@@ -243,8 +243,7 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
 
 def check_users(install: Install) -> tuple[str, Iterator[Finding]]:
     """The users that run now were placed, and wait for a scheduler that there is."""
-    labels = _labels_of(install.values["podClasses"].get("user")) if _admits(install) else {}
-    users = [pod for pod in install.pods if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items()]
+    users = _users(install) if _admits(install) else []
 
     def find() -> Iterator[Finding]:
         missed = [
@@ -343,10 +342,7 @@ def _find_karpenter(install: Install) -> Iterator[Finding]:
         for pool in (pools or {}).get("items", [])
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
-    labels = _labels_of(install.values["podClasses"].get("user"))
-    if not moving or not labels:
-        return
-    users = [pod for pod in install.pods if labels.items() <= (pod["metadata"].get("labels") or {}).items()]
+    users = _users(install) if moving else []
     bare = [
         pod["metadata"]["name"]
         for pod in users
@@ -370,23 +366,24 @@ def _admits(install: Install) -> bool:
     return bool(install.of_kind("MutatingWebhookConfiguration") or install.of_kind("MutatingAdmissionPolicy"))
 
 
+def _users(install: Install) -> list[Object]:
+    """The users' pods of the release's namespace; none where their class is chosen by more than labels."""
+    labels = _labels_of(install.values["podClasses"].get("user"))
+    return [pod for pod in install.pods if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items()]
+
+
 def _labels_of(pod_class: Any) -> dict[str, str]:  # noqa: ANN401 - a part of the values
     """The labels that pods of a class have; empty where a class is chosen otherwise."""
     match = (pod_class or {}).get("match") or {}
     return dict(match.get("labels") or {}) if "namespaceSelector" not in match else {}
 
 
-def _pod(labels: dict[str, str], pod_class: Any) -> Object:  # noqa: ANN401 - a part of the values
+def _pod(labels: dict[str, str]) -> Object:
     """A pod that the `restricted` Pod Security Standard takes."""
-    profile = "A pod made with dryRun by roost doctor"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": f"roost-doctor-{secrets.token_hex(4)}",
-            "labels": labels,
-            "annotations": {"roost.hub.jupyter.org/doctor": f"{profile}, class {pod_class.get('profile') or 'none'}"},
-        },
+        "metadata": {"name": f"roost-doctor-{secrets.token_hex(4)}", "labels": labels},
         "spec": {
             "automountServiceAccountToken": False,
             "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},

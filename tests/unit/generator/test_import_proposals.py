@@ -34,8 +34,9 @@ BINDER = "jupyterhub: {scheduling: {userScheduler: {enabled: false}}}\nconfig: {
 def proposed(text: str, release: str = "hub") -> list[Proposal]:
     """The proposals; with each of them, and with all, the imported values are valid."""
     layers = [("hub.yaml", text)]
-    found = propose(layers, release)
-    imported = load(import_layers(layers, release).to_yaml().encode(), "imported.yaml")
+    result = import_layers(layers, release)
+    found = propose(result, layers, release)
+    imported = load(result.to_yaml().encode(), "imported.yaml")
     over = [load(yaml.safe_dump(dict(one.values)).encode(), "more.yaml") for one in found]
     for chosen in (*([one] for one in over), over):
         whole = merge_values(defaults(), [imported, *chosen])
@@ -96,7 +97,7 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
     lines = [line.removeprefix("#").removeprefix(" ") for line in below.splitlines()]
     blocks = "\n".join(lines).split("\n\n")[1:]
     shown = [yaml.safe_load("\n".join(block.splitlines()[1:])) for block in blocks]
-    assert shown == [one.values for one in propose([("hub.yaml", OFF)], "hub")]
+    assert shown == [one.values for one in proposed(OFF)]
 
 
 def test_nothing_is_printed_where_nothing_is_missing() -> None:
