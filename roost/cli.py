@@ -170,6 +170,20 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return call("validate", options, strict=strict)
 
 
+@cli.command("scheduler-config", short_help="Print what a cloud provider lets you set of its scheduler.")
+@_values_options
+@click.option(
+    "--target", type=click.Choice(["eks", "aks", "gke"]), default=None, help="Default: scheduler.target of the values."
+)
+def _scheduler_config(*, options: RenderOptions, target: str | None) -> int:
+    """Print what EKS, AKS or GKE lets you set of the cluster's own scheduler, as the provider wants it.
+
+    \b
+    roost scheduler-config -f values.yaml --target aks | kubectl apply -f -
+    """
+    return call("scheduler_config", options, target)
+
+
 @cli.command("headroom", short_help="Print the placeholders of the coming days, and their node-hours.")
 @_values_options
 @click.option(
