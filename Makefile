@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors cluster image generated lock bench clean
+.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors cluster image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,11 +64,18 @@ cluster: setup  ## a real control plane with fake nodes to play with; prints a k
 image: setup  ## the Dockerfile's image, built by buildah over Debian's Python, into build/image.tar
 	@$(PY) -m tools.image
 
-generated: setup  ## write the generated files again (arguments of programs, chart/templates, docs/values.md, tables of docs/simulator.md)
+generated: setup  ## write the generated files again (arguments of programs, chart/templates, docs/values.md, docs/command-line.md, tables of docs/simulator.md)
 	@$(PY) -m tools.write_arguments
 	@$(VENV)/bin/roost chart
 	@$(PY) -m tools.write_values_reference
+	@$(PY) -m tools.write_command_line
 	@$(PY) -m tools.write_simulator_tables
+
+docs: setup  ## the documentation as a site, into build/docs; warnings are errors
+	@tools/docs.sh
+
+docs-links: setup  ## whether the addresses that the documentation links to answer; needs the internet
+	@tools/docs.sh linkcheck
 
 lock:  ## resolve requirements/*.txt anew from pyproject.toml
 	@tools/lock.sh $(VENV)

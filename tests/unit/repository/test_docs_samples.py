@@ -22,6 +22,8 @@ DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/val
 # First key -> whose file it is. Tests of these: test_import_sample.py, unit/simulator/test_simulator_docs.py.
 OTHERS: Final = {
     "jupyterhub": "a hub's values",
+    "proxy": "zero-to-jupyterhub's own values",
+    "releases": "a helmfile",
     "apiVersion": "an object of Kubernetes",
     "dependencies": "a Chart.yaml",
     "currency": "pools of the simulator",

@@ -1,0 +1,84 @@
+"""Sphinx's settings for the documentation: `make docs`.
+
+Owns how links leave this folder: those to files of the repository lead there once `release.toml` says where it is,
+and are plain text until then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+ADDRESSES: Final = tomllib.loads((ROOT / "release.toml").read_text(encoding="utf-8"))["addresses"]
+REPOSITORY: Final[str] = os.environ.get("ROOST_REPOSITORY") or ADDRESSES["repository"]
+# [text](target): up to two folders up and out of docs/, a folder, or the list that the first page includes.
+LINK: Final = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+
+project = "Roost"
+copyright = "the Roost contributors"  # noqa: A001 - Sphinx's name
+release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+version = release
+extensions = ["myst_parser", "sphinx_reredirects"]
+root_doc = "index"
+exclude_patterns = ["README.md", "_build"]
+html_theme = "pydata_sphinx_theme"
+html_title = f"Roost {release}"
+html_baseurl = os.environ.get("ROOST_DOCUMENTATION") or ADDRESSES["documentation"]
+html_theme_options = {
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "icon_links": [{"name": "Source", "url": REPOSITORY, "icon": "fa-solid fa-code"}] if REPOSITORY else [],
+}
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence"]
+# Samples leave parts out (…) and hold templates of other programs.
+suppress_warnings = ["misc.highlighting_failure"]
+# A page that moves leaves its old name here: old page -> new address, relative to the old page.
+redirects = {"README": "index.html"}
+linkcheck_ignore = [r"https?://localhost", r"https?://[\w.-]*example\.(org|com)"]
+linkcheck_timeout = 20
+linkcheck_retries = 2
+# Addresses with an anchor that a script makes.
+linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]
+
+
+def follow(source: str, page: str) -> str:
+    """The Markdown of `page` (a name such as how-to/flux) with links that lead out of docs/ made to work."""
+    folder = (ROOT / "docs" / page).parent
+
+    def replace(match: re.Match[str]) -> str:
+        text, target = match.groups()
+        path, _, anchor = target.partition("#")
+        if ":" in path or not path:
+            return match[0]
+        file = Path(os.path.normpath(folder / path))
+        if file == ROOT / "docs" / "README.md":
+            return f"[{text}]({os.path.relpath(ROOT / 'docs' / 'index.md', folder)})"
+        if file == ROOT / "docs" / "decisions":
+            return f"[{text}]({os.path.relpath(file / 'index.md', folder)})"
+        if file.is_relative_to(ROOT / "docs"):
+            return match[0]
+        if not file.exists():
+            return match[0]  # Sphinx says that it is missing
+        if not REPOSITORY:
+            return text
+        return f"[{text}]({REPOSITORY}/blob/main/{file.relative_to(ROOT)}{'#' * bool(anchor)}{anchor})"
+
+    return LINK.sub(replace, source)
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx: each page is read through `follow`."""
+
+    def read(_app: Sphinx, page: str, source: list[str]) -> None:
+        source[0] = follow(source[0], page)
+
+    app.connect("source-read", read)
+    app.connect("include-read", lambda _app, _path, _page, source: read(_app, "README", source))
