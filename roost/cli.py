@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # Packages that extras of Roost bring, not the plain install.
-_EXTRA_PACKAGES: Final = frozenset({"alembic", "jsonpatch", "jupyterhub", "psycopg", "rich", "sqlalchemy"})
+_RECORD_PACKAGES: Final = frozenset({"alembic", "psycopg", "sqlalchemy"})
+_EXTRA_PACKAGES: Final = _RECORD_PACKAGES | {"jsonpatch", "jupyterhub", "rich"}
 
 
 def run(arguments: list[str]) -> int:
@@ -38,9 +39,8 @@ def run(arguments: list[str]) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA_PACKAGES:
             raise
-        extra = (
-            "simulate" if arguments[0] in ("simulate", "rehearse") else "hub" if package == "jupyterhub" else "record"
-        )
+        is_replay = arguments[0] in ("simulate", "rehearse") and package not in _RECORD_PACKAGES
+        extra = "simulate" if is_replay else "hub" if package == "jupyterhub" else "record"
         click.echo(
             f"roost {arguments[0]} needs the package {package}: install Roost with its extra [{extra}]", err=True
         )
@@ -453,6 +453,9 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
 @click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv select the format.")
 @click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
 @click.option(
+    "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
+)
+@click.option(
     "--suggest",
     is_flag=True,
     help="Search values, machines and the autoscaler's settings from one policy; print what to set.",
@@ -473,11 +476,14 @@ def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) ->
     roost simulate
     roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
     roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
+    roost simulate --policy z2jh --policy roost --seeds 1 --record replays
     roost simulate --trace launches.jsonl.gz --values today.yaml --suggest --target-seconds 20 > suggested.yaml
     """
     from roost.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
 
     if rest["traces"] and rest["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
+    if rest["record"] and rest["suggest"]:
+        raise click.UsageError("--record is for policies that are compared: leave it out, or --suggest")
     chosen = (*policies, "list") if list_policies else policies
     return call("simulate", SimulateOptions(policies=chosen, **rest))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost.simulator.engine.results import RunResult
+    from roost.simulator.sweep.recording import Recording
     from roost.simulator.sweep.run import Job, Spread
     from roost.simulator.sweep.suggest import Candidate, Score
     from roost.simulator.sweep.summary import Summary, WorldSetting
@@ -92,6 +94,8 @@ class SimulateOptions:
     results: str | None = None
     output: str | None = None
     form: str | None = None
+    # A folder.
+    record: str | None = None
     suggest: bool = False
     target_seconds: float = 30.0
 
@@ -119,7 +123,8 @@ def run(options: SimulateOptions) -> int:
     try:
         if options.suggest:
             return _suggest(options, talk)
-        summary, context = _simulate(options, talk)
+        recording = _recording(options)
+        summary, context = _simulate(options, talk, recording)
         return _write(options, summary, context)
     except FAULTS as error:
         for line in str(error).splitlines():
@@ -178,7 +183,15 @@ def _worlds(options: SimulateOptions, needs: Mapping[str, Mapping[str, Any]]) ->
     return in_pools(worlds, options.pools, given) if options.pools else worlds
 
 
-def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:
+def _recording(options: SimulateOptions) -> Recording | None:
+    if options.record is None:
+        return None
+    from roost.simulator.sweep.recording import Recording  # noqa: PLC0415 - needs the extra [record]
+
+    return Recording(Path(options.record))
+
+
+def _simulate(options: SimulateOptions, talk: Console, recording: Recording | None) -> tuple[Summary, ReportContext]:
     policies, about, needs = load_policies(options.policies, options.values)
     worlds = _worlds(options, needs)
     needs = needed_of_nodes(needs)
@@ -187,6 +200,8 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
         policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
     )
     _check(jobs)
+    if recording is not None:
+        recording.prepare([policy.name for policy in policies])
     store = ResultStore(_results_folder(options))
     display = ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts)
     try:
@@ -206,7 +221,18 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
             markup=False,
             soft_wrap=True,
         )
+    if recording is not None:
+        # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
+        _record(recording, jobs[: len(policies)], options, surveyed.attempts, talk)
     return summarise(results, worlds, needs), ReportContext(about, str(trace), surveyed, version())
+
+
+def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, attempts: int, talk: Console) -> None:
+    talk.print(f"Records {', '.join(job.policy.name for job in jobs)} with seed {jobs[0].seed}", markup=False)
+    with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
+        run_sweep(jobs, LocalProcesses(options.jobs or usual_workers()), work=recording.work, report=display)
+    for file in recording.finish(jobs):
+        talk.print(f"To see it: roost view --database {shlex.quote(str(file))}", markup=False, soft_wrap=True)
 
 
 def _suggest(options: SimulateOptions, talk: Console) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from roost.simulator.engine.bounds import BoundsMeter, WaitMeter
     from roost.simulator.engine.builds import BuildWorld
     from roost.simulator.engine.entities import SimNode
+    from roost.simulator.engine.journal import Journal
     from roost.simulator.engine.kubelets import Kubelets
     from roost.simulator.engine.node_images import Images
     from roost.simulator.engine.releases import HubRelease
@@ -42,6 +43,7 @@ class HubWorld(Protocol):
     builds: BuildWorld
     kubelets: Kubelets
     releases: Sequence[HubRelease]
+    journal: Journal | None
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
@@ -221,6 +223,8 @@ class Hub:
         node.images.use(image, self._world.now)
         pull = node.images.pull(image, begins, FOR_USER)
         pod.pull_begins = pull.begin
+        if self._world.journal is not None:
+            self._world.journal.image_pulled(pod, image, pull, begins)
         if pull.is_cold:
             self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
@@ -241,6 +245,8 @@ class Hub:
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return
         pod.ready_at = self._world.now
+        if self._world.journal is not None:
+            self._world.journal.pod_ready(pod, self._world.now)
         self._world.tell_pod(pod)
         if not launch.has_left:
             self.starting -= 1

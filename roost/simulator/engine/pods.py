@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 
+# Where images are whose names are made up: see `image_reference`.
+MADE_UP_REGISTRY: Final = "r2d.invalid"
 USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
 # Ends what a trace calls an image, after the repository: the commit, or the time of a push.
 _COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
@@ -393,8 +395,8 @@ def image_reference(image: str) -> str:
         return image
     commit = _COMMIT.search(image)
     if commit is None:
-        return f"r2d.invalid/{_digest(image)}:1"
-    return f"r2d.invalid/{_digest(image[: commit.start()])}:{_digest(commit[0])}"
+        return f"{MADE_UP_REGISTRY}/{_digest(image)}:1"
+    return f"{MADE_UP_REGISTRY}/{_digest(image[: commit.start()])}:{_digest(commit[0])}"
 
 
 def _digest(text: str) -> str:

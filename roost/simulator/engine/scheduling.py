@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.entities import SimNode, SimPod
     from roost.simulator.engine.hub import Hub
+    from roost.simulator.engine.journal import Journal
     from roost.simulator.engine.totals import Measures
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
@@ -42,6 +43,7 @@ class SchedulingWorld(Protocol):
     pods: dict[str, PodState]
     sim_pods: dict[str, SimPod]
     hub: Hub
+    journal: Journal | None
 
     def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
         """Schedule a call."""
@@ -117,6 +119,9 @@ class Scheduling:
         now = self._world.now
         pod.failures += 1
         pod.tried_at = now
+        journal = self._world.journal
+        if journal is not None:
+            journal.pod_unfit(pod, decision, now)
         if pod.waits_since is None:
             pod.waits_since = now
             pod.state = copy_pod(pod.state, unschedulable_since=now)
@@ -138,6 +143,8 @@ class Scheduling:
                     result = self._world.measures.result
                     result.placeholder_preemptions += victim_pod.kind == PLACEHOLDER
                     result.users_preempted += victim_pod.kind == USER
+                    if journal is not None:
+                        journal.pod_preempted(victim_pod, pod, now)
                     self._world.preempt(victim_pod)
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):

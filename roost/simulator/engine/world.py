@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from roost.simulator.engine.entities import Launch
+    from roost.simulator.engine.journal import Journal
     from roost.simulator.engine.results import RunResult
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
@@ -56,8 +57,16 @@ PROGRESS_EVERY: Final = 500
 class World:
     """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several, for each hub."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int, hubs: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        assumptions: Assumptions,
+        seed: int,
+        hubs: Sequence[str] = (),
+        journal: Journal | None = None,
+    ) -> None:
         """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub."""
+        self.journal = journal
         policies = policies_of(policy.in_minor(assumptions.minor), hubs)
         # For what all hubs share.
         self.policy = policy = joined(policies)
@@ -243,6 +252,8 @@ class World:
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
+        if self.journal is not None:
+            self.journal.pod_evicted(pod, self.now)
         self.remove(pod)
 
     def preempt(self, pod: SimPod) -> None:
@@ -279,6 +290,8 @@ class World:
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod
+        if self.journal is not None:
+            self.journal.pod_bound(pod, node, now)
         if self.costs is not None:
             self.costs.bound(pod, node, now)
         self.tell_pod(pod)
@@ -296,6 +309,8 @@ class World:
         """A placeholder runs; its image is on every node."""
         self._count_pending(pod)
         pod.ready_at = self.now
+        if self.journal is not None:
+            self.journal.pod_ready(pod, self.now)
         pod.state = copy_pod(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
@@ -331,6 +346,8 @@ class World:
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""
         key, node = pod.key, pod.node
+        if self.journal is not None:
+            self.journal.pod_gone(pod, self.now)
         if node is None:
             self._count_pending(pod)
         self.sim_pods.pop(key, None)
@@ -424,6 +441,8 @@ class World:
     def remove_node(self, node: SimNode) -> None:
         """The autoscaler removes a node; placeholders on it are created again elsewhere."""
         del self.nodes[node.name]
+        if self.journal is not None:
+            self.journal.node_left(node, self.now)
         if self.costs is not None:
             self.costs.node_left(node, self.now)
         self.kubelets.node_left(node)
@@ -457,5 +476,7 @@ class World:
         if state.fact is not node.state.fact or node.name not in self.state.rows:
             for release in self.releases:
                 release.facts.tell_node(node.name, state.fact)
+        if self.journal is not None:
+            self.journal.node_changed(node, state, self.now)
         node.state = state
         self.state.set_node(state)

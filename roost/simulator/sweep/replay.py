@@ -12,6 +12,7 @@ from roost.simulator.trace.pushes import with_pushes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from roost.simulator.engine.journal import Journal
     from roost.simulator.engine.results import RunResult
     from roost.simulator.setup.assumptions import Assumptions
     from roost.simulator.setup.policy import Policy
@@ -26,14 +27,16 @@ def replay(
     on_progress: Callable[[int, float], None] | None = None,
     *,
     hubs: Sequence[str] = (),
+    journal: Journal | None = None,
 ) -> RunResult:
     """Play attempts, in order of time, under a policy, and return what was measured.
 
     on_progress: called now and then with the number of attempts played and the time of the last.
     hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own hub.
+    journal: is told what happens.
     """
     began = time.process_time()
     pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
-    result = World(policy, assumptions, seed, hubs).play(pushed, on_progress)
+    result = World(policy, assumptions, seed, hubs, journal).play(pushed, on_progress)
     result.cpu_seconds = time.process_time() - began
     return result

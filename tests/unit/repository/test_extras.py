@@ -92,6 +92,12 @@ def test_a_command_without_its_extra_says_what_to_install(arguments: list[str], 
     assert line.endswith(f": install Roost with its extra [{extra}]")
 
 
+def test_a_replay_that_is_recorded_needs_the_extra_of_the_recorder() -> None:
+    done = roost("simulate", "--record", "folder", missing={"sqlalchemy"})
+    assert done.returncode == 2
+    assert done.stderr == "roost simulate needs the package sqlalchemy: install Roost with its extra [record]\n"
+
+
 def test_a_view_for_a_hub_needs_an_extra_of_its_own() -> None:
     done = roost("view", "--jupyterhub", "--database", "d", missing={"jupyterhub"})
     assert done.returncode == 2

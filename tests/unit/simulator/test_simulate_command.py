@@ -6,13 +6,15 @@ import csv
 import io
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from roost.__main__ import main
+from roost.recorder.store.database import Store
 from roost.simulator.setup.checks import AssumptionsError
-from roost.simulator.setup.shipped import assumptions_of, policy_files
+from roost.simulator.setup.shipped import assumptions_of, policy_files, values_files
 from roost.simulator.sweep.request import make_worlds, needed_of_nodes
 from roost.simulator.sweep.suggest import Candidate, Outcome, Score
 
@@ -66,6 +68,32 @@ def test_policies_are_compared_and_a_second_run_takes_what_is_there(
     assert simulate(*asked, tmp_path=tmp_path) == 0
     assert capsys.readouterr().out == first.out
     assert [path.stat().st_mtime_ns for path in results] == changed
+
+
+def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = tmp_path / "same.yaml"
+    (shipped,) = values_files("z2jh")
+    shutil.copyfile(shipped, same)
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(same), "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    plain = capsys.readouterr().out
+    folder = tmp_path / "replays"
+    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 0
+    done = capsys.readouterr()
+    assert done.out == plain
+    assert f"roost view --database {folder}/same.db" in done.err
+    for name in ("z2jh", "same"):
+        store = Store.open_for_reading(str(folder / f"{name}.db"))
+        with store.reading() as connection:
+            users = connection.exec_driver_sql("SELECT count(*) FROM pod WHERE pod_class = 'user'").scalar_one()
+        assert users >= 120
+        store.close()
+    assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
+    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 1
+    assert "z2jh.db exists" in capsys.readouterr().err
+    assert simulate("--record", str(folder), "--suggest", tmp_path=tmp_path) == 2
 
 
 def test_each_format_is_written_and_a_files_ending_says_which(
