@@ -168,6 +168,11 @@ def _moment_option(name: str, text: str, zone: tzinfo) -> int:
     help="On 127.0.0.1; 0: any that is free.",
 )
 @click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
+@click.option(
+    "--beside",
+    metavar="FILE|URL",
+    help="A second record, to compare: both are shown at the same time, under one slider.",
+)
 @click.option("--hub", "hubs", metavar="HUB", multiple=True, help="Only pods of this hub, by its release; repeats.")
 @click.option(
     "--jupyterhub",
@@ -183,7 +188,10 @@ def _view(*, database: str, port: int, at: str | None, **rest: Any) -> int:  # n
     \b
     roost view --database roost.db
     roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
+    roost view --database replays/z2jh.db --beside replays/roost.db
     """
+    if rest["beside"] and rest["is_service"]:
+        raise click.UsageError("--jupyterhub shows one record: leave it out, or --beside")
     return call("view", database, port, _moment_option("--at", at, UTC) if at else None, **rest)
 
 

@@ -231,8 +231,9 @@ def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions,
     talk.print(f"Records {', '.join(job.policy.name for job in jobs)} with seed {jobs[0].seed}", markup=False)
     with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
         run_sweep(jobs, LocalProcesses(options.jobs or usual_workers()), work=recording.work, report=display)
-    for file in recording.finish(jobs):
-        talk.print(f"To see it: roost view --database {shlex.quote(str(file))}", markup=False, soft_wrap=True)
+    files = [shlex.quote(str(file)) for file in recording.finish(jobs)]
+    beside = f" --beside {files[1]}" if len(files) > 1 else ""
+    talk.print(f"To see it: roost view --database {files[0]}{beside}", markup=False, soft_wrap=True)
 
 
 def _suggest(options: SimulateOptions, talk: Console) -> int:

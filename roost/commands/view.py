@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -24,22 +25,48 @@ LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def run(database: str, port: int, at_us: int | None, *, hubs: tuple[str, ...] = (), is_service: bool = False) -> int:
-    """Serve until Ctrl-C. hubs: empty for all pods. 1 when the database can't be read, or the port is taken."""
+def run(
+    database: str,
+    port: int,
+    at_us: int | None,
+    *,
+    beside: str | None = None,
+    hubs: tuple[str, ...] = (),
+    is_service: bool = False,
+) -> int:
+    """Serve until Ctrl-C. beside: a second database, shown beside the first. hubs: empty for all pods.
+
+    1 when a database can't be read, or the port is taken.
+    """
+    stores = []
     try:
         hub_access = _hub_access() if is_service else None
-        store = Store.open_for_reading(database)
+        stores += [Store.open_for_reading(url) for url in (database, beside) if url is not None]
         moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
         access, bound, address = _alone(port, moment) if hub_access is None else _as_service(hub_access)
     except (StoreError, BindError, AccessError) as error:
         print(f"roost view: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    server = serve(make_app(store, access, hubs=frozenset(hubs) if hubs else None), bound)
+    app = make_app(
+        stores[0],
+        access,
+        beside=stores[1] if len(stores) > 1 else None,
+        names=names_of([store.shown_url for store in stores]),
+        hubs=frozenset(hubs) if hubs else None,
+    )
+    server = serve(app, bound)
     click.echo(address)
     click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
     server.serve_forever()
-    store.close()
+    for store in stores:
+        store.close()
     return 0
+
+
+def names_of(urls: list[str]) -> list[str]:
+    """What records are called: the names of their files or databases, if these differ."""
+    names = [Path(urlsplit(url).path).stem for url in urls]
+    return names if len(set(names)) == len(names) else urls
 
 
 def _alone(port: int, moment: str) -> tuple[Access, socket, str]:

@@ -1,8 +1,10 @@
-// Shows the cluster at one moment: live, or at the time of the slider. Texts from the cluster are only ever texts.
+// Shows one record or two at one moment: live, or at the time of the slider. Texts from the cluster are only ever texts.
 
 const MINUTE = 60e6, SECOND = 1e6;
 // ms: between two tries of a live stream that was refused.
 const RETRY = 15000;
+// ms: between two moments that are played, and the longest that one may count for if the answers are slow.
+const TICK = 200, LONGEST_TICK = 1000;
 const LETTERS = { user: "U", build: "B", placeholder: "p" };
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -27,12 +29,48 @@ function span(us) {
 
 const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
-// ---- What is shown. at: µs since 1970; null: live.
+// ---- The records, each in a part of the page that is drawn from the template.
+class Side {
+  constructor(record, name, isAlone) {
+    this.record = record;
+    this.name = name;
+    this.isAlone = isAlone;
+    // The state that is shown.
+    this.state = null;
+    // Node uid -> its box, and what it was drawn from.
+    this.boxes = new Map();
+    // The first one's ids are those of the template.
+    this.suffix = record ? `-${record + 1}` : "";
+    const part = $("side").content.cloneNode(true);
+    for (const element of part.querySelectorAll("[id]")) element.id += this.suffix;
+    for (const element of part.querySelectorAll("[aria-labelledby]")) {
+      element.setAttribute("aria-labelledby", element.getAttribute("aria-labelledby") + this.suffix);
+    }
+    part.firstElementChild.dataset.record = record;
+    $("sides").append(part);
+    this.$("name").hidden = isAlone;
+    this.$("name").textContent = name;
+    new ResizeObserver(() => this.state && drawArrows(this)).observe(this.$("board"));
+  }
+
+  $(id) {
+    return $(id + this.suffix);
+  }
+}
+
+// ---- What is shown. at: µs since 1970; null: live, or the end of two records.
 let at = null;
-let state = null;
+let sides = [];
 let isAsking = false;
 let isStale = false;
+let isPlaying = false;
 let source = null;
+
+const shown = () => sides.filter((side) => side.state).map((side) => side.state);
+const begin = () => Math.min(...shown().map((state) => state.begin));
+const end = () => Math.max(...shown().map((state) => state.end));
+// The moment that is shown.
+const now = () => at ?? shown()[0].at;
 
 function readAddress() {
   // Not as a form's fields: there, the + of a zone is a space.
@@ -47,14 +85,13 @@ function keepAddress() {
 }
 
 function goTo(us, { keepsAddress = true } = {}) {
+  pause();
   at = us === null ? null : Math.round(us);
   if (keepsAddress) keepAddress();
-  if (at === null) listen();
-  else {
-    source?.close();
-    source = null;
-    ask();
-  }
+  if (at === null && sides.length === 1) return listen();
+  source?.close();
+  source = null;
+  return ask();
 }
 
 // One question at a time: a slider that moves asks for where it is when the last answer has come.
@@ -67,11 +104,15 @@ async function ask() {
   try {
     do {
       isStale = false;
-      const answer = await fetch(`api/moment?at=${at}`);
-      const found = await answer.json();
-      if (at !== null) show(found);
+      const wanted = at === null ? "" : `&at=${at}`;
+      const found = await Promise.all(sides.map(async (side) => {
+        const answer = await fetch(`api/moment?record=${side.record}${wanted}`);
+        return answer.json();
+      }));
+      if (at !== null || sides.length > 1) showAll(found);
     } while (isStale && at !== null);
   } catch (error) {
+    pause();
     say(`No answer from roost view: ${error.message}`);
   } finally {
     isAsking = false;
@@ -81,7 +122,7 @@ async function ask() {
 function listen() {
   source?.close();
   source = new EventSource("api/live");
-  source.onmessage = (message) => show(JSON.parse(message.data));
+  source.onmessage = (message) => showAll([JSON.parse(message.data)]);
   source.onerror = () => {
     say("No live news: trying again …");
     // A refusal closes it for good.
@@ -93,49 +134,101 @@ function say(text) {
   $("status").textContent = text;
 }
 
+// ---- Playing: the time goes on by itself until the record's end, or until one goes elsewhere.
+function play() {
+  if (!shown().length) return;
+  const from = at === null || at >= end() ? Number($("slider").min) * SECOND : at;
+  goTo(Math.max(from, begin()), { keepsAddress: false });
+  setPlaying(true);
+  let before = performance.now();
+  const step = async () => {
+    if (!isPlaying) return;
+    const elapsed = Math.min(performance.now() - before, LONGEST_TICK);
+    before = performance.now();
+    at = Math.round(Math.min(at + elapsed * 1000 * Number($("speed").value), end()));
+    await ask();
+    if (!isPlaying) return;
+    if (at < end()) return setTimeout(step, TICK);
+    pause();
+  };
+  setTimeout(step, TICK);
+}
+
+function pause() {
+  if (!isPlaying) return;
+  setPlaying(false);
+  keepAddress();
+}
+
+function setPlaying(value) {
+  isPlaying = value;
+  $("play").textContent = value ? "Pause" : "Play";
+  $("play").setAttribute("aria-pressed", String(value));
+}
+
 // ---- Drawing.
-function show(found) {
-  if (found.error) return say(found.error);
-  if (found.empty) return say("Nothing has been recorded yet.");
-  state = found;
-  $("when").textContent = `${day(state.at)} UTC`;
-  const age = Date.now() * 1000 - state.end;
+function showAll(found) {
+  const error = found.find((one) => one.error)?.error;
+  if (error) {
+    pause();
+    return say(error);
+  }
+  sides.forEach((side, index) => {
+    side.state = found[index].empty ? null : found[index];
+  });
+  if (!shown().length) return say("Nothing has been recorded yet.");
+  // Two records begin with what both have.
+  if (at === null && sides.length > 1) at = Math.min(...shown().map((state) => state.end));
+  $("when").textContent = `${day(now())} UTC`;
+  const age = Date.now() * 1000 - end();
   say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
     : "As recorded.");
   $("live").setAttribute("aria-pressed", String(at === null));
-  $("notices").replaceChildren(...state.notices.map((text) => {
+  showTime();
+  for (const side of sides) show(side);
+  root.dataset.shown = String(now());
+}
+
+function show(side) {
+  const state = side.state;
+  // Its record may be shorter than the other one.
+  const ended = state && state.at < now() ? `, which ended ${day(state.end)} UTC` : "";
+  side.$("name").textContent = side.name + (state ? ended : ": nothing has been recorded");
+  if (!state) return;
+  side.$("notices").replaceChildren(...state.notices.map((text) => {
     const notice = make("div", "notice");
     notice.setAttribute("role", "note");
     notice.append(make("p", "", text));
     return notice;
   }));
-  showTime();
-  showCounts();
-  showPending();
-  showChanges();
-  showNodes();
-  drawArrows();
-  root.dataset.shown = String(state.at);
+  showCounts(side);
+  showPending(side);
+  showChanges(side);
+  showNodes(side);
+  drawArrows(side);
 }
 
 function showTime() {
-  const length = Number($("span").value) * SECOND || state.end - state.begin;
+  const length = Number($("span").value) * SECOND || end() - begin();
   // The range ends at the record's end, or has the moment in its middle.
-  const last = Math.min(state.end, Math.max(state.at + length / 2, state.begin + length));
+  const last = Math.min(end(), Math.max(now() + length / 2, begin() + length));
   const slider = $("slider");
-  if (document.activeElement !== slider || Number(slider.max) === 100) {
-    slider.min = Math.floor(Math.max(state.begin, last - length) / SECOND);
+  // It doesn't move under a hand that holds it.
+  const isHeld = document.activeElement === slider && Number(slider.max) !== 100 && now() <= Number(slider.max) * SECOND;
+  if (!isHeld) {
+    slider.min = Math.floor(Math.max(begin(), last - length) / SECOND);
     slider.max = Math.ceil(last / SECOND);
   }
-  slider.value = Math.round(state.at / SECOND);
-  slider.setAttribute("aria-valuetext", `${day(state.at)} UTC`);
-  if (document.activeElement !== $("at")) $("at").value = day(state.at).replace(" ", "T");
+  slider.value = Math.round(now() / SECOND);
+  slider.setAttribute("aria-valuetext", `${day(now())} UTC`);
+  if (document.activeElement !== $("at")) $("at").value = day(now()).replace(" ", "T");
 }
 
-function showCounts() {
+function showCounts(side) {
+  const state = side.state;
   const kinds = [...Object.keys(LETTERS), ...Object.keys(state.counts).filter((kind) => !LETTERS[kind]).sort()];
   const words = kinds.filter((kind) => state.counts[kind]).map((kind) => many(state.counts[kind], kind));
-  $("counts").textContent = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
+  side.$("counts").textContent = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
   const marks = kinds.map((kind) => legendItem(`pod ${LETTERS[kind] ? kind : ""}`, LETTERS[kind] ?? kind[0], kind));
   marks.push(legendItem("pod pulling", "U", "its image is pulled"), legendItem("pod starting", "U", "starting"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
@@ -145,7 +238,7 @@ function showCounts() {
     marks.push(item);
   }
   if (state.chips.length) marks.push(legendItem("chip missing", "A", "missing"), legendItem("chip pulling", "A", "closed while it is pulled"));
-  $("legend").replaceChildren(...marks);
+  side.$("legend").replaceChildren(...marks);
 }
 
 const letter = (index) => String.fromCharCode(65 + index);
@@ -163,19 +256,21 @@ function podButton(uid, name) {
   return button;
 }
 
-function showPending() {
-  $("pending-section").hidden = !state.pending_count;
-  $("pending-title").textContent = `${many(state.pending_count, "pod")} without a node`;
+function showPending(side) {
+  const state = side.state;
+  side.$("pending-section").hidden = !state.pending_count;
+  side.$("pending-title").textContent = `${many(state.pending_count, "pod")} without a node`;
   const lines = state.pending.map((pod) => {
     const line = make("li");
     line.append(podButton(pod.uid, pod.name), ` (${pod.kind}) for ${span(state.at - pod.created)}: ${pod.reason || "no failed attempt is recorded"}`);
     return line;
   });
   if (state.pending_count > lines.length) lines.push(make("li", "", `and ${state.pending_count - lines.length} younger ones`));
-  $("pending").replaceChildren(...lines);
+  side.$("pending").replaceChildren(...lines);
 }
 
-function showChanges() {
+function showChanges(side) {
+  const state = side.state;
   const lines = state.changes.map((change) => {
     const line = make("li");
     line.append(`${clock(change.at)} ${change.kind} ${change.pod_kind} `, podButton(change.uid, change.name));
@@ -187,25 +282,23 @@ function showChanges() {
   const counts = new Map();
   for (const change of state.changes) counts.set(change.kind, (counts.get(change.kind) ?? 0) + 1);
   const words = [...counts].map(([kind, number]) => `${number} ${kind}`).join(", ");
-  $("changes-title").textContent = `The last minute: ${words || "nothing was placed, moved or pre-empted"}`;
-  $("changes").replaceChildren(...lines);
+  side.$("changes-title").textContent = `The last minute: ${words || "nothing was placed, moved or pre-empted"}`;
+  side.$("changes").replaceChildren(...lines);
 }
 
-// Node uid -> its box, and what it was drawn from.
-const boxes = new Map();
-
-function showNodes() {
+function showNodes(side) {
+  const { state, boxes } = side;
   const fresh = new Set(state.changes.filter((change) => change.to).map((change) => change.uid));
   const focused = document.activeElement?.closest?.(".pods") ? document.activeElement.dataset.uid : null;
   const shown = new Set();
-  const list = $("nodes");
+  const list = side.$("nodes");
   let before = null;
   for (const node of state.nodes) {
     shown.add(node.uid);
     const key = JSON.stringify([node, node.pods.filter((pod) => fresh.has(pod.uid)).map((pod) => pod.uid), state.chips]);
     let box = boxes.get(node.uid);
     if (box?.key !== key) {
-      const item = nodeBox(node, fresh);
+      const item = nodeBox(state, node, fresh);
       if (box) box.item.replaceWith(item);
       box = { key, item };
       boxes.set(node.uid, box);
@@ -225,7 +318,7 @@ function showNodes() {
 
 const STATES = { "not ready": "not ready", leaving: "leaving", cordoned: "cordoned", unknown: "state not recorded" };
 
-function nodeBox(node, fresh) {
+function nodeBox(state, node, fresh) {
   const item = make("li", `node ${node.state.replace(" ", "-")}`);
   const head = make("h3");
   const name = make("span", "", node.short);
@@ -234,11 +327,11 @@ function nodeBox(node, fresh) {
   if (STATES[node.state]) head.append(make("span", "mark", STATES[node.state]));
   for (const set of node.attracts) head.append(make("span", "mark", `attracts ${set}`));
   item.append(head, make("p", "", contents(node)));
-  if (state.chips.length && node.images !== null) item.append(chips(node));
+  if (state.chips.length && node.images !== null) item.append(chips(state, node));
   const pods = make("div", "pods");
   pods.setAttribute("role", "group");
   pods.setAttribute("aria-label", `Pods on ${node.name}; arrow keys move among them`);
-  node.pods.forEach((pod, index) => pods.append(podBox(pod, fresh.has(pod.uid), index === 0)));
+  node.pods.forEach((pod, index) => pods.append(podBox(state, pod, fresh.has(pod.uid), index === 0)));
   item.append(pods);
   return item;
 }
@@ -255,7 +348,7 @@ function contents(node) {
   return [words.join(", ") || "no pods", ...size].join(" · ");
 }
 
-function chips(node) {
+function chips(state, node) {
   const row = make("div", "chips");
   state.chips.forEach((chip, index) => {
     const kind = node.pulling.includes(chip.image) ? "pulling" : node.held.includes(chip.image) ? "held" : "missing";
@@ -268,7 +361,7 @@ function chips(node) {
   return row;
 }
 
-function podBox(pod, isFresh, isFirst) {
+function podBox(state, pod, isFresh, isFirst) {
   const kind = LETTERS[pod.kind] ? pod.kind : "";
   const box = podButton(pod.uid, LETTERS[pod.kind] ?? pod.kind[0]);
   box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}`;
@@ -279,8 +372,9 @@ function podBox(pod, isFresh, isFirst) {
 }
 
 // An arrow for each move: from the node that the pod left to where it is now.
-function drawArrows() {
-  const board = $("board").getBoundingClientRect();
+function drawArrows(side) {
+  const { state, boxes } = side;
+  const board = side.$("board").getBoundingClientRect();
   const place = (element, isTop) => {
     const box = element.getBoundingClientRect();
     return [box.left + box.width / 2 - board.left, (isTop ? box.top + 12 : box.top + box.height / 2) - board.top];
@@ -291,24 +385,22 @@ function drawArrows() {
     const from = byName.get(change.from);
     const to = byName.get(change.to)?.querySelector(`[data-uid="${CSS.escape(change.uid)}"]`);
     if (change.kind !== "moved" || !from || !to) continue;
-    const line = document.createElementNS($("arrows").namespaceURI, "line");
+    const line = document.createElementNS(side.$("arrows").namespaceURI, "line");
     const [x1, y1] = place(from, true), [x2, y2] = place(to, false);
     for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
     line.setAttribute("marker-end", "url(#head)");
     lines.push(line);
   }
-  $("arrows").querySelector("g").replaceChildren(...lines);
+  side.$("arrows").querySelector("g").replaceChildren(...lines);
 }
 
-new ResizeObserver(() => state?.nodes && drawArrows()).observe($("board"));
-
 // ---- A pod's why.
-async function explain(uid, name) {
+async function explain(record, uid, name) {
   $("why-title").textContent = `Why: ${name}`;
   $("why-text").textContent = "…";
   $("why").showModal();
   try {
-    const answer = await fetch(`api/why?uid=${encodeURIComponent(uid)}`);
+    const answer = await fetch(`api/why?record=${record}&uid=${encodeURIComponent(uid)}`);
     const found = await answer.json();
     $("why-text").textContent = found.text ?? found.error;
   } catch (error) {
@@ -318,7 +410,8 @@ async function explain(uid, name) {
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-uid]");
-  if (button) explain(button.dataset.uid, button.title.split(":")[0] || button.textContent);
+  const record = button?.closest("[data-record]").dataset.record;
+  if (button) explain(record, button.dataset.uid, button.title.split(":")[0] || button.textContent);
 });
 
 // Each node is one stop of the tabulator; arrows move within it.
@@ -338,13 +431,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 $("live").addEventListener("click", () => goTo(null));
-$("back").addEventListener("click", () => state && goTo(state.at - MINUTE));
-$("forth").addEventListener("click", () => state && goTo(Math.min(state.at + MINUTE, state.end)));
+$("play").addEventListener("click", () => (isPlaying ? pause() : play()));
+$("back").addEventListener("click", () => shown().length && goTo(now() - MINUTE));
+$("forth").addEventListener("click", () => shown().length && goTo(Math.min(now() + MINUTE, end())));
 // Browsers limit how often an address changes: it does when the slider is let go.
 $("slider").addEventListener("input", () => goTo(Number($("slider").value) * SECOND, { keepsAddress: false }));
 $("slider").addEventListener("change", keepAddress);
-$("slider").addEventListener("blur", () => state && showTime());
-$("span").addEventListener("change", () => state && showTime());
+$("slider").addEventListener("blur", () => shown().length && showTime());
+$("span").addEventListener("change", () => shown().length && showTime());
 $("at").addEventListener("change", () => {
   const ms = Date.parse(`${$("at").value}Z`);
   if (!Number.isNaN(ms)) goTo(ms * 1000);
@@ -352,5 +446,20 @@ $("at").addEventListener("change", () => {
 $("time").addEventListener("submit", (event) => event.preventDefault());
 addEventListener("hashchange", () => goTo(readAddress(), { keepsAddress: false }));
 // For measuring: draws a state that is handed over.
-addEventListener("roost-state", (event) => show(event.detail));
-goTo(readAddress(), { keepsAddress: false });
+addEventListener("roost-state", (event) => showAll([event.detail]));
+
+async function start() {
+  try {
+    const answer = await fetch("api/records");
+    const found = await answer.json();
+    if (found.error) return say(found.error);
+    sides = found.records.map((name, record) => new Side(record, name, found.records.length === 1));
+  } catch (error) {
+    return say(`No answer from roost view: ${error.message}`);
+  }
+  root.classList.toggle("two", sides.length > 1);
+  $("live").hidden = sides.length > 1;
+  return goTo(readAddress(), { keepsAddress: false });
+}
+
+start();

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from flask import Flask, Response, request
+from flask import Flask, Response, abort, request
 from jinja2 import Environment, StrictUndefined
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
@@ -58,20 +58,39 @@ _MAX_US: Final = 2**63 - 1
 
 
 def make_app(
-    store: Store, access: Access, *, hubs: frozenset[str] | None = None, now_us: Callable[[], int] | None = None
+    store: Store,
+    access: Access,
+    *,
+    beside: Store | None = None,
+    names: Sequence[str] = ("", ""),
+    hubs: frozenset[str] | None = None,
+    now_us: Callable[[], int] | None = None,
 ) -> Flask:
-    """The application. hubs: those (releases) whose pods are shown; None: all pods. now_us: µs since 1970."""
+    """The application.
+
+    beside: a second record, shown beside the first. names: what the records are called. hubs: those (releases) whose
+    pods are shown; None: all pods. now_us: µs since 1970.
+    """
     app = Flask(__name__, static_folder=None)
     clock = now_us or (lambda: time.time_ns() // 1000)
 
-    def read(at_us: int | None) -> State:
-        found = read_moment(store, at_us, clock(), hubs)
+    stores = [store] if beside is None else [store, beside]
+
+    def chosen() -> Store:
+        """The record that the request is about; the first if it names none."""
+        text = request.args.get("record", "0")
+        if text not in map(str, range(len(stores))):
+            abort(400, f"record: found {text!r}, expected a number from 0 to {len(stores) - 1}")
+        return stores[int(text)]
+
+    def read(source: Store, at_us: int | None) -> State:
+        found = read_moment(source, at_us, clock(), hubs)
         if found is None:
             return _state({"empty": True})
         moment, extent = found
         return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
 
-    feed = Feed(lambda: _orrefusal(lambda: read(None)))
+    feed = Feed(lambda: _orrefusal(lambda: read(store, None)))
 
     access.set_up(app)
 
@@ -97,6 +116,10 @@ def make_app(
             return refusal(404, "no such page")
         return Response(_resource(name), mimetype=FILES[name])
 
+    @app.get("/api/records")
+    def records() -> Response:
+        return Response(orjson.dumps({"records": list(names[: len(stores)])}), mimetype=JSON)
+
     @app.get("/api/moment")
     def moment() -> Response:
         text = request.args.get("at")
@@ -106,15 +129,16 @@ def make_app(
             at_us = -1
         if at_us is not None and not 0 <= at_us <= _MAX_US:
             return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")
-        return Response(read(at_us).line, mimetype=JSON)
+        return Response(read(chosen(), at_us).line, mimetype=JSON)
 
     @app.get("/api/why")
     def why() -> Response:
         uid = request.args.get("uid", "")
-        pod = find_pod(store, uid)
+        source = chosen()
+        pod = find_pod(source, uid)
         if pod is None or (hubs is not None and pod["hub"] not in hubs):
             return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
-        story = read_story(store, pod)
+        story = read_story(source, pod)
         text = explain(story if hubs is None else _without_others(story))
         return Response(orjson.dumps({"text": text}), mimetype=JSON)
 

@@ -75,6 +75,27 @@ def page(tmp_path: Path) -> Iterator[Served]:
     bound.close()
 
 
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Served]:
+    """Two records: the second has fewer nodes, and ends five minutes earlier."""
+    end_us = time.time_ns() // 1000 - HOUR
+    stores = []
+    for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE)):
+        (tmp_path / name).mkdir()
+        stores.append(empty_store(tmp_path / name))
+        stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
+    bound = bind("127.0.0.1", 0)
+    bound.listen(64)
+    app = make_app(stores[0], TokenAccess(TOKEN), beside=stores[1], names=["first", "second"])
+    server = serve(app, bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Served(stores[0], end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
+    server.shutdown()
+    thread.join(30)
+    bound.close()
+
+
 def show(driver: Chrome, address: str, width: int = DESK) -> None:
     browser.set_size(driver, width, 900)
     driver.get("about:blank")
@@ -211,3 +232,74 @@ def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(dri
         )
     assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 1
     assert browser.console(driver) == []
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
+    driver: Chrome, two: Served, width: int
+) -> None:
+    show(driver, two.address, width)
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('.side > h2:first-child')].map((one) => one.innerText)"
+    )
+    assert names == ["first", "second"]
+    counts = "return [...document.querySelectorAll('.nodes')].map((one) => one.children.length)"
+    assert driver.execute_script(counts) == [NODES, 5]
+    first, second = driver.execute_script(
+        "return [...document.querySelectorAll('.side')].map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    assert (first["bottom"] <= second["top"]) if width == PHONE else (first["right"] <= second["left"])
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    assert not driver.find_element("id", "live").is_displayed()
+    # It begins with the last moment of both; then one of them has ended.
+    assert driver.find_element("id", "when").text == utc(two.end_us - 5 * MINUTE)
+    driver.find_element("id", "slider").send_keys(Keys.END)
+    wait(
+        driver, f"document.getElementById('name-2').innerText === 'second, which ended {utc(two.end_us - 5 * MINUTE)}'"
+    )
+    assert driver.execute_script(counts) == [NODES, 5]
+    # A pod's why is of its own record.
+    pod = driver.find_element("css selector", "#nodes-2 .pod")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", pod)
+    pod.click()
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    assert "api/why?record=1&" in str(
+        driver.execute_script("return performance.getEntriesByType('resource').map((one) => one.name).join(' ')")
+    )
+    assert driver.execute_script("return document.querySelectorAll('[id]').length") == driver.execute_script(
+        "return new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
+    )
+    assert browser.console(driver) == []
+
+
+def test_keys_play_both_records_at_the_chosen_speed_until_their_end(driver: Chrome, two: Served) -> None:
+    begin_us = two.end_us - 10 * MINUTE
+    show(driver, f"{two.address}#at={utc(begin_us).replace(' UTC', 'Z').replace(' ', 'T')}")
+    shown = "Number(document.documentElement.dataset.shown)"
+    began_us = driver.execute_script(f"return {shown}")
+    driver.execute_script("document.getElementById('play').focus()")
+    driver.switch_to.active_element.send_keys(Keys.SPACE)
+    assert driver.find_element("id", "play").text == "Pause"
+    wait(driver, f"{shown} > {began_us + 10 * SECOND}")
+    driver.switch_to.active_element.send_keys(Keys.SPACE)
+    paused_us = driver.execute_script(f"return {shown}")
+    # A minute a second: the answers of a few seconds.
+    assert paused_us < began_us + 5 * MINUTE
+    wait(driver, "location.hash.startsWith('#at=')")
+    time.sleep(0.5)
+    assert driver.execute_script(f"return {shown}") - paused_us < 2 * MINUTE
+    driver.find_element("id", "speed").send_keys("1 h")
+    driver.find_element("id", "play").click()
+    wait(driver, "document.getElementById('play').textContent === 'Play'")
+    assert driver.find_element("id", "when").text == utc(two.end_us)
+    # Once more: from the slider's left end.
+    driver.find_element("id", "speed").send_keys("10 s")
+    driver.find_element("id", "play").click()
+    wait(driver, f"{shown} < {two.end_us - 30 * MINUTE}")
+    driver.find_element("id", "back").click()
+    assert driver.find_element("id", "play").get_attribute("aria-pressed") == "false"
+    assert browser.console(driver) == []
+
+
+def utc(at_us: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us // SECOND))

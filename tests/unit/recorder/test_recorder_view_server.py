@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.__main__ import main
+from roost.commands.view import names_of
 from roost.recorder.store.database import StoreError
 from roost.recorder.view import server as served
 from roost.recorder.view.access import TokenAccess
@@ -237,3 +238,40 @@ def test_a_service_that_no_hub_started_says_what_is_missing(
     assert "JUPYTERHUB_SERVICE_PREFIX, JUPYTERHUB_SERVICE_URL" in said
     assert "c.JupyterHub.services" in said
     assert "JUPYTERHUB_API_TOKEN" not in said
+
+
+def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
+    stores = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        stores.append(empty_store(tmp_path / name))
+        stores[-1].write([pod_record(f"of-{name}")], {"pods": ("1", BEGIN)})
+    app = make_app(stores[0], TokenAccess(TOKEN), beside=stores[1], names=["one", "two"], now_us=lambda: BEGIN)
+    client = app.test_client()
+    assert client.get("/api/records").status_code == 403
+    client.get(f"/?token={TOKEN}")
+    assert client.get("/api/records").get_json() == {"records": ["one", "two"]}
+    for query, name in (("", "one"), ("?record=0", "one"), ("?record=1", "two")):
+        (pod,) = client.get(f"/api/moment{query}").get_json()["pending"]
+        assert pod["name"] == f"hub/of-{name}"
+    assert "of-two" in client.get("/api/why?record=1&uid=of-two").get_json()["text"]
+    assert client.get("/api/why?uid=of-two").status_code == 404
+    for number in ("2", "-1", "x", "", "00"):
+        answer = client.get(f"/api/moment?record={number}")
+        assert answer.status_code == 400
+        assert answer.get_json() == {"error": f"record: found {number!r}, expected a number from 0 to 1"}
+
+
+def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_path: Path) -> None:
+    assert names_of(["sqlite:////tmp/a/z2jh.db", "postgresql://db/roost"]) == ["z2jh", "roost"]
+    same = ["sqlite:////tmp/a/roost.db", "sqlite:////tmp/b/roost.db"]
+    assert names_of(same) == same
+
+
+def test_a_second_record_is_not_for_hubs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty_store(tmp_path)
+    database = str(tmp_path / "roost.db")
+    assert main(["view", "--database", database, "--beside", str(tmp_path / "none.db")]) == 1
+    assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
+    assert main(["view", "--jupyterhub", "--database", database, "--beside", database]) == 2
+    assert "--jupyterhub shows one record" in capsys.readouterr().err
