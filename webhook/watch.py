@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from roost_core.placement.pods import Pod
     from roost_core.placement.selectors import Requirement
     from roost_core.placement.settings import PodClass, Settings
-    from webhook.metrics import Metrics
+    from webhook.metrics import FactsMetrics
+    from webhook.node_feed import NodeFeed
 
 log = logging.getLogger(__name__)
 
@@ -88,16 +89,21 @@ class FactsKeeper:
     def __init__(
         self,
         client: Client,
-        metrics: Metrics,
+        metrics: FactsMetrics,
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
+        feed: NodeFeed | None = None,
     ) -> None:
-        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show."""
+        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show.
+
+        feed: nodes that somebody else watches; None: they are watched here.
+        """
         self._client = client
         self._metrics = metrics
         self._pod_seen = pod_seen
         self._clock = clock
         self._dirty = threading.Event()
+        self._feed = feed
         self._watches: _Watches | None = None
         self._facts = Facts()
         self._has_facts = False
@@ -112,7 +118,9 @@ class FactsKeeper:
         before = self._watches
         if before is not None and _same_watches(before.settings, settings):
             return
-        self._watches = _Watches(self._client, self._metrics, settings, self._dirty.set, self._clock)
+        self._watches = _Watches(
+            self._client, self._metrics, settings, self._dirty.set, clock=self._clock, feed=self._feed
+        )
         if before is not None:
             before.stop.set()
         self._watches.start()
@@ -139,6 +147,8 @@ class FactsKeeper:
 
     def run(self, stop: threading.Event) -> None:
         """Replace the facts when something changed, until `stop`."""
+        if self._feed is not None:
+            self._feed.add_reader(self._dirty.set)
         while not stop.is_set():
             if self._dirty.wait(1.0) or self._is_outdated():
                 self._dirty.clear()
@@ -150,6 +160,8 @@ class FactsKeeper:
                     self._dirty.set()
                     pause_seconds = RETRY_SECONDS
                 stop.wait(pause_seconds)
+        if self._feed is not None:
+            self._feed.remove_reader(self._dirty.set)
         if self._watches is not None:
             self._watches.stop.set()
 
@@ -185,6 +197,7 @@ def _same_watches(old: Settings, new: Settings) -> bool:
             settings.sets_scheduler,
             settings.leases,
             settings.shared_namespaces,
+            settings.central,
         )
 
     return relevant(old) == relevant(new)
@@ -202,12 +215,15 @@ class _Watches:
     def __init__(
         self,
         client: Client,
-        metrics: Metrics,
+        metrics: FactsMetrics,
         settings: Settings,
         on_change: Callable[[], None],
+        *,
         clock: Callable[[], float],
+        feed: NodeFeed | None,
     ) -> None:
         self.settings = settings
+        self._feed = feed
         self.stop = threading.Event()
         self._metrics = metrics
         rulebook = Rulebook(settings)
@@ -229,7 +245,9 @@ class _Watches:
 
         classes = settings.classes.values()
         self._nodes: WatchCache[NodeFact] | None = None
-        if settings.reads_nodes:
+        if settings.reads_nodes and feed is not None:
+            self._nodes = feed.cache
+        elif settings.reads_nodes:
             reads_room = bool(self._classes_that_read(Reads.ROOM))
             reads_images = bool(self._classes_that_read(Reads.WARM))
             read = partial(read_node, with_allocatable=reads_room, with_images=reads_images)
@@ -237,7 +255,9 @@ class _Watches:
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
-        if settings.shared_namespaces is not None and settings.reads_nodes and self._classes_that_read(Reads.WARM):
+        # A hub of a central release has the pods of its own namespace alone.
+        counts_others = settings.shared_namespaces is not None and settings.central is None
+        if counts_others and settings.reads_nodes and self._classes_that_read(Reads.WARM):
             self._shared = read_label_selector(settings.shared_namespaces)
         selectors = [pod_class.namespace_selector for pod_class in classes]
         if self._shared is not None:
@@ -330,6 +350,8 @@ class _Watches:
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
+            if self._feed is not None and cache is self._feed.cache:
+                continue
             waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
         for lease in self._leases.values():
@@ -368,12 +390,11 @@ class _Watches:
 
     def _refresh(self) -> tuple[Facts, list[str]]:
         if self._nodes is not None and self._nodes.synced:
-            nodes = self._take(self._nodes)
-            if self._known_nodes is None:
-                self._known_nodes = Nodes(node for node in nodes.values() if node is not None)
-            elif nodes:
-                self._replaced |= _replaced(self._known_nodes, nodes)
-                self._known_nodes = self._known_nodes.updated(nodes)
+            if self._feed is not None:
+                self._follow_feed(self._feed.nodes())
+            else:
+                changes = self._take(self._nodes)
+                self._take_nodes(changes)
         if self._namespaces is not None:
             self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
@@ -397,6 +418,21 @@ class _Watches:
             leases={part: lease.state for part, lease in self._leases.items()},
         )
         return facts, seen
+
+    def _take_nodes(self, changes: Mapping[str, NodeFact | None]) -> None:
+        if self._known_nodes is None:
+            self._known_nodes = Nodes(node for node in changes.values() if node is not None)
+        elif changes:
+            self._replaced |= _replaced(self._known_nodes, changes)
+            self._known_nodes = self._known_nodes.updated(changes)
+
+    def _follow_feed(self, nodes: Nodes) -> None:
+        before = self._known_nodes
+        if before is not None:
+            changed = nodes.changed_since(before.moment)
+            names = before.names if changed is None else changed
+            self._replaced |= _replaced(before, {name: nodes.get_node(name) for name in names})
+        self._known_nodes = nodes
 
     def _forget_images(self) -> None:
         """Forget images with their nodes; while nodes can't be read, with the last pod there."""

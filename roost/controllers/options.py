@@ -16,6 +16,7 @@ _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 # Otherwise there is no webhook, or somebody else makes its certificate.
 _KEEPS_CERTIFICATES: Final = (
     'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and values.clusterResources'
+    " and not values.hubs.central.release"
 )
 
 

@@ -39,7 +39,7 @@ spec:
   schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.class.profile)) }}
 {{- end }}
 {{- if $.root.Values.priorityClasses.enabled }}
-  priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
+  priorityClassName: {{ toJson (include "roost.priority_class" (list $.root "placeholder")) }}
 {{- end }}
   # A placeholder stops at once.
   terminationGracePeriodSeconds: 0

@@ -22,6 +22,7 @@ from roost.recorder.store.database import Store, Unavailable
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, StoredState, Verdict, unpack_candidates
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
+from roost_core.placement.labels import CENTRAL_LABEL
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from tests.harness.waiting import wait_until
@@ -42,6 +43,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.pods: list[Object] = []
+        self.namespaces: list[Object] = []
         self.version = "10"
         # Positions before this one are forgotten.
         self.oldest = 0
@@ -60,7 +62,7 @@ class Cluster:
         if wanted > int(self.version):
             # As the real one: after a while, and no word of a list.
             raise ApiError(504, "Too large resource version")
-        items = self.pods if path == PATHS[PODS] else []
+        items = {PATHS[PODS]: self.pods, "/api/v1/namespaces": self.namespaces}.get(path, [])
         return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
 
     def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
@@ -110,10 +112,11 @@ def huge(name: str, version: int) -> Object:
 class Run:
     """One run of the recorder until the block ends."""
 
-    def __init__(self, cluster: Cluster, store: Store, model: Model | None = None) -> None:
+    def __init__(self, cluster: Cluster, store: Store, model: Model | None = None, **more: object) -> None:
+        """more: keys of recorder.json."""
         self.cluster, self.store = cluster, store
         settings = parse_settings(
-            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0}
+            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0, **more}
         )
         self.metrics = Metrics("test")
         self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
@@ -391,3 +394,21 @@ def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, mo
     recording = Run(Cluster(), store).recording
     with pytest.raises(RecordingError, match="stream-nodes has ended"):
         recording.run(stop)
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_pods_of_served_hubs_have_the_classes_of_the_central_release(store: Store, serves: bool) -> None:
+    cluster = Cluster()
+    labels = {"hub-a": {CENTRAL_LABEL: "hub.hub"}, "stranger": {CENTRAL_LABEL: "other.hub"}}
+    cluster.namespaces = [
+        {"metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": own}} for name, own in labels.items()
+    ]
+    for number, namespace in enumerate((*labels, "hub")):
+        user = pod(f"user-of-{namespace}", 3 + number)
+        user["metadata"] |= {"namespace": namespace, "labels": {"component": "singleuser-server"}}
+        cluster.pods.append(user)
+    classes = {"user": {"match": {"labels": {"component": "singleuser-server"}}}}
+    with Run(cluster, store, podClasses=classes, servesHubs=serves) as run:
+        wait_until(lambda: len(rows(store, schema.pod)) == 3, 30, "pods", explain=run.recording.verdict)
+    found = {row["namespace"]: row["pod_class"] for row in rows(store, schema.pod)}
+    assert found == {"hub": "user", "hub-a": "user" if serves else "", "stranger": ""}

@@ -1,0 +1,239 @@
+"""Many hubs behind one webhook, against an API server that is a dictionary of lists."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from roost_core.kube.client import ApiError, Client
+from roost_core.placement.labels import CENTRAL_LABEL
+from roost_core.placement.lease_state import LeaseState
+from tests.builders import allowed, facts, patched, policy_document, review, settings, user_pod
+from tests.harness.waiting import wait_until
+from webhook import hubs as hubs_module
+from webhook.hubs import Hubs
+from webhook.metrics import Metrics
+from webhook.node_feed import NodeFeed
+from webhook.review import Outcome, Reviewer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from roost_core.placement.settings import Settings
+
+Object = dict[str, Any]
+CENTRAL = {"release": "roost", "namespace": "roost-system"}
+PROFILES: Object = {"user": {}, "build": {}, "placeholder": {}}
+SELECTOR = f"{CENTRAL_LABEL}=roost.roost-system"
+BY_NAME = "metadata.name=roost-hub"
+
+
+class FakeServer:
+    """Serves lists; each watch ends after a moment, so a list is all there is to see."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[str, str], list[Object]] = {
+            ("/api/v1/namespaces", SELECTOR): [],
+            ("/api/v1/configmaps", BY_NAME): [],
+            ("/api/v1/nodes", ""): [node("node-1")],
+        }
+        self.asked: dict[str, int] = {}
+        self.forbidden: set[str] = set()
+
+    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+        self.asked[path] = self.asked.get(path, 0) + 1
+        if path in self.forbidden:
+            raise ApiError(403, f"{path} is forbidden")
+        selector = str(query.get("fieldSelector") or query.get("labelSelector") or "")
+        return {"metadata": {"resourceVersion": "1"}, "items": self.lists.get((path, selector), [])}
+
+    def find(self, path: str, *, read_seconds: float) -> Object | None:
+        assert read_seconds, path
+        return None
+
+    def lines(self, _path: str, _query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+        time.sleep(0.02)
+        raise ApiError(410, "list again")
+        yield b""
+
+    def label(self, *namespaces: str) -> None:
+        self.lists["/api/v1/namespaces", SELECTOR] = [{"metadata": {"name": name, "uid": name}} for name in namespaces]
+
+    def put(self, namespace: str, text: str) -> None:
+        """Give a namespace its ConfigMap."""
+        self.take(namespace)
+        metadata = {"name": "roost-hub", "namespace": namespace, "uid": namespace}
+        self.lists["/api/v1/configmaps", BY_NAME].append({"metadata": metadata, "data": {"policy.json": text}})
+
+    def take(self, namespace: str) -> None:
+        """Take a namespace's ConfigMap away."""
+        kept = [one for one in self.lists["/api/v1/configmaps", BY_NAME] if one["metadata"]["namespace"] != namespace]
+        self.lists["/api/v1/configmaps", BY_NAME] = kept
+
+
+def node(name: str, uid: str = "first") -> Object:
+    ready = {"type": "Ready", "status": "True"}
+    return {"metadata": {"name": name, "uid": uid}, "spec": {}, "status": {"conditions": [ready]}}
+
+
+def rules(namespace: str, **changes: object) -> str:
+    own = {"release": "hub", "namespace": namespace, "central": CENTRAL}
+    return json.dumps(policy_document(**{**own, **changes}))
+
+
+class Running:
+    """Hubs that follow a fake server, and a reviewer that asks them."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.server = server
+        self.metrics = Metrics("test")
+        self.central: Settings = settings(**CENTRAL, schedulerProfiles=PROFILES)
+        self.scheduler = LeaseState.HELD
+        self.outcomes: list[Outcome] = []
+        client = cast("Client", server)
+        self.hubs = Hubs(
+            client,
+            self.metrics,
+            NodeFeed(client),
+            central=lambda: self.central,
+            identity=("roost", "roost-system"),
+            scheduler_state=lambda: self.scheduler,
+        )
+        self.reviewer = Reviewer(lambda: self.central, facts, lambda: 1.0, self.outcomes.append, self.hubs.hub_of)
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.hubs.run, args=(self.stop,))
+        self.thread.start()
+
+    def wait(self, predicate: Callable[[], bool]) -> None:
+        wait_until(predicate, 10, "hubs", explain=self.hubs.verdict)
+
+    def serves(self, namespace: str) -> bool:
+        hub = self.hubs.hub_of(namespace)
+        return hub is not None and hub.facts().nodes is not None
+
+    def scheduler_of(self, namespace: str) -> str:
+        """The scheduler that a user's pod in this namespace gets."""
+        body = user_pod()
+        body["metadata"]["namespace"] = namespace
+        placed = patched(body, allowed(self.reviewer.review(review(body, namespace))))
+        return str(placed["spec"]["schedulerName"])
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr("roost_core.kube.event_stream.FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr("roost_core.kube.event_stream.LAST_BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr(hubs_module, "LOOK_SECONDS", 0.02)
+    server = FakeServer()
+    server.label("hub-a", "hub-b")
+    server.put("hub-a", rules("hub-a"))
+    server.put("hub-b", rules("hub-b"))
+    found = Running(server)
+    yield found
+    found.stop.set()
+    found.thread.join()
+
+
+def test_each_namespaces_pods_are_decided_by_its_own_hubs_rules(running: Running) -> None:
+    running.server.put("hub-b", rules("hub-b", podClasses={"user": {"profile": ""}}))
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    assert running.scheduler_of("hub-a") == "roost.roost-system.user"
+    running.wait(lambda: running.scheduler_of("hub-b") == "default-scheduler")
+    assert running.scheduler_of("somewhere-else") == "default-scheduler"
+    assert running.metric("roost_webhook_hubs") == 2
+
+
+def test_a_hub_comes_and_goes_without_a_restart(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a"))
+    running.server.label("hub-a", "hub-b", "hub-c")
+    running.server.put("hub-c", rules("hub-c"))
+    running.wait(lambda: running.serves("hub-c"))
+    assert running.scheduler_of("hub-c") == "roost.roost-system.user"
+    # Either what the operator gave or what the hub gave.
+    running.server.label("hub-a", "hub-b")
+    running.server.take("hub-b")
+    running.wait(lambda: running.hubs.hub_of("hub-c") is None and running.hubs.hub_of("hub-b") is None)
+    assert running.scheduler_of("hub-c") == "default-scheduler"
+    assert running.serves("hub-a")
+    running.wait(lambda: running.metric("roost_webhook_hubs") == 1)
+
+
+def test_a_config_map_without_the_operators_label_changes_nothing(running: Running) -> None:
+    running.server.put("stranger", rules("stranger"))
+    running.server.put("hub-a", rules("hub-a", podClasses={"user": {"profile": ""}}))
+    running.wait(lambda: running.scheduler_of("hub-a") == "default-scheduler" and running.serves("hub-a"))
+    assert running.hubs.hub_of("stranger") is None
+    assert "/api/v1/namespaces/stranger/pods" not in running.server.asked
+
+
+@pytest.mark.parametrize("text", ["{", "", rules("hub-b"), rules("hub-a", central=None)])
+def test_a_broken_config_map_keeps_its_hubs_last_good_rules_and_touches_no_other(running: Running, text: str) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    revision = cast("Any", running.hubs.hub_of("hub-a")).settings().revision
+    running.server.put("hub-a", text)
+    running.wait(lambda: running.metric("roost_webhook_hub_policy_reload_failures_total", hub="hub-a") == 1)
+    assert cast("Any", running.hubs.hub_of("hub-a")).settings().revision == revision
+    assert running.scheduler_of("hub-a") == running.scheduler_of("hub-b") == "roost.roost-system.user"
+    assert running.metric("roost_webhook_hub_policy_reload_failures_total", hub="hub-b") is None
+    assert "hub-a: " in running.hubs.verdict().detail
+    running.server.put("hub-a", rules("hub-a", podClasses={"user": {"profile": ""}}))
+    running.wait(lambda: running.scheduler_of("hub-a") == "default-scheduler")
+    assert "hub-a: " not in running.hubs.verdict().detail
+
+
+def test_nodes_are_watched_once_for_all_hubs(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    known = [cast("Any", running.hubs.hub_of(name)).facts().nodes for name in ("hub-a", "hub-b")]
+    assert known[0] is known[1]
+    running.server.lists["/api/v1/nodes", ""] = [node("node-1"), node("node-2")]
+    running.wait(lambda: len(cast("Any", running.hubs.hub_of("hub-b")).facts().nodes) == 2)
+
+
+def test_a_profile_that_the_central_release_drops_is_no_longer_given_to_hubs(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a"))
+    kept = {name: profile for name, profile in PROFILES.items() if name != "user"}
+    running.central = settings(**CENTRAL, schedulerProfiles=kept)
+    running.wait(lambda: running.scheduler_of("hub-a") == "default-scheduler")
+    running.central = settings(**CENTRAL, schedulerProfiles=PROFILES)
+    running.wait(lambda: running.scheduler_of("hub-a") == "roost.roost-system.user")
+
+
+def test_while_the_central_scheduler_is_away_the_pods_of_all_hubs_keep_the_clusters(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    running.scheduler = LeaseState.STALE
+    assert running.scheduler_of("hub-a") == running.scheduler_of("hub-b") == "default-scheduler"
+
+
+def test_a_hub_whose_pods_may_not_be_read_is_served_without_them(running: Running) -> None:
+    running.server.forbidden.add("/api/v1/namespaces/hub-c/pods")
+    running.server.label("hub-a", "hub-b", "hub-c")
+    running.server.put("hub-c", rules("hub-c"))
+    running.wait(lambda: all(map(running.serves, ("hub-a", "hub-b", "hub-c"))))
+    assert running.scheduler_of("hub-c") == "roost.roost-system.user"
+    assert running.hubs.verdict().passed
+
+
+def test_hubs_beyond_the_most_are_refused_and_those_that_are_served_stay(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    monkeypatch.setattr(hubs_module, "MAX_HUBS", 2)
+    running.server.label("a-late-hub", "hub-a", "hub-b")
+    running.server.put("a-late-hub", rules("a-late-hub"))
+    running.wait(lambda: running.metric("roost_webhook_hub_policy_reload_failures_total", hub="a-late-hub") == 1)
+    assert running.hubs.hub_of("a-late-hub") is None
+    assert running.serves("hub-a")
+    assert running.serves("hub-b")
+
+
+def test_a_hub_remembers_its_own_builds_and_no_others(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    first, second = (cast("Any", running.hubs.hub_of(name)) for name in ("hub-a", "hub-b"))
+    assert first.memory is not second.memory

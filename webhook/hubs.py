@@ -1,0 +1,252 @@
+"""Serve the hubs of other namespaces: follow their rules and facts, each hub apart from all others.
+
+A hub is a namespace whose label CENTRAL_LABEL names this release, with the ConfigMap HUB_CONFIG_MAP. The label is the
+operator's consent; the ConfigMap is the hub's own. One that isn't valid is counted, keeps the last good rules of its
+hub, and touches no other hub.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roost_core.kube.readiness import Verdict
+from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.placement.hub_documents import read_hub_rules
+from roost_core.placement.labels import CENTRAL_LABEL, HUB_CONFIG_MAP, central_name
+from roost_core.placement.settings import SCHEDULER
+from roost_core.placement.settings_reader import SettingsError
+from webhook.metrics import HubMetrics
+from webhook.policy_file import MAX_POLICY_BYTES, NO_RULES, POLICY_KEY
+from webhook.review import Hub
+from webhook.watch import FactsKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost_core.kube.client import Client, JSONObject
+    from roost_core.placement.lease_state import LeaseState
+    from roost_core.placement.settings import Settings
+    from webhook.metrics import Metrics
+    from webhook.node_feed import NodeFeed
+    from webhook.rules.facts import Facts
+
+log = logging.getLogger(__name__)
+
+# Each takes some threads and connections; further ones are refused, and counted.
+MAX_HUBS: Final = 200
+# A replica that starts isn't ready until each hub's facts are there, or for so long: one hub must not hold up the rest.
+PATIENCE_SECONDS: Final = 20.0
+# Between two looks at whether the central release's own rules changed.
+LOOK_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 2.0
+
+
+class ServedHub:
+    """One hub: its last good rules, and the facts that they need."""
+
+    def __init__(
+        self,
+        namespace: str,
+        client: Client,
+        metrics: Metrics,
+        feed: NodeFeed,
+        scheduler_state: Callable[[], LeaseState],
+    ) -> None:
+        """scheduler_state: of the central release's scheduler, which binds the hub's pods."""
+        self.namespace = namespace
+        self.hub = Hub(lambda: self.settings, self._current_facts)
+        self.settings: Settings = NO_RULES
+        self.keeper = FactsKeeper(client, HubMetrics(metrics, namespace), self.hub.pod_seen, feed=feed)
+        self._metrics = metrics
+        self._scheduler_state = scheduler_state
+        # Of the last try: the document, the central rules, and why it was refused ("" if it wasn't).
+        self._tried: tuple[bytes, Settings] | None = None
+        self.fault = ""
+        self._merged: tuple[Facts, LeaseState, Facts] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self.keeper.run, args=(self._stop,), name=f"facts-{namespace}", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there ever was a valid document."""
+        return self.settings is not NO_RULES
+
+    def follow(self, text: bytes, central: Settings) -> None:
+        """Use this document under these rules of the central release; keep the last good one if it isn't valid."""
+        if self._tried is not None and self._tried[0] == text and self._tried[1] is central:
+            return
+        self._tried = (text, central)
+        try:
+            rules = read_hub_rules(text, self.namespace, central)
+        except SettingsError as error:
+            self.refuse("; ".join(str(error).splitlines()))
+            return
+        self.fault = ""
+        for pod_class, profile in rules.lost_profiles.items():
+            log.warning(
+                "hub=%s: pods of class %s keep the cluster's scheduler: scheduler.profiles of the central release has "
+                "no %r",
+                self.namespace, pod_class, profile,
+            )  # fmt: skip
+        self.settings = rules.settings
+        self._metrics.show_hub(self.namespace, rules.settings.revision)
+        log.info("hub=%s: rules in use revision=%s", self.namespace, rules.settings.revision)
+        self.keeper.follow(rules.settings)
+
+    def refuse(self, reason: str) -> None:
+        """Keep the last good rules, and say why."""
+        if reason == self.fault:
+            return
+        self.fault = reason
+        self._metrics.count_refused_hub(self.namespace)
+        log.error(
+            "hub=%s: ConfigMap %s refused, revision=%s stays in use: %s",
+            self.namespace, HUB_CONFIG_MAP, self.settings.revision or "none", reason,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """End its watches; its pods are no longer decided by its rules."""
+        self._stop.set()
+        self._metrics.forget_hub(self.namespace)
+
+    def _current_facts(self) -> Facts:
+        facts, state = self.keeper.facts, self._scheduler_state()
+        merged = self._merged
+        if merged is None or merged[0] is not facts or merged[1] is not state:
+            merged = (facts, state, replace(facts, leases={**facts.leases, SCHEDULER: state}))
+            self._merged = merged
+        return merged[2]
+
+
+class Hubs:
+    """All hubs that this release serves. `run` belongs to one thread; `hub_of` may be called from any."""
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: Metrics,
+        feed: NodeFeed,
+        *,
+        central: Callable[[], Settings],
+        identity: tuple[str, str],
+        scheduler_state: Callable[[], LeaseState],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """central: the release's own rules; identity: its name and namespace."""
+        self._client = client
+        self._metrics = metrics
+        self._feed = feed
+        self._central = central
+        self._scheduler_state = scheduler_state
+        self._clock = clock
+        self._started = clock()
+        self._changed = threading.Event()
+        self._hubs: dict[str, ServedHub] = {}
+        self._used_central: Settings = NO_RULES
+        self._surplus: frozenset[str] = frozenset()
+        self._namespaces: WatchCache[str] = WatchCache(
+            client,
+            "/api/v1/namespaces",
+            lambda item: str(item["metadata"]["name"]),
+            kind="hub-namespaces",
+            label_selector=label_selector({CENTRAL_LABEL: central_name(*identity)}),
+            keeps_changes=False,
+            on_change=self._changed.set,
+            on_error=metrics.count_watch_error,
+            clock=clock,
+        )
+        # By name: RBAC then grants this one ConfigMap of each namespace, and no other.
+        self._documents: WatchCache[bytes] = WatchCache(
+            client,
+            "/api/v1/configmaps",
+            _read_document,
+            kind="hub-rules",
+            field_selector=f"metadata.name={HUB_CONFIG_MAP}",
+            keeps_changes=False,
+            on_change=self._changed.set,
+            on_error=metrics.count_watch_error,
+            clock=clock,
+        )
+
+    def hub_of(self, namespace: str) -> Hub | None:
+        """The hub whose rules are for this namespace's pods; None: none that is served."""
+        served = self._hubs.get(namespace)
+        return served.hub if served is not None and served.has_rules else None
+
+    def verdict(self) -> Verdict:
+        """Ready once the hubs were listed and their facts are there; a hub that is slow or faulty holds nothing up."""
+        faults = [f"{cache.kind}: {cache.fault}" for cache in (self._namespaces, self._documents) if cache.fault]
+        faults += [f"{hub.namespace}: {hub.fault}" for hub in self._hubs.values() if hub.fault]
+        waiting = [hub.namespace for hub in self._hubs.values() if hub.has_rules and not hub.keeper.verdict().passed]
+        if not self._is_listed():
+            waiting.append("not listed yet")
+        detail = "; ".join(
+            [f"{len(self._hubs)} hubs", *([f"waiting for {', '.join(waiting)}"] if waiting else []), *faults]
+        )
+        return Verdict(not waiting or self._clock() - self._started > PATIENCE_SECONDS, detail)
+
+    def age_seconds(self) -> float:
+        """The age of the oldest part of any hub's facts."""
+        return max((hub.keeper.age_seconds() for hub in self._hubs.values()), default=0.0)
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow hubs that come, change and go, until `stop`."""
+        for watch in (self._namespaces, self._documents, self._feed):
+            threading.Thread(target=watch.run, args=(stop,), name="watch-hubs", daemon=True).start()
+        while not stop.is_set():
+            if self._changed.wait(LOOK_SECONDS) or self._central() is not self._used_central:
+                self._changed.clear()
+                try:
+                    self._take_in()
+                except Exception:  # the thread must survive any error: without it no hub's change would be seen
+                    log.exception("hubs not updated")
+                    self._changed.set()
+                    stop.wait(RETRY_SECONDS)
+        for hub in self._hubs.values():
+            hub.stop()
+
+    def _is_listed(self) -> bool:
+        return self._namespaces.synced and self._documents.synced
+
+    def _take_in(self) -> None:
+        central = self._central()
+        # Before both lists are there, a hub that is served would seem to have gone.
+        if central is NO_RULES or not self._is_listed():
+            return
+        documents = {key.partition("/")[0]: text for key, text in self._documents.objects().items()}
+        wanted = sorted(set(self._namespaces.objects()) & documents.keys() - {central.namespace})
+        # Those that are served stay, whoever comes later.
+        wanted.sort(key=lambda namespace: namespace not in self._hubs)
+        self._refuse_surplus(frozenset(wanted[MAX_HUBS:]))
+        hubs = {namespace: self._hubs.get(namespace) or self._make(namespace) for namespace in wanted[:MAX_HUBS]}
+        gone = [hub for namespace, hub in self._hubs.items() if namespace not in hubs]
+        for namespace, hub in hubs.items():
+            hub.follow(documents[namespace], central)
+        self._hubs = hubs
+        for hub in gone:
+            hub.stop()
+            log.info("hub=%s: no longer served", hub.namespace)
+        self._metrics.show_hub_count(len(hubs))
+        self._used_central = central
+
+    def _make(self, namespace: str) -> ServedHub:
+        return ServedHub(namespace, self._client, self._metrics, self._feed, self._scheduler_state)
+
+    def _refuse_surplus(self, surplus: frozenset[str]) -> None:
+        for namespace in sorted(surplus - self._surplus):
+            self._metrics.count_refused_hub(namespace)
+            log.error("hub=%s: refused: %d hubs are served already, which is the most", namespace, MAX_HUBS)
+        self._surplus = surplus
+
+
+def _read_document(item: JSONObject) -> bytes:
+    """The document of one ConfigMap; one without it, or too long, reads as one that isn't valid."""
+    text = str((item.get("data") or {}).get(POLICY_KEY) or "").encode()
+    return text if len(text) <= MAX_POLICY_BYTES else b""
