@@ -394,6 +394,29 @@ def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - t
     return call("doctor", options, DoctorOptions(**asked))
 
 
+@cli.command("try-pod", short_help="Create a pod with dryRun, and say whether Roost places it.")
+@click.option("-n", "--namespace", metavar="NAME", required=True, help="Where the pod would be created.")
+@click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label of the pod.")
+@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=click.FloatRange(0, 600),
+    default=0.0,
+    help="Try again for so long. Default: once.",
+)
+def _try_pod(*, namespace: str, labels: tuple[str, ...], kubeconfig: str | None, wait: float) -> int:
+    """Create a pod with dryRun, and say whether Roost places it. Nothing is stored.
+
+    `helm test` runs this. Needs the right to create pods there. Exit codes: 0 the pod is placed, 1 it isn't or the
+    cluster can't be asked, 2 wrong usage.
+
+    \b
+    roost try-pod -n hub --label component=singleuser-server --kubeconfig ~/.kube/config
+    """
+    return call("try_pod", namespace, labels, kubeconfig, wait)
+
+
 @cli.command(
     "record",
     cls=_Program,

@@ -80,6 +80,15 @@ def page() -> str:
     return "".join(parts)
 
 
+def comments_of_groups() -> list[tuple[str, str]]:
+    """Each key at the top with the comment above it, "" where it has none."""
+    text = VALUES.read_text(encoding="utf-8")
+    root = yaml.compose(text, yaml.SafeLoader)
+    lines = text.splitlines()
+    pairs = root.value if isinstance(root, MappingNode) else []
+    return [(key.value, " ".join(_comment_above(lines, key.start_mark.line))) for key, _ in pairs]
+
+
 def main(arguments: list[str]) -> int:
     """Write the page, or check it."""
     fresh = page()

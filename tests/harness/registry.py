@@ -119,6 +119,11 @@ class RealRegistry:
         return f"{LOOPBACK}:{self._port.number}"
 
     @property
+    def upload_host(self) -> str:
+        """127.0.0.1:PORT of the registry itself, past the proxy: for programs that push."""
+        return f"{LOOPBACK}:{self._backend_port}"
+
+    @property
     def bytes_per_second(self) -> float | None:
         return self._throttle.bytes_per_second
 

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -57,6 +57,7 @@ def test_helm_lint_has_nothing_to_say(helm: Path) -> None:
     said = run_helm(helm, "lint", "--strict", str(CHART))
     assert "0 chart(s) failed" in said
     assert "[WARNING]" not in said
+    assert "[INFO]" not in said
 
 
 def test_a_parent_chart_renders_the_same_objects(helm: Path, umbrella: Path, tmp_path: Path) -> None:
@@ -174,6 +175,56 @@ def test_the_notes_name_the_schedulers(helm: Path) -> None:
     said = notes(helm)
     for profile in ("user", "build", "placeholder"):
         assert f"{profile}: {labels.scheduler_name('hub', 'jhub', profile)}" in said
+
+
+def test_the_notes_end_in_the_next_command(helm: Path) -> None:
+    assert notes(helm).splitlines()[-1].strip() == "helm test hub --namespace jhub"
+    said = notes(helm, 'admission.mode="none"')
+    assert "helm test" not in said
+    assert said.splitlines()[-1].strip().startswith("roost doctor -f values.yaml --release hub --namespace jhub")
+
+
+# --- `helm test` --------------------------------------------------------------------------------------------
+
+
+def hooked(helm: Path, *settings: str) -> list[dict[str, Any]]:
+    """Objects of `helm test`, in the order of their weights."""
+    arguments = [f"--set-json={setting}" for setting in settings]
+    output = run_helm(helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments)
+    found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == "test"]
+    return sorted(found, key=lambda body: int(_hook(body, "-weight")))
+
+
+def _hook(body: dict[str, Any], what: str) -> str:
+    return str((body["metadata"].get("annotations") or {}).get(f"helm.sh/hook{what}", ""))
+
+
+@pytest.mark.parametrize("program", ["helm", "helm3"])
+def test_helm_test_tries_a_users_pod_with_an_account_that_may_only_create_pods_and_goes(program: str) -> None:
+    found = hooked(require_binary(program))
+    assert [body["kind"] for body in found] == ["ServiceAccount", "Role", "RoleBinding", "Pod"]
+    assert {body["metadata"]["namespace"] for body in found} == {"jhub"}
+    account, role, binding, pod = found
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
+    assert binding["subjects"][0]["name"] == account["metadata"]["name"] == pod["spec"]["serviceAccountName"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert all({"hook-succeeded", "hook-failed"} <= set(_hook(body, "-delete-policy").split(",")) for body in found[:3])
+    command = pod["spec"]["containers"][0]["command"]
+    assert command == ["roost", "try-pod", "--namespace=jhub", "--label=component=singleuser-server", "--wait=120"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'admission.mode="none"',
+        "enabled=false",
+        "rbac.create=false",
+        'podClasses={"user": null}',
+        'podClasses={"user": {"match": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}}',
+    ],
+)
+def test_there_is_no_test_where_no_users_pod_can_be_made_up(helm: Path, setting: str) -> None:
+    assert hooked(helm, setting) == []
 
 
 # --- names: roost_core/placement/labels.py and chart/templates/_helpers.tpl ---------------------------------

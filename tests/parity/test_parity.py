@@ -66,7 +66,7 @@ def test_later_files_win_on_both_sides(helm: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "release",
     [
-        Release("a", "default", "v1.32.0"),
+        Release("a", "default", "v1.35.0"),
         Release("hub.with.dots", "jhub", "v1.34.1"),
         Release("a-release-name-as-long-as-helm-lets-it-be-xxxxxxxxxxx", "n" * 63, "v1.35.0-gke.1"),
         Release("on", "1e3", "v1.99.0"),
@@ -119,7 +119,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
     assert compared >= LEAST_SHARE * (compared + refused), f"{refused} of {compared + refused} refused"
 
 
-@pytest.mark.parametrize(("version", "is_taken"), [("v1.31.14", False), ("v1.32.0-rc.1", True), ("v1.32.0", True)])
+@pytest.mark.parametrize(("version", "is_taken"), [("v1.34.9", False), ("v1.35.0-rc.1", True), ("v1.35.0", True)])
 def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, helm: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, version)
     if is_taken:

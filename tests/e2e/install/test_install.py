@@ -219,6 +219,10 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restrict
     check_doctor(world, namespace, "--before-install")
     took = install(world, helm, namespace, VALUES)
     check_doctor(world, namespace)
+    assert "Phase:          Succeeded" in run_helm(
+        helm, "test", RELEASE, f"--namespace={namespace}", TIMEOUT, kubeconfig=world.cluster.kubeconfig
+    )
+    assert "hub-roost-test" not in world.own_pods(namespace)
 
     check_all_run_as_rendered(world, namespace)
     wait_for_marks(world, expected_marks(namespace, LAB, DATA), namespace)

@@ -428,9 +428,9 @@ def test_settings_of_the_command_line_win_over_files() -> None:
 def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
     chart = yaml.safe_load((chart_folder() / "Chart.yaml").read_text())
     assert chart["kubeVersion"] == ">=" + ".".join(map(str, OLDEST_KUBE_MINOR)) + ".0-0"
-    check_release(Release(kube_version="v1.32.0-rc.1"))
+    check_release(Release(kube_version="v1.35.0-rc.1"))
     with pytest.raises(UsageError, match=r"too old, expected 1\.32"):
-        check_release(Release(kube_version="v1.31.14"))
+        check_release(Release(kube_version="v1.34.9"))
 
 
 def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them() -> None:

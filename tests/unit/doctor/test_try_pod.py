@@ -1,0 +1,110 @@
+"""`roost try-pod`: what `helm test` says of an install."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from roost.cli import run
+from roost.commands import try_pod as command
+from roost.doctor.try_pod import PAUSE_SECONDS, try_until_placed
+from roost_core.kube.client import ApiError, ClusterError
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.doctor.install import Asked
+
+USER: Final = {"component": "singleuser-server"}
+PLACED: Final = {POLICY_REVISION_ANNOTATION: "0123"}
+ARGUMENTS: Final = ["try-pod", "-n", "hub", "--label", "component=singleuser-server"]
+
+
+class Server:
+    """An API server that answers with these annotations, or errors, one after the other; the last one stays."""
+
+    def __init__(self, *answers: Mapping[str, str] | Exception) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.now = 0.0
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None, /) -> dict[str, Any]:
+        raise AssertionError(path)
+
+    def find(self, path: str, /) -> dict[str, Any] | None:
+        raise AssertionError(path)
+
+    def create(self, path: str, body: dict[str, Any], /) -> dict[str, Any]:
+        self.asked.append((path, body))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        metadata = {**body["metadata"], "annotations": dict(answer)}
+        return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": "hub.hub.user"}}
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def ask(self, seconds: float) -> str:
+        return try_until_placed(self, "hub", USER, seconds, clock=lambda: self.now, sleep=self.sleep).revision
+
+
+def test_a_pod_is_made_with_dry_run_and_never_stored() -> None:
+    server = Server(PLACED)
+    assert server.ask(0) == "0123"
+    ((path, body),) = server.asked
+    assert path == "/api/v1/namespaces/hub/pods?dryRun=All"
+    assert body["metadata"]["labels"] == USER
+
+
+def test_a_webhook_that_is_not_ready_yet_is_waited_for() -> None:
+    server = Server({}, ApiError(500, "failed calling webhook"), PLACED)
+    assert server.ask(60) == "0123"
+    assert server.now == 2 * PAUSE_SECONDS
+
+
+def test_the_wait_ends() -> None:
+    server = Server({})
+    assert server.ask(12) == ""
+    assert len(server.asked) == 3
+    refused = Server(ApiError(500, "failed calling webhook"))
+    with pytest.raises(ApiError):
+        refused.ask(12)
+
+
+def test_what_is_forbidden_stays_so() -> None:
+    server = Server(ApiError(403, "pods is forbidden"))
+    with pytest.raises(ApiError):
+        server.ask(600)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (PLACED, 0, "A pod with component=singleuser-server is placed by policy 0123, scheduler hub.hub.user.\n"),
+        ({}, 1, "came back untouched (scheduler hub.hub.user)"),
+        (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host"),
+    ],
+)
+def test_the_command_says_what_came_back(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: Mapping[str, str] | Exception,
+    code: int,
+    said: str,
+) -> None:
+    def connect(_path: object) -> Asked:
+        return Server(answer)
+
+    monkeypatch.setattr(command, "connect", connect)
+    assert run(ARGUMENTS) == code
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
+
+
+def test_a_label_without_a_value_is_a_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["try-pod", "-n", "hub", "--label", "component"]) == 2
+    assert "expected KEY=VALUE" in capsys.readouterr().err
