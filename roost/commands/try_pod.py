@@ -39,7 +39,7 @@ def run(namespace: str, labels: Sequence[str], kubeconfig: str | None, wait: flo
         return 0
     click.echo(
         f"A pod with {said} came back untouched (scheduler {trial.scheduler}): it belongs to no class of Roost's, or "
-        "the API server didn't reach the webhook. See roost doctor, and docs/troubleshooting.md#is-the-webhook-healthy.",
+        "the API server didn't reach the webhook. See roost doctor and docs/troubleshooting.md#is-the-webhook-healthy.",
         err=True,
     )
     return 1

@@ -70,7 +70,7 @@ def test_the_charts_test_tells_a_webhook_that_places_from_one_that_is_away(
     account = control_plane.service_account_kubeconfig(namespace, "hub-roost-test")
 
     def try_pod() -> subprocess.CompletedProcess[str]:
-        command = [ROOST, "try-pod", f"--namespace={namespace}", LABEL, f"--kubeconfig={account}"]
+        command = [str(ROOST), "try-pod", f"--namespace={namespace}", LABEL, f"--kubeconfig={account}"]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False) as stack:
