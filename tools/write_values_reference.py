@@ -90,7 +90,7 @@ def comments_of_groups() -> list[tuple[str, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or check it."""
+    """Write the page, or check it; the chart's own pages are made from the same values, and written along."""
     fresh = page()
     if arguments == ["--check"]:
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == fresh:
@@ -101,7 +101,9 @@ def main(arguments: list[str]) -> int:
         print(f"usage: {WRITER} [--check]", file=sys.stderr)
         return 2
     PAGE.write_text(fresh, encoding="utf-8")
-    return 0
+    from tools import write_chart_pages  # noqa: PLC0415 - it reads the values with this module
+
+    return write_chart_pages.main([])
 
 
 def _comment_above(lines: Sequence[str], line: int) -> list[str]:
