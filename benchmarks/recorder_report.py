@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,13 +22,10 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.figures import table
 from roost.recorder.store import schema, start_rows
 from roost.recorder.store.database import CHUNK, Store
-from roost.recorder.store.records import Merge
-from tools.recorded_story import US, Story, records
+from tools.recorded_story import US, Story, write_story
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from roost.recorder.store.records import Record
 
 # Before the story begins.
 ALL: Final = "2026-11-01"
@@ -37,7 +33,8 @@ DAY_US: Final = 24 * 3600 * US
 # Columns that hold a pod's uid, or begin with it; each day's are its own.
 UID_COLUMNS: Final = {
     "pod": ("uid",),
-    "phase": ("pod_uid",),
+    "pod_number": ("uid",),
+    "phase": (),
     "decision": ("id", "pod_uid", "node_uid"),
     "pull": ("pod_uid",),
     "preemption": ("victim_uid", "by_uid"),
@@ -51,31 +48,14 @@ def fill(path: Path, decisions: int, story: Story) -> int:
     """Write a record of at least so many decisions; returns how many."""
     store = Store.open(str(path))
     store.migrate()
+    write_story(store, story)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous=OFF")
-    tables: dict[str, list[Record]] = {}
-    for record in records(story):
-        tables.setdefault(record.TABLE, []).append(record)
-    for name, rows in tables.items():
-        columns = [one.name for one in fields(rows[0])]
-        kind = type(rows[0])
-        updates = ", ".join(
-            f"{column} = coalesce(excluded.{column}, {column})"
-            for column, merge in kind.MERGE.items()
-            if merge in (Merge.FIRST, Merge.LAST)
-        )
-        keys = ", ".join(kind.KEY)
-        conflict = f"ON CONFLICT ({keys}) DO " + (f"UPDATE SET {updates}" if updates else "NOTHING")
-        marks = ", ".join("?" for _ in columns)
-        connection.executemany(
-            f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks}) {conflict}",  # noqa: S608 - our own names
-            ([getattr(row, column) for column in columns] for row in rows),
-        )
-    connection.commit()
     once = count(connection)
     for name in UID_COLUMNS:
         connection.execute(f"CREATE TEMP TABLE first_{name} AS SELECT * FROM main.{name}")  # noqa: S608 - our own names
     days = -(-decisions // once)
+    numbers = connection.execute("SELECT max(number) FROM pod_number").fetchone()[0]
     for day in range(1, days):
         for name, uid_columns in UID_COLUMNS.items():
             columns = [column.name for column in schema.metadata.tables[name].columns]
@@ -83,13 +63,15 @@ def fill(path: Path, decisions: int, story: Story) -> int:
                 # Led by other digits of the same, so that uids are as spread out as real ones.
                 f"substr({column}, 9, 9) || '{day:03d}' || {column}"
                 if column in uid_columns
+                else f"{column} + {day * numbers}"
+                if column in ("number", "pod_number")
                 else f"{column} + {day * DAY_US}"
                 if column.endswith("_us") and column not in SPANS
                 else column
                 for column in columns
             ]
             connection.execute(
-                # In the order of its key, as far as a day goes: of random ones each is another page of the file.
+                # By key or time, as far as a day goes: of random ones each is another page of the file.
                 f"INSERT INTO {name} SELECT {', '.join(chosen)} FROM first_{name} ORDER BY 1"  # noqa: S608 - as above
             )
         connection.commit()

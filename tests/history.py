@@ -189,7 +189,7 @@ def import_texts(store: Store, folder: Path, *texts: str | bytes) -> History:
     return history
 
 
-def rows(store: Store, table: sa.Table) -> list[Object]:
+def rows(store: Store, table: sa.FromClause) -> list[Object]:
     with store.reading() as connection:
         return sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
 
@@ -208,6 +208,7 @@ def contents(store: Store) -> dict[str, list[Object]]:
             .order_by(schema.start.c.pod_uid, schema.start.c.created_us)
         ).mappings()
         found = {"starts": [{key: row[key] for key in row if key not in _NUMBERS} for row in starts]}
-    for table in (schema.pod, schema.phase, schema.decision, schema.pull, schema.preemption, schema.autoscaler):
+    for table in (schema.pod, schema.decision, schema.pull, schema.preemption, schema.autoscaler):
         found[table.name] = rows(store, table)
+    found["phase"] = rows(store, schema.phase_by_uid)
     return found

@@ -33,7 +33,7 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
         yield from node_lines(node)
     for pods in pods_since(store, since_us):
         uids = [pod["uid"] for pod in pods]
-        phases = rows_by_pod(store, schema.phase, uids)
+        phases = rows_by_pod(store, schema.phase_by_uid, uids)
         binds = rows_by_pod(store, schema.decision, uids)
         for pod in pods:
             bind = next((row for row in binds.get(pod["uid"], ()) if row["kind"] == "bind"), None)
@@ -96,7 +96,7 @@ def pods_since(store: Store, since_us: int, classes: frozenset[str] | None = Non
         last = (rows[-1]["created_us"], rows[-1]["uid"])
 
 
-def rows_by_pod(store: Store, table: sa.Table, uids: list[str]) -> dict[str, list[Row]]:
+def rows_by_pod(store: Store, table: sa.FromClause, uids: list[str]) -> dict[str, list[Row]]:
     """A table's rows about these pods, by pod and in order of time."""
     query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
     by_pod: dict[str, list[Row]] = {}

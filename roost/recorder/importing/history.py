@@ -117,13 +117,13 @@ def _is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _limit(column: sa.Column[object]) -> int | None:
+def _limit(column: sa.ColumnElement[object]) -> int | None:
     if isinstance(column.type, sa.String):
         return column.type.length
     return _BIG_INTEGER if isinstance(column.type, sa.BigInteger) else _INTEGER
 
 
 _LIMITS: Final = {
-    kind: [(one.name, _limit(schema.metadata.tables[kind.TABLE].c[one.name])) for one in fields(kind)]
+    kind: [(one.name, _limit(schema.columns_of(kind.TABLE)[one.name])) for one in fields(kind)]
     for kind in get_args(Record)
 }

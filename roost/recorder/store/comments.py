@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy.schema import SetColumnComment, SetTableComment
 
+from roost.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import sqlalchemy as sa
+
+
+def _codes(codes: Mapping[str, int]) -> str:
+    return ", ".join(f"{code} {word}" for word, code in codes.items())
+
 
 _TIME: Final = "microseconds since 1970, UTC"
 _UID: Final = "uid of the pod"
@@ -20,7 +27,8 @@ TABLES: Final[Mapping[str, str]] = {
     "pod": "A pod; v_start has its times",
     "node": "A node in its current state; node_change has its history",
     "node_change": "A change of a node: ready, cordoned, taints, a label, allocatable resources",
-    "phase": "A step of a pod's start, the first time that it was reached",
+    "pod_number": "The number that stands for a pod's uid in phase",
+    "phase": "A step of a pod's start, the first time that it was reached, in numbers; v_phase has it in words",
     "decision": "A scheduler's decision about a pod: bind, fail, nominate, preempt",
     "start_kind": "What starts are grouped by in reports; derived from pod",
     "start_place": "Where pods were bound, by class; derived from decision",
@@ -82,8 +90,10 @@ COLUMNS: Final[Mapping[str, str]] = {
     "node.labels": "JSON object: label to value",
     "node.taints": "key=value:effect, separated by commas",
     "node_change.field": "ready, unschedulable, taints, allocatable, label:KEY",
-    "phase.phase": "created, gated, ungated, unschedulable, nominated, scheduled, accepted, pulled, initialized, "
-    "started, ready, terminating, gone",
+    "pod_number.uid": "uid of the pod",
+    "phase.pod_number": "the pod: number of pod_number",
+    "phase.phase": _codes(PHASE_CODES),
+    "phase.source": _codes(SOURCE_CODES),
     "phase.detail": "the image, container or gate; empty: the whole pod",
     "decision.id": "pod uid/kind/what is unique among its kind",
     "decision.kind": "bind, fail, nominate, preempt",

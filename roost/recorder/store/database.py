@@ -19,8 +19,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from roost.recorder.store import schema, start_rows
-from roost.recorder.store.records import DecisionKind, Merge, PodRecord, PodSource, Record, StoredNode, StoredState
+from roost.recorder.store import phase_rows, schema, start_rows
+from roost.recorder.store.records import (
+    DecisionKind,
+    Merge,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+    Record,
+    StoredNode,
+    StoredState,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -194,7 +203,10 @@ class Store:
             for kind, of_kind in rows.items():
                 # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
                 of_kind.sort(key=itemgetter(0))
-                self._upsert(connection, kind, [values for _, values in of_kind])
+                values = [row for _, row in of_kind]
+                self._upsert(
+                    connection, kind, phase_rows.shorten(connection, values) if kind is PhaseRecord else values
+                )
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
@@ -300,11 +312,11 @@ class Store:
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
+            counts[schema.phase.name] += phase_rows.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
                 (schema.decision, schema.decision.c.pod_uid.in_(uids)),
-                (schema.phase, schema.phase.c.pod_uid.in_(uids)),
                 (schema.pull, schema.pull.c.pod_uid.in_(uids)),
                 (schema.waiting, schema.waiting.c.pod_uid.in_(uids)),
                 (schema.pod, schema.pod.c.uid.in_(uids)),
@@ -369,8 +381,9 @@ class Store:
     def _upsert_statement(self, kind: type[Record]) -> Any:  # noqa: ANN401 - as above
         table = schema.metadata.tables[kind.TABLE]
         insert = self._insert(table)
+        keys = [column.name for column in table.primary_key]
         if not kind.MERGE:
-            return insert.on_conflict_do_nothing(index_elements=list(kind.KEY))
+            return insert.on_conflict_do_nothing(index_elements=keys)
         is_postgresql = self.engine.dialect.name == POSTGRESQL
         lesser, greater = (sa.func.least, sa.func.greatest) if is_postgresql else (sa.func.min, sa.func.max)
         updates: dict[str, Any] = {}
@@ -400,7 +413,7 @@ class Store:
                     updates[name] = sa.case((_is_its_end(table.c, insert.excluded), new), else_=old)
                 case Merge.FILLED:
                     updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
-        return insert.on_conflict_do_update(index_elements=list(kind.KEY), set_=updates)
+        return insert.on_conflict_do_update(index_elements=keys, set_=updates)
 
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
@@ -444,6 +457,7 @@ def _is_its_end(old: Any, new: Any) -> Any:  # noqa: ANN401 - as above
 class _Form(NamedTuple):
     """How records of one kind become rows."""
 
+    # Columns of the table.
     names: tuple[str, ...]
     key_of: Callable[[Record], Any]
     values_of: Callable[[Record], tuple[Any, ...]]
@@ -451,7 +465,8 @@ class _Form(NamedTuple):
 
 def _form(kind: type[Record]) -> _Form:
     names = tuple(column.name for column in fields(kind))
-    return _Form(names, attrgetter(*kind.KEY), attrgetter(*names))
+    columns = phase_rows.COLUMNS if kind is PhaseRecord else names
+    return _Form(columns, attrgetter(*kind.KEY), attrgetter(*names))
 
 
 _FORMS: Final = {kind: _form(kind) for kind in get_args(Record)}

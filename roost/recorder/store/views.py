@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import sqlalchemy as sa
 
+from roost.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES, words
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -82,6 +84,25 @@ VIEWS: Final[Mapping[str, View]] = {
             ),
         },
         "FROM start JOIN pod ON pod.uid = start.pod_uid LEFT JOIN start_place AS place ON place.id = start.place_id",
+    ),
+    "v_phase": View(
+        "One row a step of a pod's start or end, the first time that it was reached",
+        {
+            **_POD,
+            "pod_uid": ("pod_number.uid", _POD["pod_uid"][1]),
+            "phase": (words("phase.phase", PHASE_CODES), ", ".join(PHASE_CODES)),
+            "detail": ("phase.detail", "The image, container or gate; empty: the whole pod"),
+            "at": ("{time:phase.at_us}", "When it was reached"),
+            "resolution_seconds": (
+                "{seconds:phase.resolution_us}",
+                "How exact that is: it may have happened so much earlier",
+            ),
+            "source": (
+                words("phase.source", SOURCE_CODES),
+                "What told it: pod (its object), event, watch (the recorder saw it), sniffer or audit (imported logs)",
+            ),
+        },
+        "FROM phase JOIN pod_number ON pod_number.number = phase.pod_number LEFT JOIN pod ON pod.uid = pod_number.uid",
     ),
     "v_pull": View(
         "One row an image of a pod: whether its node had it, and how long the pull took",

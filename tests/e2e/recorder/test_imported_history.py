@@ -144,7 +144,7 @@ def _is_stored(database: Path, namespace: str, gone: int) -> bool:
     return len(pods) == USERS and sum(pod["deleted_us"] is not None for pod in pods) == gone
 
 
-def read(database: Path, table: sa.Table) -> list[Object]:
+def read(database: Path, table: sa.FromClause) -> list[Object]:
     store = Store.open(str(database))
     with store.reading() as connection:
         rows = [dict(row) for row in connection.execute(sa.select(table)).mappings()]
@@ -172,7 +172,7 @@ def users(database: Path, namespace: str) -> dict[str, Object]:
 def phases(database: Path, uids: set[str] | dict[str, Object]) -> Phases:
     return {
         (row["pod_uid"], row["phase"], row["detail"]): (row["at_us"], row["resolution_us"])
-        for row in read(database, schema.phase)
+        for row in read(database, schema.phase_by_uid)
         if row["pod_uid"] in uids
     }
 

@@ -253,7 +253,7 @@ class World:
             recorded = Recorded(
                 pods=pods,
                 decisions=rows(sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(ours))),
-                phases=rows(sa.select(schema.phase).where(schema.phase.c.pod_uid.in_(ours))),
+                phases=rows(sa.select(schema.phase_by_uid).where(schema.phase_by_uid.c.pod_uid.in_(ours))),
                 gaps=rows(sa.select(schema.gap)),
                 runs=rows(sa.select(schema.run)),
             )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.recorder.recording.live_starts import Result
-from roost.recorder.store.records import Verdict
+from roost.recorder.store.phase_codes import PHASE_CODES
+from roost.recorder.store.records import Phase, Verdict
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
     PlayedDay,
@@ -86,8 +87,8 @@ def test_live_metrics_count_each_start_that_was_recorded_once(day: PlayedDay) ->
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("UPDATE phase SET at_us = at_us + 1 WHERE phase = 'scheduled' AND pod_uid = {uid}", "scheduled"),
-        ("UPDATE phase SET at_us = at_us - 1000000 WHERE phase = 'ready' AND pod_uid = {uid}", "ready"),
+        ("UPDATE phase SET at_us = at_us + 1 WHERE phase = {scheduled} AND {of_pod}", "scheduled"),
+        ("UPDATE phase SET at_us = at_us - 1000000 WHERE phase = {ready} AND {of_pod}", "ready"),
         ("DELETE FROM decision WHERE kind = 'bind' AND pod_uid = {uid}", "its binding"),
         ("DELETE FROM pod WHERE uid = {uid}", "lost or doubled"),
         ("UPDATE pull SET image_bytes = image_bytes + 1 WHERE warm = 0", "cold pull as its kubelet tells"),
@@ -98,7 +99,13 @@ def test_a_row_that_is_off_by_its_resolution_would_be_found(
 ) -> None:
     spoilt = tmp_path / "spoilt.db"
     shutil.copy(day.database, spoilt)
-    started = "(SELECT max(pod_uid) FROM phase WHERE phase = 'ready')"
+    started = "(SELECT max(pod_uid) FROM v_phase WHERE phase = 'ready')"
+    named = {
+        "uid": started,
+        "of_pod": f"pod_number = (SELECT number FROM pod_number WHERE uid = {started})",  # noqa: S608 - our own
+        "scheduled": PHASE_CODES[Phase.SCHEDULED],
+        "ready": PHASE_CODES[Phase.READY],
+    }
     with closing(sqlite3.connect(spoilt)) as connection, connection:
-        assert connection.execute(change.format(uid=started)).rowcount > 0
+        assert connection.execute(change.format(**named)).rowcount > 0
     assert any(told in one for one in compare(day, str(spoilt)).differences)

@@ -149,7 +149,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def rows(store: Store, table: sa.Table) -> list[Object]:
+def rows(store: Store, table: sa.FromClause) -> list[Object]:
     with store.reading() as connection:
         return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
 
@@ -212,7 +212,7 @@ def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: 
     cluster.said += [{"type": "DELETED", "object": pod("late", 15)}, {"type": "DELETED", "object": pod("live", 21)}]
     with Run(cluster, store) as run:
         run.wait_for("21")
-    gone = {row["pod_uid"]: row for row in rows(store, schema.phase) if row["phase"] == "gone"}
+    gone = {row["pod_uid"]: row for row in rows(store, schema.phase_by_uid) if row["phase"] == "gone"}
     late, live = gone["uid-late"], gone["uid-live"]
     assert late["at_us"] - late["resolution_us"] == heard_us
     assert live["resolution_us"] == 1

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from roost.recorder.store import schema
 from roost.recorder.store.comments import COLUMNS, TABLES
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
-from roost.recorder.store.records import NODES, NodeRecord, Phase, PullRecord
+from roost.recorder.store.records import NODES, NodeRecord, Phase, PhaseRecord, PullRecord
 from roost.recorder.store.views import VIEWS
 from tests.recorded import (
     BEGIN,
@@ -198,12 +198,17 @@ def test_the_documentation_promises_the_columns_that_there_are() -> None:
     assert promised == {name: list(view.columns) for name, view in VIEWS.items()}
 
 
-def test_views_of_an_older_database_are_made_by_the_migration_and_may_be_made_again(store: Store) -> None:
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql("DROP VIEW v_start")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0009'")
-    store.migrate()
-    assert rows(store, "v_start", "created") == []
+def test_phases_have_words_and_moments(store: Store) -> None:
+    step = PhaseRecord(
+        pod_uid="p", phase=Phase.PULLED, detail="i", at_us=BEGIN + 5, resolution_us=SECOND // 2, source="event"
+    )
+    store.write([pod_record("p"), step, phase_record("other", Phase.GONE, BEGIN + SECOND)], {})
+    pulled, gone = rows(store, "v_phase", "at")
+    assert (pulled["pod_uid"], pulled["pod_name"], pulled["phase"], pulled["detail"]) == ("p", "p", "pulled", "i")
+    assert pulled["at"] == moment(store, AT + timedelta(microseconds=5))
+    assert (pulled["resolution_seconds"], pulled["source"]) == (0.5, "event")
+    # Of a pod that only Events tell of.
+    assert (gone["pod_uid"], gone["pod_name"], gone["phase"]) == ("other", None, "gone")
 
 
 def test_phases_of_a_pod_that_never_became_ready_leave_its_spans_open(store: Store) -> None:
