@@ -15,7 +15,6 @@ from roost.controllers.popular_images.pull_pods import (
     Pull,
     failure_of,
     has_pulled,
-    is_pull_pod,
     pull_pod,
     read_pull,
     was_ended_by_node,
@@ -125,8 +124,6 @@ class Pulls:
         started_before = self._memory.started
         seen: set[str] = set()
         for pod in self._scene.pull_pods:
-            if not is_pull_pod(pod, self._settings.release, self._settings.namespace):
-                continue
             pull = read_pull(pod)
             seen.add(pod.name)
             state = self._nodes.get(pull.node)

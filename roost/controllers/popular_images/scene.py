@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.popular_images.node_views import NodeViews, image_sizes
-from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
+from roost.controllers.popular_images.pull_pods import is_pull_pod
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -40,14 +40,14 @@ class Scene:
         self.pull_pods: list[PodState] = []
         # Names of nodes with running pods of any class.
         self.occupied: set[str] = set()
-        # Names of nodes where others' pods are about to start.
+        # Names of nodes where others' pods are about to start: users, pullers, and other hubs' pulls of popular images.
         self.starting: set[str] = set()
         recent = self._now.wall - STARTING_SECONDS
         for pod in self.snapshot.pods.values():
             is_pending = pod.phase == "Pending"
             if not is_pending and running.get(pod.uid) is not None:
                 self.occupied.add(pod.node_name)
-            elif pod.labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER:
+            elif is_pull_pod(pod, self.snapshot.release, self.snapshot.namespace):
                 self.pull_pods.append(pod)
             elif is_pending and pod.node_name and pod.created > recent:
                 self.starting.add(pod.node_name)

@@ -295,6 +295,20 @@ def test_nothing_gets_in_the_way_of_a_user_who_starts() -> None:
     assert pulls(planned) == [("n", POPULAR)]
 
 
+@pytest.mark.parametrize(("changes", "waits"), [({}, True), ({"node": ""}, False), ({"phase": "Running"}, False)])
+def test_a_node_pulls_for_one_hub_after_another(changes: dict[str, Any], waits: bool) -> None:
+    settings = popular_settings()
+    free = cluster([node_state("n")], users(3, POPULAR))
+    (body,) = created(plan_after_a_while(free, settings))
+    # The same pod, of another hub.
+    metadata = {**body["metadata"], "namespace": "another-hub", "creationTimestamp": "2027-01-15T08:00:00Z"}
+    other = {**body, "metadata": metadata}
+    pull = as_pod(other, **changes)
+    planned = plan_after_a_while(cluster([node_state("n")], [*users(3, POPULAR), pull]), settings)
+    assert pulls(planned) == ([] if waits else [("n", POPULAR)])
+    assert deleted(planned) == []
+
+
 def test_an_empty_node_may_leave_in_peace() -> None:
     snapshot, settings = cluster([node_state("n", joined=WALL - 700)], users(3, POPULAR)), popular_settings()
     planned = plan_after_a_while(snapshot, settings)

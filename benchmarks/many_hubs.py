@@ -1,0 +1,150 @@
+"""Compare the memory of a central release that serves many hubs with that of a release with one hub.
+
+    python -m benchmarks.many_hubs --hubs 50 --users 40 --nodes 200
+
+Each hub has users and placeholders that are bound to nodes; each node reports 40 images. Both run on the same control
+plane, one after the other. The last lines say how long a hub more takes until its rules are in force, and how long the
+API server takes for a pod of a served hub and for one of a namespace that nobody serves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from roost_core.placement.labels import CENTRAL_LABEL, central_name
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.waiting import wait_until
+from tests.stack import Stack, render
+
+if TYPE_CHECKING:
+    from tests.harness.processes import Process
+
+CENTRAL: Final = ("roost", "roost-system")
+IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(40)}
+PLACEHOLDERS: Final = 3
+PARALLEL_REQUESTS: Final = 8
+# What the central webhook needs of a hub.
+SERVED: Final = {"ConfigMap", "Role", "RoleBinding"}
+ASKED: Final = 100
+
+
+def memory_mib(process: Process) -> float:
+    """Resident memory of a process, MiB."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def threads(process: Process) -> int:
+    """Threads of a process."""
+    return len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+
+
+def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
+    """A pod that is bound already; component: its class's."""
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}}}
+    spec = {"containers": [container], **({"nodeName": node} if node else {})}
+    metadata = {"name": name, "labels": {"component": component, "app": "jupyterhub"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+class Site:
+    """A cluster with nodes, and the namespaces of its hubs."""
+
+    def __init__(self, cluster: ControlPlane, nodes: int, users: int) -> None:
+        self.cluster = cluster
+        self.nodes = [f"node-{number:04d}" for number in range(nodes)]
+        self.users = users
+        FakeNodes(cluster.api).create_many(self.nodes, cpu="64", memory="256Gi", pods=1000, images=IMAGES)
+
+    def add_hub(self, number: int, *, labelled: bool) -> str:
+        """A namespace with a hub's pods; returns its name."""
+        labels = {CENTRAL_LABEL: central_name(*CENTRAL)} if labelled else {}
+        namespace = self.cluster.create_namespace(f"hub-{number:03d}", labels)
+        names = [(f"jupyter-{index}", "singleuser-server") for index in range(self.users)]
+        names += [(f"placeholder-{index}", "user-placeholder") for index in range(PLACEHOLDERS)]
+        images = list(IMAGES)
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            for index, (name, component) in enumerate(names):
+                node = self.nodes[(number * len(names) + index) % len(self.nodes)]
+                body = user(name, component, node, images[(number + index) % len(images)])
+                pool.submit(self.cluster.api.create, body, namespace)
+        return namespace
+
+    def serve(self, namespace: str) -> None:
+        """Apply what the central webhook needs of a hub."""
+        values = {"hubs": {"central": {"release": CENTRAL[0], "namespace": CENTRAL[1]}}, "placeholders": []}
+        manifests = render(values, release="hub", namespace=namespace, folder=self.cluster.folder)
+        wanted = [manifest for manifest in manifests if manifest["kind"] in SERVED]
+        self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(wanted))
+
+    def asked_ms(self, namespace: str) -> float:
+        """The median time that the creation of a pod takes, as a dry run."""
+        times = []
+        for number in range(ASKED):
+            began = time.perf_counter()
+            self.cluster.api.create(user(f"asks-{number}", "singleuser-server", "", "i"), namespace, dryRun="All")
+            times.append(1000 * (time.perf_counter() - began))
+        return median(times)
+
+
+def show(what: str, stack: Stack) -> tuple[float, float]:
+    """Print and return the memory of webhook and scheduler, MiB, once it no longer grows."""
+    webhook, scheduler = stack.webhooks[0].process, stack.schedulers[0].process
+    before = 0.0
+    while (now := memory_mib(webhook)) > before * 1.01:
+        before = now
+        time.sleep(5)
+    found = now, memory_mib(scheduler)
+    print(f"{what}: webhook {found[0]:.0f} MiB and {threads(webhook)} threads, scheduler {found[1]:.0f} MiB")
+    return found
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hubs", type=int, default=50)
+    parser.add_argument("--users", type=int, default=40, help="of each hub")
+    parser.add_argument("--nodes", type=int, default=200)
+    options = parser.parse_args()
+    with ControlPlane() as cluster:
+        site = Site(cluster, options.nodes, options.users)
+        first = site.add_hub(0, labelled=False)
+        with Stack(cluster, first, {"placeholders": []}) as stack:
+            one = show("one release, one hub", stack)
+        cluster.create_namespace(CENTRAL[1])
+        hubs = [site.add_hub(number, labelled=True) for number in range(1, options.hubs + 1)]
+        values = {"hubs": {"serve": True}, "placeholders": []}
+        with Stack(cluster, CENTRAL[1], values, release=CENTRAL[0]) as stack:
+            webhook = stack.webhooks[0]
+
+            def serves(count: int) -> None:
+                wait_until(
+                    lambda: webhook.metric("roost_webhook_hubs") == count,
+                    120,
+                    f"{count} hubs",
+                    explain=webhook.process.tail,
+                )
+
+            for namespace in hubs[:-1]:
+                site.serve(namespace)
+            serves(options.hubs - 1)
+            began = time.monotonic()
+            site.serve(hubs[-1])
+            serves(options.hubs)
+            in_force = time.monotonic() - began
+            many = show(f"a central release, {options.hubs} hubs", stack)
+            print(f"ratio: webhook {many[0] / one[0]:.2f}, scheduler {many[1] / one[1]:.2f}")
+            print(f"one hub more is in force {in_force:.1f} s after its manifests were sent")
+            print(f"a pod of a served hub {site.asked_ms(hubs[0]):.1f} ms, of {first} {site.asked_ms(first):.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
