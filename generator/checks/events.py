@@ -19,9 +19,6 @@ def lint_events(report: Report) -> None:
     path = ("events", "enabled")
     if at(report.values, "controllers", "enabled") is not True:
         report.warn(path, "only the controllers keep room for events.", "Set controllers.enabled to true.")
-    elif at(report.values, "placeholder", "backend") == "capacityBuffer":
-        reason = "nothing changes the size of a CapacityBuffer: events have no effect."
-        report.warn(path, reason, "Use placeholder.backend: statefulset, or set it to false.")
     elif not _sets(report):
         reason = "no entry of placeholders counts pods, so every booking is refused."
         report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from generator.values.merge import Values
 
 DEFAULTS: Final = ("placeholder", "defaults")
+_BUFFER: Final = "capacityBuffer"
 
 
 class PlaceholderSet(NamedTuple):
@@ -55,7 +56,10 @@ def lint_placeholders(report: Report) -> None:
             path = ("placeholders", placeholder_set.position, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, placeholder_set.position)
-        if placeholder_set.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
+        is_resized = (
+            placeholder_set.whole["countBy"] == "nodes" and at(report.values, "placeholder", "backend") != _BUFFER
+        )
+        if is_resized and at(report.values, "controllers", "enabled"):
             if at(placeholder_set.named, "resources", "limits"):
                 reason = (
                     "not rendered for countBy: nodes: the controllers set the placeholders' requests, and no limits."
@@ -92,9 +96,12 @@ def _lint_windows(report: Report) -> None:
             if at(report.values, "controllers", "enabled") is not True:
                 reason = "only the controllers set the number of placeholders: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
-            elif at(report.values, "placeholder", "backend") == "capacityBuffer":
-                reason = "nothing sets the size of a CapacityBuffer: placeholders[].replicas applies."
-                report.warn((*path, key), reason, "Remove it, or use placeholder.backend: statefulset.")
+            elif key == "countBy" and at(report.values, "placeholder", "backend") == _BUFFER:
+                reason = (
+                    "a CapacityBuffer keeps room for placeholders as large as their resources.requests, not for nodes."
+                )
+                fix = "Request a whole node and use countBy: pods, or use placeholder.backend: statefulset."
+                report.warn((*path, key), reason, fix)
 
 
 def _lint_learn(report: Report, path: Path, entry: Values) -> None:

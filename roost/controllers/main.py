@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
+from roost.controllers.contract.placeholder_sets import has_buffers
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
@@ -147,6 +148,7 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         user_labels=tuple(labels),
         bookings=None if events is None or not events.config_maps else events.limits,
         history_name=next((each.history_name for each in sets if each.learn is not None), ""),
+        has_buffers=has_buffers(settings.document) and bool(settings.document.get("placeholders")),
     )
 
 

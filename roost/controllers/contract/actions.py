@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import StatefulSetState
+    from roost.controllers.contract.snapshot import CapacityBufferState, StatefulSetState
 
 JSONObject = dict[str, Any]
 
@@ -77,6 +77,20 @@ class ScaleSet:
 
     def __str__(self) -> str:
         return f"scale {self.name} to {self.replicas} ({self.why})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleBuffer:
+    """Set the replicas of one of our CapacityBuffers and name its PodTemplate, if it still has this uid."""
+
+    name: str
+    uid: str
+    template: str
+    replicas: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"scale buffer {self.name} to {self.replicas} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +163,20 @@ class Notice:
 
     @classmethod
     def on_set(
-        cls, namespace: str, stateful_set: StatefulSetState, reason: str, message: str, *, warning: bool = False
+        cls,
+        namespace: str,
+        holder: StatefulSetState | CapacityBufferState,
+        reason: str,
+        message: str,
+        *,
+        warning: bool = False,
     ) -> Notice:
-        """About a StatefulSet of placeholders."""
+        """About the object that keeps a set's room."""
         return cls(
-            kind="StatefulSet",
+            kind=holder.kind,
             namespace=namespace,
-            name=stateful_set.name,
-            uid=stateful_set.uid,
+            name=holder.name,
+            uid=holder.uid,
             reason=reason,
             message=message,
             warning=warning,
@@ -167,7 +187,18 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | KeepHistory | CreatePod | DeletePod | Notice
+Action = (
+    ChangeNode
+    | SetCondition
+    | EvictPod
+    | ScaleSet
+    | ScaleBuffer
+    | ResizeSet
+    | KeepHistory
+    | CreatePod
+    | DeletePod
+    | Notice
+)
 
 
 class Outcome(StrEnum):

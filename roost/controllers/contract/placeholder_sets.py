@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import attract_label
 from roost_core.placement.nodes import NodeRules
@@ -11,18 +11,26 @@ from roost_core.placement.nodes import NodeRules
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document, Reader
 
+# Cluster-autoscaler's API, which Karpenter serves too.
+CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"
+
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderSet:
     """One entry of `placeholders`."""
 
     name: str
-    # Name of its StatefulSet.
+    # Name of its StatefulSet; of its CapacityBuffer and PodTemplate if placeholders are no pods.
     stateful_set: str
     # The mark: on the node that attracts its pods.
     label: str
     # Which nodes its pods can use.
     rules: NodeRules
+
+
+def has_buffers(document: Document) -> bool:
+    """Whether autoscalers keep the room for placeholders, without any pod."""
+    return document.get("placeholderBackend") == "capacityBuffer"
 
 
 def read_placeholder_sets(read: Reader, document: Document, release: str, namespace: str) -> tuple[PlaceholderSet, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,7 @@ class Moment(NamedTuple):
 class StatefulSetState:
     """One of our StatefulSets of placeholders."""
 
+    kind: ClassVar[str] = "StatefulSet"
     name: str
     uid: str
     # spec.replicas.
@@ -36,6 +37,19 @@ class StatefulSetState:
     requests: Mapping[str, object] = field(default_factory=dict)
     # Name of that container.
     container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBufferState:
+    """One of our CapacityBuffers: an autoscaler keeps room for as many placeholders, without any pod."""
+
+    kind: ClassVar[str] = "CapacityBuffer"
+    name: str
+    uid: str
+    # spec.replicas; None: nobody has set it.
+    replicas: int | None
+    # spec.podTemplateRef.name; "": none, so that autoscalers pass over it.
+    template: str = ""
 
 
 class PullEvent(NamedTuple):
@@ -71,3 +85,5 @@ class Snapshot:
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
     # What headroom learned, as stored: a history by the set's name; None: not read yet, or not readable.
     histories: Mapping[str, str] | None = None
+    # By name; empty while placeholders are pods, and while the API server doesn't serve CapacityBuffers.
+    capacity_buffers: Mapping[str, CapacityBufferState] = field(default_factory=dict)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.actions import Action
-    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSet, LearnSettings
     from roost_core.placement.headroom_windows import Period
     from roost_core.placement.nodes import NodeFact
@@ -127,6 +127,12 @@ def learned_number(
     return LearnedNumber(replicas, why, until)
 
 
+def holder_of(headroom_set: HeadroomSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
+    """The object that keeps the set's room; None: it isn't there."""
+    holders = snapshot.capacity_buffers if headroom_set.has_buffer else snapshot.stateful_sets
+    return holders.get(headroom_set.stateful_set)
+
+
 def _load(
     headroom_set: HeadroomSet, learned: Learned, stored: str, snapshot: Snapshot, now: Moment
 ) -> tuple[Learned, list[Action]]:
@@ -134,16 +140,14 @@ def _load(
         return learned, []
     history, fault = _read(stored, learned.history.boot_seconds, now)
     if history is None:
-        stateful_set = snapshot.stateful_sets.get(headroom_set.stateful_set)
-        if stateful_set is None:
+        holder = holder_of(headroom_set, snapshot)
+        if holder is None:
             return learned, []
         message = (
             f"What set {headroom_set.name} learned can't be used, and what was learned since applies, or the values: "
             f"ConfigMap {headroom_set.history_name}, key {headroom_set.name}: {fault}."
         )
-        return learned, [
-            Notice.on_set(snapshot.namespace, stateful_set, "HeadroomHistoryUnusable", message, warning=True)
-        ]
+        return learned, [Notice.on_set(snapshot.namespace, holder, "HeadroomHistoryUnusable", message, warning=True)]
     known = {
         learned.history.first_hour + index: growth
         for index, growth in enumerate(learned.history.growth)

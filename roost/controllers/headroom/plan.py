@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
+from roost.controllers.contract.actions import (
+    GaugeDefinition,
+    Notice,
+    Outcome,
+    Planned,
+    ResizeSet,
+    ScaleBuffer,
+    ScaleSet,
+)
 from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.headroom.booked import (
     NOTHING,
     Booked,
@@ -15,8 +24,8 @@ from roost.controllers.headroom.booked import (
     plan_booked,
     read_booked_rules,
 )
-from roost.controllers.headroom.learning import Learned, learned_number, new_learned, observe
-from roost.controllers.headroom.settings import CountBy, HeadroomSet, read_headroom_sets
+from roost.controllers.headroom.learning import Learned, holder_of, learned_number, new_learned, observe
+from roost.controllers.headroom.settings import HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
     Misfit,
     Pool,
@@ -118,11 +127,10 @@ def plan_headroom(
         if findings.booked.seconds_left is not None:
             findings.waits.append(findings.booked.seconds_left)
     for headroom_set in sets:
-        stateful_set = snapshot.stateful_sets.get(headroom_set.stateful_set)
         # The chart renders no replicas for these sets.
-        _plan_number(headroom_set, stateful_set, findings)
-        if headroom_set.count_by is CountBy.NODES:
-            _plan_size(headroom_set, stateful_set, findings)
+        _plan_number(headroom_set, findings)
+        if headroom_set.fills_nodes:
+            _plan_size(headroom_set, snapshot.stateful_sets.get(headroom_set.stateful_set), findings)
     # After what matters to nodes.
     news = sorted(notices - memory.told, key=lambda notice: (notice.name, notice.message))
     began, count = memory.telling
@@ -164,8 +172,9 @@ def note_headroom(
     return replace(memory, resized=resized, told=memory.told - untold)
 
 
-def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | None, findings: _Findings) -> None:
+def _plan_number(headroom_set: HeadroomSet, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
+    holder = holder_of(headroom_set, snapshot)
     period = _period(headroom_set, memory, now)
     findings.periods[headroom_set.name] = (now.wall, period)
     extra = findings.booked.extra.get(headroom_set.name, 0)
@@ -176,20 +185,35 @@ def _plan_number(headroom_set: HeadroomSet, stateful_set: StatefulSetState | Non
     if period.until is not None:
         findings.gauges[NEXT][headroom_set.name,] = period.until - now.wall
         findings.waits.append(period.until - now.wall)
-    present = None if stateful_set is None else stateful_set.replicas - extra
+    present = None if holder is None or holder.replicas is None else holder.replicas - extra
     replicas, why = _with_learning(headroom_set, period, present, findings)
     replicas = min(MAX_REPLICAS, replicas + extra)
     findings.gauges[REPLICAS][headroom_set.name,] = replicas
-    if stateful_set is None or stateful_set.replicas == replicas:
+    if holder is None or _has(holder, replicas):
         return
+    before = holder.replicas
     booked = findings.booked.why.get(headroom_set.name)
     why = f"{booked}; else {why}" if booked else why
-    findings.actions.append(ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=replicas, why=why))
-    if booked and replicas < stateful_set.replicas:
+    findings.actions.append(_scale(holder, replicas, why))
+    if booked and before is not None and replicas < before:
         # People come: too many to tell of each.
         return
-    message = f"From {stateful_set.replicas} to {replicas} placeholders of set {headroom_set.name}: {why}."
-    findings.actions.append(Notice.on_set(snapshot.namespace, stateful_set, "HeadroomChanged", message))
+    change = f"To {replicas}" if before is None else f"From {before} to {replicas}"
+    message = f"{change} placeholders of set {headroom_set.name}: {why}."
+    findings.actions.append(Notice.on_set(snapshot.namespace, holder, "HeadroomChanged", message))
+
+
+def _has(holder: StatefulSetState | CapacityBufferState, replicas: int) -> bool:
+    """Whether it keeps room for so many already. A buffer that names no PodTemplate keeps none."""
+    is_complete = holder.template == holder.name if isinstance(holder, CapacityBufferState) else True
+    return is_complete and holder.replicas == replicas
+
+
+def _scale(holder: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> Action:
+    if isinstance(holder, CapacityBufferState):
+        # Its PodTemplate has the same name.
+        return ScaleBuffer(name=holder.name, uid=holder.uid, template=holder.name, replicas=replicas, why=why)
+    return ScaleSet(name=holder.name, uid=holder.uid, replicas=replicas, why=why)
 
 
 def _with_learning(

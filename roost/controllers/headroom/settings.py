@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.bookings import read_booking_settings
-from roost.controllers.contract.placeholder_sets import read_placeholder_sets
+from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
 from roost_core.placement.classes import Classes
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows, read_time_zone
 from roost_core.placement.settings import read_pod_classes
@@ -53,7 +53,7 @@ class HeadroomSet:
     """One entry of `placeholders`."""
 
     name: str
-    # Name of its StatefulSet.
+    # Name of its StatefulSet, or of its CapacityBuffer and PodTemplate.
     stateful_set: str
     # Outside all windows.
     replicas: int
@@ -69,12 +69,17 @@ class HeadroomSet:
     history_name: str = ""
     # Whether a pod is a user's.
     is_user: Callable[[PodState], bool] = lambda _pod: False
+    # An autoscaler keeps the room, without pods; their size is always the values'.
+    has_buffer: bool = False
+
+    @property
+    def fills_nodes(self) -> bool:
+        """Whether a replica is a whole node, of the size that nodes turn out to have."""
+        return self.count_by is CountBy.NODES and not self.has_buffer
 
 
 def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
     """Read the sets that headroom scales or resizes: with windows, `learn` or nodes; all if events can be booked."""
-    if document.get("placeholderBackend") == "capacityBuffer":
-        return ()
     # The mover reads the same, and the classes, and reports their faults.
     pools = read_placeholder_sets(Reader(), document, "", "")
     # `bookings.py` reports its faults.
@@ -97,10 +102,11 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             learn=read_learn(read, body.get("learn"), f"{at}.learn"),
             history_name=read.text(document.get("headroomHistory", ""), "headroomHistory"),
             is_user=is_user,
+            has_buffer=has_buffers(document),
         )
         if headroom_set.learn is not None and headroom_set.count_by is CountBy.NODES:
             read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")
-        has_own = headroom_set.windows or headroom_set.learn is not None or headroom_set.count_by is CountBy.NODES
+        has_own = headroom_set.windows or headroom_set.learn is not None or headroom_set.fills_nodes
         if events is not None or has_own:
             sets.append(headroom_set)
     return tuple(sets)

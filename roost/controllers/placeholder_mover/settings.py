@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
+from roost.controllers.contract.placeholder_sets import PlaceholderSet, has_buffers, read_placeholder_sets
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import attract_prefix, startup_taint
 from roost_core.placement.pullers import Puller, read_pullers
@@ -86,9 +86,7 @@ def read_mover_settings(
     def seconds(key: str, low: int = 0) -> float:
         return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
-    enabled = (
-        read.flag(mover.get("enabled"), f"{at}.enabled") and document.get("placeholderBackend") != "capacityBuffer"
-    )
+    enabled = read.flag(mover.get("enabled"), f"{at}.enabled") and not has_buffers(document)
     sets = read_placeholder_sets(read, document, release, namespace)
     classes = read_pod_classes(read, document)
     profiles, fault = _read_profiles(scheduler_configuration, minor)

@@ -1,4 +1,7 @@
-"""Choose where the images of booked events go: to the nodes on which placeholders keep room for their people."""
+"""Choose where the images of booked events go: to the nodes that keep room for their people.
+
+Those are the nodes of the set's placeholders; of a CapacityBuffer, those with the room that it keeps.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,10 @@ def booked_images(
         name = pod.labels.get(PLACEHOLDER_SET_LABEL)
         if name in by_set and pod.node_name in scene.views and pod.labels.get(OWN_INSTANCE_LABEL) == snapshot.release:
             sets_on.setdefault(pod.node_name, set()).add(name)
+    for name, nodes in scene.buffered_nodes.items():
+        for node in nodes:
+            if name in by_set and node in scene.views:
+                sets_on.setdefault(node, set()).add(name)
     wanted: dict[str, Sequence[Wanted]] = {}
     for node, names in sets_on.items():
         people: dict[str, int] = {}

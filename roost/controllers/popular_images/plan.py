@@ -244,6 +244,7 @@ class _Work:
         empty_since = self.scene.empty_since.get(name)
         if (
             empty_since is not None
+            and name not in self.scene.kept
             and ready_seconds >= NEW_NODE_SECONDS
             and self.now.steady - empty_since < EMPTY_NODE_SECONDS
         ):

@@ -7,10 +7,13 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from roost.controllers.contract.buffered_room import nodes_with_room
 from roost.controllers.popular_images.node_views import NodeViews, image_sizes
 from roost.controllers.popular_images.pull_pods import is_pull_pod
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.memory import PopularMemory
     from roost.controllers.popular_images.popularity import Popularity, Rules
@@ -32,6 +35,7 @@ class Scene:
         self.snapshot = snapshot
         self._memory = memory
         self._now = now
+        self._buffered = settings.buffered
         self._read_pods()
         self._read_nodes(settings)
 
@@ -57,6 +61,16 @@ class Scene:
     def pods_on(self) -> Counter[str]:
         """Pods by name of the node."""
         return Counter([pod.node_name for pod in self.snapshot.pods.values()])
+
+    @cached_property
+    def buffered_nodes(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of nodes that hold the room of CapacityBuffers, by name of the set."""
+        return nodes_with_room(self.snapshot, self._buffered)
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """Names of nodes that an autoscaler leaves alone though nobody is there: a CapacityBuffer's room is."""
+        return frozenset(name for names in self.buffered_nodes.values() for name in names)
 
     def _read_nodes(self, settings: PopularSettings) -> None:
         self.rules = self._rules_of(self._memory.popularity)

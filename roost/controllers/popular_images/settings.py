@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
+from roost.controllers.contract.buffered_room import BufferedSet, read_buffered_sets
 from roost_core.placement.labels import startup_taint
 from roost_core.placement.pullers import Pullers, read_mappings, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
@@ -82,6 +83,8 @@ class PopularSettings:
     counts_users: bool = True
     # None: no events can be booked.
     events: BookingSettings | None = None
+    # Of these sets no pod says which nodes keep their room.
+    buffered: tuple[BufferedSet, ...] = ()
     # How many of the most wanted images a node should have.
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
@@ -121,6 +124,7 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         classes=classes,
         counts_users=is_on,
         events=events,
+        buffered=read_buffered_sets(document),
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),

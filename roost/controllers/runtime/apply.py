@@ -23,9 +23,11 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ResizeSet,
+    ScaleBuffer,
     ScaleSet,
     SetCondition,
 )
+from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.runtime.events import timestamp
 from roost_core.kube.client import ApiError, ClusterError
 
@@ -169,6 +171,11 @@ class Applier:
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
                 self._client.merge(path, body, MANAGER)
+            case ScaleBuffer():
+                # Buffers have no `scale`. The reference comes with the first number: the chart renders neither.
+                path = f"/apis/{CAPACITY_BUFFER_API}/namespaces/{self._namespace}/capacitybuffers/{action.name}"
+                spec = {"podTemplateRef": {"name": action.template}, "replicas": action.replicas}
+                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, MANAGER)
             case ResizeSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
                 container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
@@ -261,5 +268,5 @@ def _target(action: Action) -> tuple[str, ...]:
             return kind, action.namespace, action.name, action.reason
         case EvictPod() | DeletePod():
             return kind, action.namespace, action.name
-        case ScaleSet() | ResizeSet() | KeepHistory():
+        case ScaleSet() | ScaleBuffer() | ResizeSet() | KeepHistory():
             return kind, action.name

@@ -9,6 +9,7 @@ import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
@@ -27,7 +28,13 @@ MAX_REMEMBERED: Final = 10_000
 COMPONENT: Final = "roost-controllers"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
-_API_VERSIONS: Final = {"Node": "v1", "Pod": "v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1"}
+_API_VERSIONS: Final = {
+    "Node": "v1",
+    "Pod": "v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "CapacityBuffer": CAPACITY_BUFFER_API,
+}
 
 
 def timestamp() -> str:

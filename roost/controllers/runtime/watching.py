@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.contract.puller_pods import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
-from roost.controllers.contract.snapshot import PullEvent, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import CapacityBufferState, PullEvent, Snapshot, StatefulSetState
 from roost.controllers.runtime.booking_sources import read_config_map
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
@@ -46,6 +47,8 @@ class Scope:
     bookings: Limits | None = None
     # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
     history_name: str = ""
+    # Placeholders are CapacityBuffers.
+    has_buffers: bool = False
 
 
 class Watching:
@@ -83,6 +86,15 @@ class Watching:
             label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
             keeps_changes=False,
         )
+        self._buffers: WatchCache[CapacityBufferState] | None = None
+        if scope.has_buffers:
+            self._buffers = cache(
+                f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers",
+                read_capacity_buffer,
+                "capacitybuffers",
+                label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
+                keeps_changes=False,
+            )
         self._pulls: WatchCache[PullEvent] = cache(
             f"/api/v1{own}/events",
             _read_pull_event,
@@ -120,14 +132,17 @@ class Watching:
 
     @property
     def caches(self) -> tuple[WatchCache[Any], ...]:
-        """The watches without which nothing is planned: what was learned may be missing."""
+        """The watches without which nothing is planned: what was learned may be missing, and so may CapacityBuffers.
+
+        Their CustomResourceDefinition is an autoscaler's, and goes with it; the image gate must not wait for it.
+        """
         caches: tuple[WatchCache[Any], ...] = (self._nodes, self._pods, self._sets, self._pulls)
         return caches if self._bookings is None else (*caches, self._bookings)
 
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
-        histories = (self._histories,) if self._histories is not None else ()
-        for cache in (*self.caches, *histories):
+        others = [cache for cache in (self._histories, self._buffers) if cache is not None]
+        for cache in (*self.caches, *others):
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
     def verdict(self) -> Verdict:
@@ -154,6 +169,7 @@ class Watching:
             nodes=self._nodes_now,
             pods=self._pods_now,
             stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
+            capacity_buffers=self._known_buffers(),
             pull_events=self._pulls.objects(),
             bookings=self._booking_sources(),
             histories=self._stored_histories(),
@@ -163,6 +179,11 @@ class Watching:
         if self._histories is None or not self._histories.synced:
             return None
         return {name: text for data in self._histories.objects().values() for name, text in data.items()}
+
+    def _known_buffers(self) -> Mapping[str, CapacityBufferState]:
+        if self._buffers is None or not self._buffers.synced:
+            return {}
+        return {buffer.name: buffer for buffer in self._buffers.objects().values()}
 
     def _booking_sources(self) -> Mapping[str, BookingSource]:
         calendar = self.calendar()
@@ -239,6 +260,18 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
         is_rolling=_is_rolling(item["metadata"], status),
         requests=(containers[0].get("resources") or {}).get("requests") or {},
         container=str(containers[0].get("name") or ""),
+    )
+
+
+def read_capacity_buffer(item: JSONObject) -> CapacityBufferState:
+    """Read one of our CapacityBuffers."""
+    spec = item.get("spec") or {}
+    replicas = spec.get("replicas")
+    return CapacityBufferState(
+        name=item["metadata"]["name"],
+        uid=item["metadata"].get("uid") or "",
+        replicas=None if replicas is None else int(replicas),
+        template=str((spec.get("podTemplateRef") or {}).get("name") or ""),
     )
 
 

@@ -90,7 +90,6 @@ def test_without_a_nodes_size_node_hours_are_bound_by_one_placeholder_a_node(
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("placeholder.backend=capacityBuffer", "windows without effect: with placeholder.backend: capacityBuffer"),
         (
             "controllers.enabled=false,webhook.certificates.mode=certManager",
             "windows without effect: controllers.enabled is false",
@@ -104,6 +103,21 @@ def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "plain"})
     assert _run("-f", values, "--set", setting) == 0
     assert capsys.readouterr().out.count(said) == 1
+
+
+def test_windows_of_capacity_buffers_are_kept_and_whole_nodes_are_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "whole", "replicas": 2, "countBy": "nodes"})
+    assert (
+        _run("-f", values, "--at", "2026-10-06T07:00", "--days", "1", "--set", "placeholder.backend=capacityBuffer")
+        == 0
+    )
+    windows, _, whole = capsys.readouterr().out.partition("whole (placeholders,")
+    assert "24 hours: 342 placeholder-hours" in windows
+    assert "without effect" not in windows
+    assert "countBy: nodes without effect: with placeholder.backend: capacityBuffer" in whole
+    assert "48 placeholder-hours" in whole
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,25 @@ def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, c
     assert [cache.kind for cache in caches].count("configmaps") == watched
 
 
-@pytest.mark.parametrize(("backend", "watched"), [("statefulset", True), ("capacityBuffer", False)])
-def test_a_history_is_watched_only_where_the_controllers_set_the_number(backend: str, watched: bool) -> None:
+@pytest.mark.parametrize("backend", ["statefulset", "capacityBuffer"])
+def test_a_history_is_watched_where_the_controllers_learn_and_buffers_where_placeholders_are_buffers(
+    backend: str,
+) -> None:
     learn = {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"}
     placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
     settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
     policy = load_policy("roost", (), Settings(json_values=settings))
     scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
-    assert bool(scope.history_name) is watched
+    assert scope.history_name
+    assert scope.has_buffers is (backend == "capacityBuffer")
+
+
+def test_plans_do_not_wait_for_capacity_buffers_whose_definition_may_be_gone() -> None:
+    policy = load_policy("roost", (), Settings(values=("placeholder.backend=capacityBuffer",)))
+    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
+    watching = Watching(cast("Any", None), scope, on_change=lambda: None)
+    assert "capacitybuffers" not in [cache.kind for cache in watching.caches]
+    assert watching.snapshot().capacity_buffers == {}
 
 
 def test_an_address_without_https_is_refused_without_its_token() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
+from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleBuffer, ScaleSet
 from roost.controllers.contract.planner import Planner, Sources
-from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import make_headroom
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
@@ -149,8 +149,56 @@ def test_a_set_that_is_not_there_is_waited_for() -> None:
     assert planned.actions == []
 
 
-def test_capacity_buffers_keep_no_windows() -> None:
-    document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
+# CapacityBuffers
+
+
+def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:00", **changes: object) -> list[Action]:
+    document = {**_document(**changes), "placeholderBackend": "capacityBuffer"}
+    planner = make_headroom(Reader(), Sources(document, None, 36))
+    assert planner is not None
+    buffers = {} if state is None else {state.name: state}
+    # A StatefulSet of the same name is somebody else's, or left over.
+    sets = {SET: StatefulSetState(SET, "uid-set", 1, 0, requests={"cpu": "1"}, container="pause")}
+    snapshot = Snapshot(RELEASE, NAMESPACE, stateful_sets=sets, capacity_buffers=buffers)
+    return list(planner.plan(snapshot, Moment(parse_moment(time, "Europe/Berlin"), 1000.0)).actions)
+
+
+def test_a_window_sets_the_number_of_a_capacity_buffer_and_says_so_there() -> None:
+    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", 3, SET), windows=[DAY])
+    assert isinstance(scale, ScaleBuffer)
+    assert (scale.name, scale.uid, scale.template, scale.replicas) == (SET, "uid-b", SET, 30)
+    assert isinstance(notice, Notice)
+    assert (notice.kind, notice.uid, notice.reason) == ("CapacityBuffer", "uid-b", "HeadroomChanged")
+    assert notice.message.startswith("From 3 to 30 placeholders of set default: window day")
+    assert _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), windows=[DAY]) == []
+    (down, _) = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), "2026-10-05T19:00", windows=[DAY])
+    assert isinstance(down, ScaleBuffer)
+    assert down.replicas == 3
+
+
+def test_a_buffer_as_the_chart_renders_it_gets_its_number_and_its_template_together() -> None:
+    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", None), windows=[DAY])
+    assert isinstance(scale, ScaleBuffer)
+    assert (scale.template, scale.replicas) == (SET, 30)
+    assert isinstance(notice, Notice)
+    assert notice.message.startswith("To 30 placeholders")
+
+
+def test_a_buffer_that_names_no_template_or_anothers_is_completed_although_its_number_is_right() -> None:
+    for template in ("", "others"):
+        scale, _ = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, template), windows=[DAY])
+        assert isinstance(scale, ScaleBuffer)
+        assert scale.template == SET
+
+
+def test_a_buffer_that_is_not_there_is_waited_for() -> None:
+    assert _buffer_plan(None, windows=[DAY]) == []
+
+
+def test_placeholders_of_a_buffer_are_never_resized_to_whole_nodes() -> None:
+    state = CapacityBufferState(SET, "uid-b", 30, SET)
+    assert _buffer_plan(state, windows=[DAY], countBy="nodes") == []
+    document = {**_document(countBy="nodes"), "placeholderBackend": "capacityBuffer"}
     assert make_headroom(Reader(), Sources(document, None, 36)) is None
 
 

@@ -185,10 +185,6 @@ WARNINGS = {
         "events.enabled: only the controllers keep room for events",
     ),
     "events without a set": ("events: {enabled: true}\nplaceholders: []", "events.enabled: no entry of placeholders"),
-    "events and capacity buffers": (
-        "events: {enabled: true}\nplaceholder: {backend: capacityBuffer}",
-        "events.enabled: nothing changes the size of a CapacityBuffer",
-    ),
     "a tenth of a byte": ("webhook: {resources: {requests: {memory: 100m}}}", "100m is not a whole number of bytes"),
     "a class's tenth of a byte": ("podClasses: {build: {resources: {memory: 100m}}}", "build.resources.memory: 100m"),
     "warm set beside a home": ("podClasses: {build: {warm: {spare: 2}}}", "the weights of both add up"),
@@ -267,7 +263,7 @@ WARNINGS = {
     ),
     "whole nodes of a buffer": (
         "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
-        "nothing sets the size of a CapacityBuffer",
+        "placeholders[0].countBy: a CapacityBuffer keeps room for placeholders as large as",
     ),
     "popular images for nobody": (
         "controllers: {enabled: false}\npopularImages: {enabled: true}",

@@ -1,0 +1,103 @@
+"""Find the nodes that hold the room of CapacityBuffers: without placeholder pods, nothing in the cluster names them.
+
+An autoscaler counts the room on nodes that stand before it adds one. Users fill the fullest node first, so the nodes
+that will take as many users as the buffer has replicas are those with the least room; a node that an autoscaler added
+for the buffer counts as far as the others don't suffice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
+from roost_core.placement.nodes import NodeRules, node_admits
+from roost_core.placement.quantities import parse_quantity
+from roost_core.placement.settings_reader import Reader
+from roost_core.scheduler.objects import CPU, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost.controllers.contract.snapshot import Snapshot
+    from roost_core.placement.settings_reader import Document
+    from roost_core.scheduler.objects import NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class BufferedSet:
+    """An entry of `placeholders` whose room an autoscaler keeps."""
+
+    name: str
+    # Name of its CapacityBuffer.
+    buffer: str
+    # Which nodes its placeholders can use.
+    rules: NodeRules
+    # CPU in millicores, all else in units; above 0.
+    requests: Mapping[str, int]
+
+
+def read_buffered_sets(document: Document) -> tuple[BufferedSet, ...]:
+    """Read controllers.json; () while placeholders are pods. Others report its faults."""
+    if not has_buffers(document):
+        return ()
+    pools = read_placeholder_sets(Reader(), document, "", "")
+    entries = Reader().items(document.get("placeholders"), "placeholders")
+    return tuple(
+        BufferedSet(pool.name, pool.stateful_set, pool.rules, _requests(entry))
+        for pool, entry in zip(pools, entries, strict=True)
+    )
+
+
+def nodes_with_room(snapshot: Snapshot, sets: Sequence[BufferedSet]) -> Mapping[str, tuple[str, ...]]:
+    """Return names of nodes by name of the set: as few as have room for its buffer, the fullest first."""
+    buffers = {each.name: each for each in sets if _replicas(snapshot, each)}
+    if not buffers:
+        return {}
+    taken: dict[str, Counter[str]] = {name: Counter() for name in snapshot.nodes}
+    for pod in snapshot.pods.values():
+        if pod.node_name in taken and not pod.is_finished:
+            taken[pod.node_name].update(dict(pod.spec.requests))
+            taken[pod.node_name][PODS] += 1
+    found: dict[str, tuple[str, ...]] = {}
+    for name, each in buffers.items():
+        rooms = sorted(
+            (places, node.name)
+            for node in snapshot.nodes.values()
+            if node.fact.ready and not node.leaving and node_admits(each.rules, node.fact)
+            if (places := _places(each, node, taken[node.name]))
+        )
+        left, names = _replicas(snapshot, each), []
+        for places, node_name in rooms:
+            if left <= 0:
+                break
+            names.append(node_name)
+            left -= places
+        found[name] = tuple(names)
+    return found
+
+
+def _replicas(snapshot: Snapshot, buffered: BufferedSet) -> int:
+    buffer = snapshot.capacity_buffers.get(buffered.buffer)
+    return 0 if buffer is None or not buffer.template else buffer.replicas or 0
+
+
+def _places(buffered: BufferedSet, node: NodeState, taken: Counter[str]) -> int:
+    """How many of the set's placeholders would fit beside the node's pods."""
+    wanted = {**buffered.requests, PODS: 1}
+    return max(0, min((node.allocatable.get(key, 0) - taken[key]) // amount for key, amount in wanted.items()))
+
+
+def _requests(entry: object) -> Mapping[str, int]:
+    resources = entry.get("resources") if isinstance(entry, dict) else None
+    requests = resources.get("requests") if isinstance(resources, dict) else None
+    amounts: dict[str, int] = {}
+    for key, quantity in requests.items() if isinstance(requests, dict) else ():
+        try:
+            amount = parse_quantity(quantity) * (1000 if key == CPU else 1)
+        except ValueError:
+            continue
+        if amount > 0:
+            amounts[str(key)] = max(1, round(amount))
+    return amounts

@@ -1,0 +1,311 @@
+"""An autoscaler keeps the room, without placeholder pods: a real Karpenter, and all of Roost around it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import EVENTS_LABEL, pulled_label, startup_taint
+from tests.harness.api import ApiError
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.karpenter import Karpenter
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.harness.api import Api, Object
+
+pytestmark = pytest.mark.e2e
+
+RELEASE = "hub"
+USERS = {"hub.jupyter.org/node-purpose": "user"}
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+COURSE = "quay.io/me/course:1"
+IMAGE_VALUES = {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}
+# Karpenter looks at a node it means to remove for 15 seconds more, and works in rounds of 10.
+LEAVING_SECONDS = 180.0
+SOON_SECONDS = 60.0
+NAME = "hub-roost-placeholder-default"
+# Past, so that its end is what `apply` moves.
+BEGAN = "2020-01-01T00:00"
+
+
+class Site:
+    """A hub whose placeholders are CapacityBuffers, in a cluster that grows."""
+
+    def __init__(self, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> None:
+        self.cluster = cluster
+        self.karpenter = karpenter
+        self.namespace = cluster.create_namespace()
+        self.taint = startup_taint(RELEASE, self.namespace)
+        self.nodes = FakeNodes(cluster.api)
+        self.stack = Stack(cluster, self.namespace, values, release=RELEASE, controllers=True)
+        self.path = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{self.namespace}/capacitybuffers/{NAME}"
+
+    @property
+    def spec(self) -> Object:
+        found: Object = self.cluster.api.get(self.path)["spec"]
+        return found
+
+    def wait_for_replicas(self, replicas: int) -> None:
+        wait_until(
+            lambda: self.spec.get("replicas") == replicas,
+            SOON_SECONDS,
+            f"{replicas} replicas",
+            explain=lambda: (self.spec, self.stack.controllers[-1].process.tail(8)),
+        )
+        assert self.spec["podTemplateRef"] == {"name": NAME}
+
+    def node_names(self) -> list[str]:
+        return sorted(node["metadata"]["name"] for node in self.karpenter.nodes())
+
+    def pullers_on(self, node: str) -> list[Object]:
+        selector = "app.kubernetes.io/component=puller"
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        return self.cluster.api.list(path, labelSelector=selector, fieldSelector=f"spec.nodeName={node}")
+
+    def is_warm(self, node: str) -> bool:
+        """Whether a user may start there, with the managed image."""
+        found = self.nodes.get(node)
+        taints = {taint["key"] for taint in found["spec"].get("taints", [])}
+        label = pulled_label(RELEASE, self.namespace, IMAGE)
+        return self.taint not in taints and found["metadata"]["labels"].get(label) == "true"
+
+    def wait_for_warm_nodes(self, count: int) -> list[str]:
+        """Play the kubelets: a node holds the image once a puller's pod is there."""
+        names = [node["metadata"]["name"] for node in self.karpenter.wait_for_nodes(count, timeout_seconds=120)]
+        for name in names:
+            wait_until(lambda: self.pullers_on(name), SOON_SECONDS, f"a puller's pod on {name}", explain=self.explain)  # noqa: B023 - called at once
+            self.nodes.set_images(name, {IMAGE: 1_500_000_000})
+        wait_until(lambda: all(map(self.is_warm, names)), SOON_SECONDS, "warm nodes", explain=self.explain)
+        return names
+
+    def pods(self) -> list[Object]:
+        """Pods of users and placeholders."""
+        return self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector="component")
+
+    def explain(self) -> object:
+        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        return (
+            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods},
+            {name: self.nodes.get(name)["spec"].get("taints") for name in self.node_names()},
+            self.cluster.api.get(self.path).get("status"),
+            self.stack.controllers[-1].process.tail(6),
+            self.karpenter.process.tail(4),
+        )
+
+
+def window(replicas: int, *, end: str = "2099-01-01T00:00") -> Object:
+    return {"name": "lectures", "replicas": replicas, "timeZone": "UTC", "start": BEGAN, "end": end}
+
+
+def values_for(*windows: Object, replicas: int = 0, **more: Any) -> dict[str, Any]:
+    one = {
+        "name": "default",
+        "replicas": replicas,
+        "resources": {"requests": {"cpu": "1"}},
+        "nodeSelector": USERS,
+        "windows": list(windows),
+    }
+    return {
+        "singleuser": {"image": IMAGE_VALUES, "nodeSelector": USERS},
+        "imageGate": {"mode": "startupTaint"},
+        "placeholder": {"backend": "capacityBuffer"},
+        "placeholderMover": {"enabled": False},
+        "placeholders": [one],
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
+    """A cluster without nodes, the cluster's own scheduler and Karpenter."""
+    with contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(ControlPlane())
+            stack.enter_context(start_scheduler(cluster))
+            stack.enter_context(PodKeeper(cluster.api))
+            karpenter = stack.enter_context(Karpenter(cluster, feature_gates={"CapacityBuffer": True}))
+        except HarnessUnavailableError as error:
+            give_up(error)
+        yield cluster, karpenter
+        cluster.keep_logs = request.session.testsfailed > 0
+
+
+@contextlib.contextmanager
+def hub(growing: tuple[ControlPlane, Karpenter], values: Mapping[str, Any]) -> Iterator[Site]:
+    site = Site(*growing, values)
+    site.karpenter.create_node_pool(
+        "users",
+        labels=USERS,
+        instance_types=["small"],  # 3.9 CPU
+        startup_taints=[f"{site.taint}:NoSchedule"],
+        consolidate_after="1s",
+    )
+    try:
+        with site.stack:
+            yield site
+    finally:
+        site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}")
+        for pool in site.cluster.api.list("/apis/karpenter.sh/v1/nodepools"):
+            site.karpenter.delete_node_pool(pool["metadata"]["name"])
+        site.nodes.delete_all()
+
+
+def test_a_window_brings_nodes_that_are_warm_before_users_come_and_its_end_takes_them_away(
+    growing: tuple[ControlPlane, Karpenter],
+) -> None:
+    with hub(growing, values_for()) as site:
+        # Without windows the values' number is rendered, and nobody needs to write it.
+        assert site.spec == {
+            "provisioningStrategy": "buffer.x-k8s.io/active-capacity",
+            "podTemplateRef": {"name": NAME},
+            "replicas": 0,
+        }
+        assert not site.karpenter.node_claims()
+
+        site.stack.apply(values_for(window(6)))
+        assert "replicas" not in site.stack.find("CapacityBuffer")["spec"]
+        site.stack.controllers[0].process.stop()
+        site.stack.start_controllers()
+        site.wait_for_replicas(6)
+        first, second = site.wait_for_warm_nodes(2)
+        assert site.pods() == []
+
+        site.stack.create_pod(
+            {
+                "metadata": {"name": "user", "labels": {"component": "singleuser-server"}},
+                "spec": {
+                    "nodeSelector": USERS,
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": "500m"}}}],
+                },
+            }
+        )
+        before = time.monotonic()
+        assert site.stack.wait_for_node("user", 20) in (first, second)
+        assert time.monotonic() - before < 10, "a user starts on a warm node at once"
+
+        # An upgrade leaves the number alone, and somebody else's is set right.
+        site.stack.apply({})
+        assert site.spec["replicas"] == 6
+        site.cluster.api.patch(site.path, {"spec": {"replicas": 1}})
+        site.wait_for_replicas(6)
+        told = site.cluster.api.list(f"/api/v1/namespaces/{site.namespace}/events")
+        messages = [
+            event["message"]
+            for event in told
+            if event["reason"] == "HeadroomChanged" and event["involvedObject"]["kind"] == "CapacityBuffer"
+        ]
+        assert any("window lectures" in message for message in messages), messages
+
+        site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}/pods/user")
+        site.stack.apply(values_for(window(6, end="2020-02-01T00:00")))
+        site.stack.controllers[-1].process.stop()
+        site.stack.start_controllers()
+        site.wait_for_replicas(0)
+        wait_until(lambda: not site.node_names(), LEAVING_SECONDS, "the nodes to leave", explain=site.explain)
+
+
+def test_a_booked_event_brings_nodes_and_its_image_to_them_though_there_are_no_placeholders(
+    growing: tuple[ControlPlane, Karpenter],
+) -> None:
+    events = {"enabled": True, "maxPlaceholders": 10}
+    with hub(growing, values_for(events=events)) as site:
+        site.wait_for_replicas(0)
+        start = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M")
+        booking = f"[{{name: lecture, people: 3, timeZone: UTC, start: '{start}', image: '{COURSE}'}}]"
+        site.cluster.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "lecture", "labels": {EVENTS_LABEL: RELEASE}},
+                "data": {"events.yaml": booking},
+            },
+            site.namespace,
+        )
+        site.wait_for_replicas(3)
+        (node,) = site.wait_for_warm_nodes(1)
+
+        def pulls() -> list[Object]:
+            path = f"/api/v1/namespaces/{site.namespace}/pods"
+            return site.cluster.api.list(path, labelSelector="app.kubernetes.io/component=popular-puller")
+
+        (pod,) = wait_until(pulls, 90, "a pod that pulls the event's image", explain=site.explain)
+        assert COURSE in str(pod["spec"])
+        assert node in str(pod["spec"])
+        assert site.pods() == []
+
+
+# Rights
+
+
+def refusal(account: Api, path: str, patch: object) -> str:
+    """What the API server answers to a merge patch that it doesn't take; "" if it does."""
+    try:
+        account.patch(path, patch, dryRun="All")
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def test_the_controllers_may_size_their_own_buffers_within_the_values_and_nothing_else(
+    growing: tuple[ControlPlane, Karpenter],
+) -> None:
+    with hub(growing, values_for(window(2), replicas=1)) as site:
+        site.wait_for_replicas(2)
+        api, namespace = site.cluster.api, site.namespace
+        fixed = {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": {"name": "others"}}
+        api.create({**fixed, "spec": {"podTemplateRef": {"name": "t"}, "replicas": 0}}, namespace)
+        account = site.cluster.api_as(site.cluster.service_account_token(namespace, "hub-roost-controllers"))
+        others = site.path.replace(NAME, "others")
+        assert refusal(account, site.path, {"spec": {"replicas": 1}}) == ""
+        assert refusal(account, site.path, {"spec": {"replicas": 0, "podTemplateRef": {"name": NAME}}}) == ""
+        assert "forbidden" in refusal(account, others, {"spec": {"replicas": 1}})
+        assert "forbidden" in refusal(account, f"{site.path}/status", {"status": {"replicas": 50}})
+
+        api.create(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": "all-rights"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                "subjects": [{"kind": "ServiceAccount", "name": "hub-roost-controllers", "namespace": namespace}],
+            },
+            namespace,
+        )
+        wait_until(
+            lambda: "is forbidden: User" not in refusal(account, others, {"spec": {"replicas": 1}}), 20, "rights"
+        )
+        escapes: dict[str, tuple[str, object]] = {
+            "more than the values say": (site.path, {"spec": {"replicas": 3}}),
+            "another's buffer": (others, {"spec": {"replicas": 1}}),
+            "another's pods": (site.path, {"spec": {"podTemplateRef": {"name": "t"}}}),
+            "a workload's pods": (
+                site.path,
+                {"spec": {"podTemplateRef": None, "scalableRef": {"kind": "a", "name": "b"}}},
+            ),
+            "a limit": (site.path, {"spec": {"limits": {"cpu": "100"}}}),
+            "another strategy": (site.path, {"spec": {"provisioningStrategy": "mine"}}),
+            "a label": (site.path, {"metadata": {"labels": {"a": "b"}}}),
+            "its status": (f"{site.path}/status", {"status": {"replicas": 50}}),
+        }
+        said = {name: refusal(account, *write) for name, write in escapes.items()}
+        assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
+        # The same requests are fine for somebody else.
+        assert {name: refusal(api, *write) for name, write in escapes.items()} == dict.fromkeys(escapes, "")
+        with pytest.raises(ApiError, match="ValidatingAdmissionPolicy"):
+            account.delete(site.path)
+        with pytest.raises(ApiError, match="ValidatingAdmissionPolicy"):
+            account.create({**fixed, "metadata": {"name": "mine"}, "spec": {}}, namespace)
