@@ -5,6 +5,10 @@ const MINUTE = 60e6, SECOND = 1e6;
 const RETRY = 15000;
 // ms: between two moments that are played, and the longest that one may count for if the answers are slow.
 const TICK = 200, LONGEST_TICK = 1000;
+// Arrows at a time: more would hide what they point at.
+const MOST_ARROWS = 40;
+// px: of the arrow to a pod that was placed.
+const PLACED_LENGTH = 28;
 const LETTERS = { user: "U", build: "B", placeholder: "p" };
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -232,6 +236,9 @@ function showCounts(side) {
   const marks = kinds.map((kind) => legendItem(`pod ${LETTERS[kind] ? kind : ""}`, LETTERS[kind] ?? kind[0], kind));
   marks.push(legendItem("pod pulling", "U", "its image is pulled"), legendItem("pod starting", "U", "starting"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
+  for (const [kind, about] of [["placed", "placed"], ["moved", "moved there"], ["pre-empted", "pre-empted for that pod"]]) {
+    if (state.change_counts[kind]) marks.push(legendArrow(kind, about));
+  }
   for (const [index, chip] of state.chips.entries()) {
     const item = legendItem("chip held", letter(index), `${chip.short} (${many(chip.users, "user")})`);
     item.title = state.images[chip.image];
@@ -246,6 +253,16 @@ const letter = (index) => String.fromCharCode(65 + index);
 function legendItem(className, text, about) {
   const item = make("li");
   item.append(make("i", className, text), ` ${about}`);
+  return item;
+}
+
+function legendArrow(kind, about) {
+  const item = make("li");
+  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  picture.setAttribute("viewBox", "0 0 40 16");
+  picture.setAttribute("aria-hidden", "true");
+  picture.append(arrow(kind, { x1: 2, y1: 8, x2: 32, y2: 8 }));
+  item.append(picture, ` ${about}`);
   return item;
 }
 
@@ -279,9 +296,10 @@ function showChanges(side) {
     if (change.by) line.append(" for ", podButton(change.by_uid, change.by));
     return line;
   });
-  const counts = new Map();
-  for (const change of state.changes) counts.set(change.kind, (counts.get(change.kind) ?? 0) + 1);
-  const words = [...counts].map(([kind, number]) => `${number} ${kind}`).join(", ");
+  const counts = Object.entries(state.change_counts);
+  const words = counts.map(([kind, number]) => `${number} ${kind}`).join(", ");
+  const rest = counts.reduce((sum, [, number]) => sum + number, -state.changes.length);
+  if (rest > 0) lines.push(make("li", "", `and ${rest} before these`));
   side.$("changes-title").textContent = `The last minute: ${words || "nothing was placed, moved or pre-empted"}`;
   side.$("changes").replaceChildren(...lines);
 }
@@ -371,27 +389,60 @@ function podBox(state, pod, isFresh, isFirst) {
   return box;
 }
 
-// An arrow for each move: from the node that the pod left to where it is now.
+// ---- Arrows of the last minute: a short one to a pod that was placed, from node to node where a placeholder moved, and
+// from the pod for which another one was pre-empted to where that one was.
+const ARROWS = ["placed", "moved", "pre-empted"];
+
+function arrow(kind, ends) {
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+  for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
+  line.setAttribute("class", `arrow ${kind}`);
+  line.setAttribute("marker-end", `url(#head-${kind})`);
+  return line;
+}
+
 function drawArrows(side) {
   const { state, boxes } = side;
   const board = side.$("board").getBoundingClientRect();
-  const place = (element, isTop) => {
-    const box = element.getBoundingClientRect();
-    return [box.left + box.width / 2 - board.left, (isTop ? box.top + 12 : box.top + box.height / 2) - board.top];
-  };
   const byName = new Map(state.nodes.map((node) => [node.name, boxes.get(node.uid).item]));
+  const podOf = (item, uid) => item?.querySelector(`[data-uid="${CSS.escape(uid)}"]`);
+  const nodeOf = new Map();
+  for (const node of state.nodes) for (const pod of node.pods) nodeOf.set(pod.uid, node.name);
+  const middle = (element) => {
+    const box = element.getBoundingClientRect();
+    return [box.left + box.width / 2 - board.left, box.top + box.height / 2 - board.top];
+  };
+  // Of a node: its first line, below which its pods are.
+  const top = (element) => {
+    const box = element.getBoundingClientRect();
+    return [box.left + box.width / 2 - board.left, box.top + 12 - board.top];
+  };
+  const ends = (change) => {
+    const from = byName.get(change.from), to = podOf(byName.get(change.to), change.uid);
+    if (change.kind === "placed" && to) {
+      const [x] = middle(to), y = to.getBoundingClientRect().top - board.top;
+      return [x, Math.max(byName.get(change.to).getBoundingClientRect().top - board.top, y - PLACED_LENGTH), x, y];
+    }
+    if (change.kind === "moved" && from && to) return [...top(from), ...middle(to)];
+    const by = podOf(byName.get(nodeOf.get(change.by_uid)), change.by_uid);
+    // The pod itself while it terminates.
+    if (change.kind === "pre-empted" && by && from) {
+      const victim = podOf(from, change.uid);
+      return [...middle(by), ...(victim ? middle(victim) : top(from))];
+    }
+    return null;
+  };
   const lines = [];
   for (const change of state.changes) {
-    const from = byName.get(change.from);
-    const to = byName.get(change.to)?.querySelector(`[data-uid="${CSS.escape(change.uid)}"]`);
-    if (change.kind !== "moved" || !from || !to) continue;
-    const line = document.createElementNS(side.$("arrows").namespaceURI, "line");
-    const [x1, y1] = place(from, true), [x2, y2] = place(to, false);
-    for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
-    line.setAttribute("marker-end", "url(#head)");
-    lines.push(line);
+    if (lines.length === MOST_ARROWS) break;
+    const found = ARROWS.includes(change.kind) && ends(change);
+    if (!found) continue;
+    const [x1, y1, x2, y2] = found.map((number) => Math.round(number));
+    lines.push(arrow(change.kind, { x1, y1, x2, y2 }));
   }
   side.$("arrows").querySelector("g").replaceChildren(...lines);
+  const all = ARROWS.reduce((sum, kind) => sum + (state.change_counts[kind] ?? 0), 0);
+  side.$("arrows-note").textContent = all > lines.length ? `Arrows are drawn for the newest ${lines.length} of ${all}.` : "";
 }
 
 // ---- A pod's why.

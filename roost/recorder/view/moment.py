@@ -180,8 +180,9 @@ class Moment:
     # The oldest first, of at most MAX_PENDING.
     pending: Sequence[PendingPod]
     pending_count: int
-    # The newest first.
+    # The newest first, at most MAX_CHANGES; and how many there are of each kind.
     changes: Sequence[Change]
+    change_counts: Mapping[str, int]
     notices: Sequence[str]
 
 
@@ -206,6 +207,7 @@ def moment_of(rows: Rows) -> Moment:
     nodes = _nodes(rows, bound, chips)
     pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
     reasons = {row["pod_uid"]: row["text"] for row in rows.reasons}
+    changes = sorted(_changes(rows), key=lambda change: -change.at_us)
     return Moment(
         at_us,
         sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
@@ -221,7 +223,8 @@ def moment_of(rows: Rows) -> Moment:
             for pod in pending[:MAX_PENDING]
         ],
         len(pending),
-        sorted(_changes(rows), key=lambda change: -change.at_us)[:MAX_CHANGES],
+        changes[:MAX_CHANGES],
+        Counter(change.kind for change in changes),
         [f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps],
     )
 
@@ -489,6 +492,7 @@ def as_json(moment: Moment) -> JSONObject:
             for pod in moment.pending
         ],
         "pending_count": moment.pending_count,
+        "change_counts": {str(kind): count for kind, count in moment.change_counts.items()},
         "changes": [
             {
                 "at": change.at_us,

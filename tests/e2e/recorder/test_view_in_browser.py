@@ -214,7 +214,7 @@ def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(dri
         replace(bind_record("second", since_us + SECOND, names[6]), node_uid="uid-6"),
     ]
     page.store.write(moved, {"pods": ("2", page.end_us)})
-    wait(driver, "document.querySelector('#arrows line')")
+    wait(driver, "document.querySelector('#arrows line.moved')")
     for width in (PHONE, DESK):
         browser.set_size(driver, width, 900)
         # The ends of the arrow, and what they are on; the arrow is redrawn for the new width.
@@ -222,7 +222,7 @@ def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(dri
             driver,
             """(() => {
               const board = document.getElementById('board').getBoundingClientRect();
-              const line = document.querySelector('#arrows line');
+              const line = document.querySelector('#arrows line.moved');
               const at = (name) => Number(line.getAttribute(name));
               const end = (n) => [at(`x${n}`) + board.left, at(`y${n}`) + board.top];
               const isIn = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
@@ -230,7 +230,57 @@ def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(dri
                 && isIn(end(2), document.querySelector('#nodes [data-uid=second]').getBoundingClientRect());
             })()""",
         )
-    assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 1
+    assert driver.execute_script("return document.querySelectorAll('#arrows line.moved').length") == 1
+    assert browser.console(driver) == []
+
+
+def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_only_so_many(
+    driver: Chrome, page: Served
+) -> None:
+    show(driver, page.address)
+    # The made-up minute: the pod of the second node was placed there, and a placeholder of that node went for it.
+    wait(driver, "document.querySelectorAll('#arrows line.placed').length >= 2")
+    ends = driver.execute_script(
+        """
+        const board = document.getElementById('board').getBoundingClientRect();
+        const isIn = (x, y, box) => x + board.left >= box.left && x + board.left <= box.right
+          && y + board.top >= box.top - 1 && y + board.top <= box.bottom + 1;
+        const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect());
+        return [...document.querySelectorAll('#arrows line')].map((line) => {
+          const at = (name) => Number(line.getAttribute(name));
+          const style = getComputedStyle(line);
+          const on = (n, all) => all.findIndex((box) => isIn(at(`x${n}`), at(`y${n}`), box));
+          return {kind: line.classList[1], dash: style.strokeDasharray, head: line.getAttribute('marker-end'),
+            to: on(2, boxes('#nodes > li')), fresh: on(2, boxes('#nodes .fresh')) >= 0,
+            by: on(1, boxes('#nodes .fresh')) >= 0, colour: style.stroke};
+        });
+        """
+    )
+    by_kind = {one["kind"]: one for one in ends}
+    assert set(by_kind) == {"placed", "pre-empted"}
+    assert all(one["fresh"] for one in ends if one["kind"] == "placed")
+    victim = by_kind["pre-empted"]
+    assert victim["by"]
+    assert victim["to"] >= 0
+    looks = {(one["kind"], one["dash"], one["head"]) for one in ends}
+    assert len(looks) == len({dash for _, dash, _ in looks}) == len({head for _, _, head in looks}) == 2
+    assert len({one["colour"] for one in ends}) == 1
+    # Many more: only the newest have arrows, and the others are counted.
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
+    )
+    crowd: list[Record] = []
+    for number in range(120):
+        at_us = page.end_us - number * SECOND // 4
+        crowd.append(pod_record(f"crowd-{number}", created_us=at_us))
+        crowd.append(replace(bind_record(f"crowd-{number}", at_us, names[2]), node_uid="uid-2"))
+    page.store.write(crowd, {"pods": ("3", page.end_us)})
+    wait(driver, "document.querySelectorAll('#nodes [data-uid=crowd-119]').length === 1")
+    assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 40
+    all_of_them = len(crowd) // 2 + len(ends)
+    assert driver.find_element("id", "arrows-note").text == f"Arrows are drawn for the newest 40 of {all_of_them}."
+    driver.find_element("id", "changes-title").click()
+    assert driver.find_element("css selector", "#changes li:last-child").text == f"and {all_of_them - 100} before these"
     assert browser.console(driver) == []
 
 
