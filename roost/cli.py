@@ -170,6 +170,17 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return call("validate", options, strict=strict)
 
 
+@cli.command("preset", short_help="Print values to start from; without a name, a list.")
+@click.argument("name", required=False)
+def _preset(*, name: str | None) -> int:
+    """Print values that come with the chart, or without NAME what there is.
+
+    \b
+    roost preset observe-only > values.yaml
+    """
+    return call("preset", name)
+
+
 @cli.command("scheduler-config", short_help="Print what a cloud provider lets you set of its scheduler.")
 @_values_options
 @click.option(

@@ -56,12 +56,12 @@ securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end 
 {{- /* Requests and limits of a container, each only if it isn't empty. */}}
 {{- define "roost.container_resources" -}}
 { {{ if $.resources.requests }}"requests": {{ toJson $.resources.requests }}, {{ end }}{{ if $.resources.limits }}"limits": {{ toJson $.resources.limits }}{{ end }}}{{- end }}
-{{- /* The `restricted` Pod Security Standard, for a pod. */}}
+{{- /* The `restricted` Pod Security Standard by default, for a pod. */}}
 {{- define "roost.pod_security" -}}
-{{ toJson (dict "runAsNonRoot" true "runAsUser" 65534 "runAsGroup" 65534 "fsGroup" 65534 "seccompProfile" (dict "type" "RuntimeDefault")) }}{{- end }}
+{{ toJson $.root.Values.podSecurityContext }}{{- end }}
 {{- /* The same for a container. */}}
 {{- define "roost.container_security" -}}
-{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}}{{- end }}
+{{ toJson $.root.Values.securityContext }}{{- end }}
 {{- /* Topology spread: prefer different nodes and zones, but never wait for them. */}}
 {{- define "roost.spread" -}}
 - maxSkew: 1

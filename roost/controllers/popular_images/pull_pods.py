@@ -39,11 +39,6 @@ JSONObject = dict[str, Any]
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 # A deletion that had no effect by then is requested again.
 DELETE_SECONDS: Final = 30.0
-_SECURITY: Final = {
-    "allowPrivilegeEscalation": False,
-    "readOnlyRootFilesystem": True,
-    "capabilities": {"drop": ["ALL"]},
-}
 # Explicitly zero: with a LimitRange's defaults the pod would pre-empt placeholders.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
 # Why a container waits if its image can't be pulled, or can't be mounted or run.
@@ -64,7 +59,8 @@ class Pull(NamedTuple):
 def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObject:
     """Return the manifest of the pod."""
     parts = settings.pull_pod
-    container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": _SECURITY}
+    security = dict(parts.container_security)
+    container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": security}
     spec: JSONObject = {"containers": [container]}
     if parts.method is PullMethod.IMAGE_VOLUME:
         container |= {
@@ -81,7 +77,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
                 "command": ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"],
                 "volumeMounts": [mount],
                 "resources": _NO_RESOURCES,
-                "securityContext": _SECURITY,
+                "securityContext": security,
             }
         ]
         container |= {
@@ -107,13 +103,7 @@ def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObje
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65534,
-            "runAsGroup": 65534,
-            "fsGroup": 65534,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": dict(parts.pod_security),
     }
     if parts.service_account:
         spec["serviceAccountName"] = parts.service_account

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
@@ -56,6 +57,21 @@ class PullMethod(StrEnum):
     NOOP = "noop"
 
 
+# Of documents that older charts wrote; newer ones give theirs.
+RESTRICTED_POD: Final = MappingProxyType(
+    {
+        "runAsNonRoot": True,
+        "runAsUser": 65534,
+        "runAsGroup": 65534,
+        "fsGroup": 65534,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+)
+RESTRICTED_CONTAINER: Final = MappingProxyType(
+    {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullPod:
     """What pods that pull have in common, among themselves and with the puller's DaemonSets."""
@@ -70,6 +86,9 @@ class PullPod:
     tolerations: tuple[Mapping[str, object], ...] = ()
     priority_class: str = ""
     service_account: str = ""
+    # Security contexts of the pod and of its containers, as in a manifest.
+    pod_security: Mapping[str, object] = field(default_factory=lambda: RESTRICTED_POD)
+    container_security: Mapping[str, object] = field(default_factory=lambda: RESTRICTED_CONTAINER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,4 +166,6 @@ def _read_pull_pod(read: Reader, value: object) -> PullPod:
         tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
+        pod_security=read.mapping(puller.get("podSecurityContext", RESTRICTED_POD), "puller.podSecurityContext"),
+        container_security=read.mapping(puller.get("securityContext", RESTRICTED_CONTAINER), "puller.securityContext"),
     )

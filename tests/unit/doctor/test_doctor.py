@@ -2,101 +2,27 @@
 
 from __future__ import annotations
 
-import copy
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
-
 import pytest
 import yaml
 
-from generator.render.manifests import render
-from generator.values.files import parse_values
-from generator.values.release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.install import Install, path_of
+from roost.doctor.install import path_of
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, pulled_label
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.doctor.findings import Finding, Outcome
-
-RELEASE: Final = Release("hub", "jhub", "v1.37.2")
-PODS: Final = "/api/v1/namespaces/jhub/pods"
-ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
-WEBHOOK: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
-LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
-USER: Final = {"component": "singleuser-server"}
-Object = dict[str, Any]
-
-
-def ago(seconds: float) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
-
-
-class Cluster:
-    """An API server with everything of an install that works; tests break it by `objects` and `lists`."""
-
-    def __init__(self, values: str = "", release: Release = RELEASE) -> None:
-        merged = parse_values(values.encode(), "values.yaml")
-        rendered = [manifest.body for manifest in render(merged.values, release)]
-        self.install = Install(self, release, merged.values, rendered)
-        self.objects: dict[str, Object] = {path_of(body): copy.deepcopy(body) for body in self.install.rendered}
-        self.objects[f"/api/v1/namespaces/{release.namespace}"] = {}
-        for body in self.install.of_kind("Deployment"):
-            found = self.objects[path_of(body)]
-            found["status"] = {"readyReplicas": found["spec"]["replicas"]}
-        for name in ("scheduler", "controllers"):
-            self.objects[f"{LEASES}/hub-roost-{name}"] = {"spec": {"holderIdentity": "a", "renewTime": ago(2)}}
-        for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
-            entry["clientConfig"]["caBundle"] = "LS0t"
-        self.lists: dict[str, list[Object]] = {
-            "/api/v1/nodes": [],
-            PODS: [],
-            ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
-            "/apis/apps/v1/deployments": [],
-        }
-        # What admission adds to a pod; an error: the pod is refused.
-        self.admitted: Object | ApiError = {"annotations": {POLICY_REVISION_ANNOTATION: "abc"}}
-        self.scheduler = "hub.jhub.user"
-        self.denied: set[str] = set()
-        self.refused: set[str] = set()
-
-    def get(self, path: str, _query: Mapping[str, Any] | None = None, /) -> Object:
-        if path in self.refused:
-            raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
-        return {"items": self.lists[path]}
-
-    def find(self, path: str, /) -> Object | None:
-        return {"items": self.lists[path]} if path in self.lists else self.objects.get(path)
-
-    def create(self, path: str, body: Object, /) -> Object:
-        if path.endswith("selfsubjectaccessreviews"):
-            attributes = body["spec"]["resourceAttributes"]
-            return {"status": {"allowed": attributes["resource"] not in self.denied}}
-        assert path.endswith("?dryRun=All"), "nothing is created"
-        if isinstance(self.admitted, ApiError):
-            raise self.admitted
-        metadata = {**body["metadata"], **self.admitted}
-        return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": self.scheduler}}
-
-    def said(self, check: str) -> list[Finding]:
-        """What a check found, while no other one found anything."""
-        outcomes = run_checks(self.install, INSTALLED)
-        assert [one.check for one in outcomes if one.findings and one.check != check] == [], outcomes
-        return found(outcomes, check)
-
-
-def found(outcomes: list[Outcome], check: str) -> list[Finding]:
-    return [finding for one in outcomes if one.check == check for finding in one.findings]
-
-
-def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> Object:
-    return {"metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})}, **rest}
-
-
-PLACED: Final = {POLICY_REVISION_ANNOTATION: "abc"}
+from roost_core.placement.labels import pulled_label
+from tests.unit.doctor.whole_cluster import (
+    BUDGETS,
+    ENDPOINTS,
+    LEASES,
+    PLACED,
+    PODS,
+    RELEASE,
+    WEBHOOK,
+    Cluster,
+    Object,
+    ago,
+    found,
+    pod,
+)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +71,18 @@ def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None
         assert seen == severity
         assert f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)." in evidence
         assert "docs/install-helm.md#the-image" in fix
+
+
+def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
+    cluster = Cluster("prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}")
+    for kind in ("DaemonSet", "StatefulSet"):
+        (body,) = cluster.install.of_kind(kind)
+        status = {"containerStatuses": [{"image": "far:1", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
+        metadata = {"name": f"p-{kind}", "labels": body["spec"]["template"]["metadata"]["labels"]}
+        cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": status})
+    findings = cluster.said("programs")
+    assert [finding.severity for finding in findings] == ["warning", "warning"]
+    assert all("ErrImagePull (far:1)" in finding.evidence for finding in findings)
 
 
 @pytest.mark.parametrize("spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}])
@@ -255,8 +193,8 @@ def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told()
 
 def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -> None:
     cluster = Cluster()
-    cluster.refused = {"/api/v1/nodes"}
-    ((severity, evidence, _),) = cluster.said("nodes")
+    cluster.refused = {BUDGETS}
+    ((severity, evidence, _),) = cluster.said("budgets")
     assert (severity, "nobody may" in evidence) == ("unknown", True)
 
 

@@ -1,0 +1,235 @@
+"""Are nodes and their kubelets what Roost takes them for?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.doctor.evidence import age_seconds, count, label_items, some
+from roost.doctor.findings import Finding
+from roost_core.kube.client import ApiError
+from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import HELD, PULLING, pulled_label, pulled_prefix, startup_taint
+from roost_core.placement.managed_images import managed_images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost.doctor.install import Install, Object
+
+_PULL_SECONDS: Final = 1800.0
+# A kubelet's own default, and the most nodes whose kubelets are asked.
+_REPORTED: Final = 50
+_ASKED: Final = 5
+# Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
+_MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
+_STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+# After that long a start is over, whatever somebody waits for.
+_START_SECONDS: Final = 1800.0
+# Kubelets and the API server are compared to the second.
+_SKEW_SECONDS: Final = 5.0
+
+
+def check_nodes(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Labels of nodes go with what their kubelets report."""
+    prefix = pulled_prefix(install.release.name, install.release.namespace)
+
+    def find() -> Iterator[Finding]:
+        old = []
+        for node in install.nodes:
+            metadata = node["metadata"]
+            labels = metadata.get("labels") or {}
+            is_pulling = any(key.startswith(prefix) and value == PULLING for key, value in labels.items())
+            if is_pulling and (age_seconds(metadata["creationTimestamp"]) or 0.0) > _PULL_SECONDS:
+                old.append(metadata["name"])
+        if old:
+            yield Finding(
+                "warning",
+                f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes still lack an image that users need: "
+                f"{some(old)}.",
+                "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
+            )
+
+    number = len(install.nodes)
+    return f"{number} {'node' if number == 1 else 'nodes'}", find()
+
+
+def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:
+    """A node that is labelled as holding an image reports it."""
+    values, release = install.values, install.release
+    labels = {
+        pulled_label(release.name, release.namespace, image): normalise_reference(image)
+        for image in managed_images(values["singleuser"], values["prePuller"])
+    }
+
+    def find() -> Iterator[Finding]:
+        wrong = []
+        for node in install.nodes:
+            reported = {
+                normalise_reference(name)
+                for image in (node.get("status") or {}).get("images") or []
+                for name in image.get("names") or []
+            }
+            # A full list is cut: what it lacks may be there.
+            if not reported or len(node["status"]["images"]) >= _REPORTED:
+                continue
+            own = label_items(node)
+            wrong += [
+                f"{node['metadata']['name']} ({image})"
+                for label, image in labels.items()
+                if own.get(label) == HELD and image not in reported
+            ]
+        if wrong:
+            yield Finding(
+                "warning",
+                f"Nodes are labelled as holding an image which their kubelet doesn't report: {some(wrong)}.",
+                "The controllers look again within minutes. If it stays: do they lead (leaders, above), and may they "
+                "patch nodes?",
+            )
+
+    return f"labels of {count(len(labels), 'image')}", find()
+
+
+def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Kubelets report all images that they hold, where a warm set asks for it."""
+    nodes = install.nodes[:_ASKED]
+    asks = any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
+
+    def find() -> Iterator[Finding]:
+        cut = []
+        silent = []
+        for node in nodes if asks else []:
+            name = node["metadata"]["name"]
+            try:
+                config = install.client.get(f"/api/v1/nodes/{name}/proxy/configz")["kubeletconfig"]
+            except ApiError as error:
+                if error.status in (401, 403):
+                    raise
+                silent.append(name)
+                continue
+            limit = config.get("nodeStatusMaxImages", _REPORTED)
+            if 0 <= limit <= len((node.get("status") or {}).get("images") or []):
+                cut.append(f"{name} ({limit})")
+        if cut:
+            yield Finding(
+                "warning",
+                f"{len(cut)} of {len(nodes)} kubelets hold more images than they report: {some(cut)}. A webhook that "
+                "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
+                "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
+            )
+        if silent:
+            yield Finding(
+                "unknown",
+                f"No configuration through the API server from {count(len(silent), 'kubelet')}: {some(silent)}.",
+                "Look there yourself: nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls.",
+            )
+
+    return f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if asks else "no warm set is used", find()
+
+
+def check_image_volumes(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Where the puller mounts images, runtimes and kubelets can."""
+    mounts = [
+        body
+        for body in install.of_kind("DaemonSet")
+        if any("image" in volume for volume in body["spec"]["template"]["spec"].get("volumes") or [])
+    ]
+
+    def find() -> Iterator[Finding]:
+        old = []
+        for node in install.nodes if mounts else []:
+            version = str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion", ""))
+            runtime, _, number = version.partition("://")
+            least = _MOUNTS_IMAGES.get(runtime)
+            if least and _numbers(number) < least:
+                old.append(f"{node['metadata']['name']} ({version})")
+        if old:
+            yield Finding(
+                "error",
+                f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.",
+                "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop.",
+            )
+
+    return "runtimes of nodes" if mounts else "no image is mounted", find()
+
+
+def check_startup_taints(install: Install) -> tuple[str, Iterator[Finding]]:
+    """No node keeps a taint of its start that nobody takes off."""
+    own = startup_taint(install.release.name, install.release.namespace)
+    lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
+
+    def find() -> Iterator[Finding]:
+        pools = (install.client.find("/apis/karpenter.sh/v1/nodepools") or {}).get("items", [])
+        keys = {
+            taint["key"]
+            for pool in pools
+            for taint in (((pool["spec"].get("template") or {}).get("spec") or {}).get("startupTaints") or [])
+        }
+        if own in keys and not lifts:
+            yield Finding(
+                "error",
+                f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off: imageGate.mode is "
+                f"{install.values['imageGate']['mode']}.",
+                "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of the NodePool.",
+            )
+        stuck = [
+            f"{node['metadata']['name']} ({taint['key']})"
+            for node in install.nodes
+            for taint in (node.get("spec") or {}).get("taints") or []
+            if (taint["key"].startswith(_STARTUP_PREFIX) or taint["key"] in keys)
+            and (age_seconds(node["metadata"].get("creationTimestamp")) or 0.0) > _START_SECONDS
+        ]
+        if stuck:
+            yield Finding(
+                "warning",
+                f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes after their nodes "
+                f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
+                "Whoever should take the taint off doesn't: for Roost's own, the controllers (leaders, above).",
+            )
+
+    return "startup taints of nodes and NodePools", find()
+
+
+def check_clocks(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Clocks of nodes, and so of Roost's programs, go with the API server's.
+
+    A holder writes `renewTime` by its own clock, and the API server writes by its own when that field was set.
+    """
+    own = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
+
+    def find() -> Iterator[Finding]:
+        leases = [
+            *install.client.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")["items"],
+            *install.client.get(own)["items"],
+        ]
+        wrong = []
+        for lease in leases:
+            skew = _skew_seconds(lease)
+            if skew is not None and abs(skew) > _SKEW_SECONDS:
+                wrong.append(f"{lease['metadata']['name']} ({skew:+.0f} s)")
+        if wrong:
+            yield Finding(
+                "warning",
+                f"{count(len(wrong), 'clock')} more than {_SKEW_SECONDS:.0f} s away from the API server's: "
+                f"{some(wrong)}. Leases then seem stale that aren't, and the gate stays open.",
+                "Synchronise the nodes' clocks (chrony, systemd-timesyncd).",
+            )
+
+    return "Leases of nodes and of this namespace", find()
+
+
+def _skew_seconds(lease: Object) -> float | None:
+    """How far the holder's clock is ahead of the API server's, in seconds; None: not known."""
+    renewed = age_seconds((lease.get("spec") or {}).get("renewTime"))
+    written = [
+        age_seconds(entry.get("time"))
+        for entry in lease["metadata"].get("managedFields") or []
+        if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    if renewed is None or len(written) != 1 or written[0] is None:
+        return None
+    return written[0] - renewed
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.lstrip("v").split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdecimal())

@@ -1,0 +1,105 @@
+"""What a provider's cluster needs before Roost works there, as far as nodes and the API tell which one it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.doctor.findings import Finding
+from roost.doctor.install import path_of
+from roost.doctor.scaling_checks import AUTOSCALER_CUTOFF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost.doctor.install import Install
+
+# The scheme of a node's spec.providerID.
+_PROVIDERS: Final = {"gce": "GKE", "aws": "EKS", "azure": "AKS"}
+# The ports of nodes that the firewall of a GKE private cluster opens to its control plane.
+_GKE_PORTS: Final = (443, 10250)
+_GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
+_FIXED: Final = ("runAsUser", "runAsGroup", "fsGroup")
+
+
+def check_platform(install: Install) -> tuple[str, Iterator[Finding]]:
+    """What this provider is known to need is set."""
+    provider = _provider(install)
+
+    def find() -> Iterator[Finding]:
+        if provider == "OpenShift":
+            yield from _find_openshift(install)
+        elif provider == "GKE":
+            yield from _find_gke(install)
+        elif provider == "EKS":
+            yield from _find_eks(install)
+
+    return provider or "no provider that needs something of its own", find()
+
+
+def _provider(install: Install) -> str:
+    groups = install.client.find("/apis") or {}
+    if any(group.get("name") == "security.openshift.io" for group in groups.get("groups", [])):
+        return "OpenShift"
+    schemes = {str((node.get("spec") or {}).get("providerID", "")).partition("://")[0] for node in install.nodes}
+    return next((name for scheme, name in _PROVIDERS.items() if scheme in schemes), "")
+
+
+def _find_openshift(install: Install) -> Iterator[Finding]:
+    fixed = [key for key in _FIXED if key in install.values["podSecurityContext"]]
+    if fixed:
+        yield Finding(
+            "error",
+            f"OpenShift's restricted-v2 gives each namespace users of its own, and podSecurityContext fixes "
+            f"{', '.join(fixed)}.",
+            f"podSecurityContext: {{{', '.join(f'{key}: null' for key in fixed)}}}, or grant the accounts nonroot-v2.",
+        )
+
+
+def _find_gke(install: Install) -> Iterator[Finding]:
+    webhook = install.component("webhook")
+    port = install.values["webhook"]["port"]
+    if webhook is not None and port not in _GKE_PORTS and not _admits_now(install):
+        yield Finding(
+            "warning",
+            "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of nodes only, and "
+            f"the webhook has port {port}. Pods would be created without Roost.",
+            f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
+            "(docs/any-cloud.md#gke-private-clusters).",
+        )
+    mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == _GKE_SCHEDULER]
+    replaced = _GKE_SCHEDULER in install.values["replaceSchedulers"]
+    if install.component("scheduler") is not None and mutated and not replaced:
+        yield Finding(
+            "warning",
+            f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of the hub.",
+            f"replaceSchedulers: [{_GKE_SCHEDULER}], or scheduler.target: gke.",
+        )
+    priority = install.values["priorityClasses"]["placeholder"]
+    if install.values["priorityClasses"]["enabled"] and priority < AUTOSCALER_CUTOFF:
+        yield Finding(
+            "error",
+            f"GKE's autoscaler ignores pods below priority {AUTOSCALER_CUTOFF}; placeholders have {priority}, so none "
+            "makes a node come.",
+            f"priorityClasses.placeholder: {AUTOSCALER_CUTOFF}",
+        )
+
+
+def _find_eks(install: Install) -> Iterator[Finding]:
+    webhook = install.component("webhook")
+    if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork") or install.values["webhook"]["url"]:
+        return
+    if install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None:
+        yield Finding(
+            "warning",
+            "There is no DaemonSet aws-node, so pods have addresses of another network plugin, which EKS's control "
+            "plane may not reach. Pods would be created without Roost.",
+            "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
+            "(docs/any-cloud.md#eks-with-another-network-plugin).",
+        )
+
+
+def _admits_now(install: Install) -> bool:
+    """Whether the release is there: then the check admission tells what a firewall does."""
+    return any(
+        install.client.find(path_of(body)) is not None for body in install.of_kind("MutatingWebhookConfiguration")
+    )

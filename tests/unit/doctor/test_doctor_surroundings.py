@@ -1,0 +1,287 @@
+"""What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, other schedulers, providers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost.doctor.checks import BEFORE, run_checks
+from roost_core.kube.client import ApiError
+from roost_core.placement.labels import pulled_label, startup_taint
+from tests.unit.doctor.whole_cluster import (
+    BUDGETS,
+    LEASES,
+    NODE_LEASES,
+    PLACED,
+    PODS,
+    POLICIES,
+    Cluster,
+    Object,
+    ago,
+    found,
+    pod,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NODES = "/api/v1/nodes"
+LISTED = "singleuser: {image: {name: a/b, tag: '1'}}"
+
+
+def node(name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str) -> Object:
+    return {
+        "metadata": {"name": name, "creationTimestamp": ago(age), "labels": labels},
+        "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints], "providerID": ""},
+        "status": {
+            "images": [{"names": [f"x/{number}:1"]} for number in range(images)],
+            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"},
+        },
+    }
+
+
+def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_its_list_is_cut() -> None:
+    cluster = Cluster(LISTED)
+    label = pulled_label("hub", "jhub", "a/b:1")
+    full = node("full")
+    full["status"]["images"].append({"names": ["docker.io/a/b@sha256:0", "docker.io/a/b:1"]})
+    for one in (full, node("cut", images=50), node("wrong")):
+        one["metadata"]["labels"][label] = "true"
+        cluster.lists[NODES].append(one)
+    cluster.kubelets = {"cut": {"nodeStatusMaxImages": -1}}
+    ((severity, evidence, _),) = cluster.said("labels")
+    assert severity == "warning"
+    assert evidence.endswith(": wrong (docker.io/a/b:1).")
+
+
+def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
+    cluster = Cluster()
+    cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
+    cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
+    ((severity, evidence, fix),) = cluster.said("kubelets")
+    assert (severity, "1 of 3 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
+    assert "nodeStatusMaxImages: -1" in fix
+
+
+def test_kubelets_that_do_not_answer_are_unknown_and_those_of_a_hub_without_a_warm_set_are_not_asked() -> None:
+    for values, count in (("", 1), ("podClasses: {user: {warm: null}}", 0)):
+        cluster = Cluster(values)
+        cluster.lists[NODES] = [node("n")]
+        cluster.kubelets = {"n": ApiError(503, "no route to host")}
+        findings = cluster.said("kubelets")
+        assert [finding.severity for finding in findings] == ["unknown"] * count
+    refused = Cluster()
+    refused.lists[NODES] = [node("n")]
+    refused.kubelets = {"n": ApiError(403, "nodes/proxy is forbidden")}
+    assert "forbidden" in refused.said("kubelets")[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("runtime", "is_told"),
+    [
+        ("containerd://1.7.27", True),
+        ("containerd://2.0.5", True),
+        ("containerd://2.1.0-rc.1", False),
+        ("cri-o://1.30.9", True),
+        ("cri-o://1.34.0", False),
+        ("other://0.1", False),
+    ],
+)
+def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(runtime: str, is_told: bool) -> None:
+    for method, counts in (("auto", True), ("noop", False)):
+        cluster = Cluster(f"{LISTED}\nprePuller: {{method: {method}}}")
+        old = node("old")
+        old["status"]["nodeInfo"]["containerRuntimeVersion"] = runtime
+        cluster.lists[NODES] = [old]
+        assert bool(cluster.said("image-volumes")) is (is_told and counts)
+
+
+def test_startup_taints_that_outlive_a_start_are_told() -> None:
+    cluster = Cluster()
+    own = startup_taint("hub", "jhub")
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
+        {
+            "metadata": {"name": "users"},
+            "spec": {
+                "disruption": {"consolidationPolicy": "WhenEmpty"},
+                "template": {"spec": {"startupTaints": [{"key": "cilium"}]}},
+            },
+        }
+    ]
+    cluster.lists[NODES] = [node("a", taints=[own]), node("b", taints=["cilium"]), node("c", taints=["other"])]
+    cluster.lists[NODES].append(node("young", age=60, taints=[own]))
+    ((severity, evidence, _),) = cluster.said("startup-taints")
+    assert (severity, evidence.startswith("2 startup taints")) == ("warning", True)
+    assert "b (cilium)" in evidence
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [("requireLabel", True), ("startupTaint", False)])
+def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(mode: str, is_told: bool) -> None:
+    cluster = Cluster(f"imageGate: {{mode: {mode}}}")
+    spec: Object = {"template": {"spec": {"startupTaints": [{"key": startup_taint("hub", "jhub")}]}}}
+    spec["disruption"] = {"consolidationPolicy": "WhenEmpty"}
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [{"metadata": {"name": "users"}, "spec": spec}]
+    assert [finding.severity for finding in cluster.said("startup-taints")] == ["error"] * is_told
+
+
+def lease(name: str, renewed: float, written: float) -> Object:
+    fields: Object = {"f:spec": {"f:renewTime": {}}}
+    return {
+        "metadata": {"name": name, "managedFields": [{"time": ago(written), "fieldsV1": fields}]},
+        "spec": {"renewTime": ago(renewed)},
+    }
+
+
+def test_clocks_are_compared_with_the_api_servers_and_not_with_this_machines() -> None:
+    cluster = Cluster()
+    # An hour ago by either clock: it is this machine whose clock is wrong.
+    cluster.lists[NODE_LEASES] = [lease("fine", 3600, 3601), lease("behind", 60, 2)]
+    cluster.lists[LEASES] = [lease("ahead", 2, 62), {"metadata": {"name": "bare"}, "spec": {}}]
+    ((severity, evidence, _),) = cluster.said("clocks")
+    assert (severity, "2 clocks" in evidence) == ("warning", True)
+    assert "behind (-58 s)" in evidence
+    assert "ahead (+60 s)" in evidence
+
+
+def policy(name: str, ingress: list[Object], selector: Object | None = None) -> Object:
+    return {
+        "metadata": {"name": name},
+        "spec": {"podSelector": selector or {}, "policyTypes": ["Ingress"], "ingress": ingress},
+    }
+
+
+def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in() -> None:
+    cluster = Cluster("networkPolicy: {enabled: false}")
+    assert cluster.said("network") == []
+    somewhere: Object = {"from": [{"podSelector": {}}]}
+    cluster.lists[POLICIES] = [policy("deny", []), policy("own-pods", [somewhere])]
+    ((severity, evidence, fix),) = cluster.said("network")
+    assert (severity, "deny, own-pods" in evidence) == ("warning", True)
+    assert "webhookReviews" in fix
+    port = cluster.install.values["webhook"]["port"]
+    for rule in ({}, {"ports": [{"port": port}]}, {"ports": [{"port": 1, "endPort": 65535}]}):
+        cluster.lists[POLICIES] = [policy("deny", []), policy("open", [rule])]
+        assert cluster.said("network") == []
+    cluster.lists[POLICIES] = [policy("of-others", [], {"matchLabels": {"app": "hub"}})]
+    assert cluster.said("network") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ('pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces', "privileged"),
+        ("unable to validate against any security context constraint: provider restricted-v2", "runAsUser: null"),
+        ("exceeded quota: hub, requested: pods=1", "ResourceQuota"),
+    ],
+)
+def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(said: str, fix: str) -> None:
+    cluster = Cluster()
+    cluster.refusal = ApiError(403, said)
+    findings = cluster.said("security")
+    assert {finding.severity for finding in findings} == {"error"}
+    assert all(said in finding.evidence and fix in finding.fix for finding in findings)
+    assert any("Deployment jhub/hub-roost-webhook" in finding.evidence for finding in findings)
+    cluster.refusal = ApiError(403, "may not create pods")
+    assert [finding.severity for finding in cluster.said("security")] == ["unknown"]
+
+
+def test_a_budget_that_covers_roosts_pods_beside_its_own_is_told() -> None:
+    cluster = Cluster()
+    budget: Object = {"metadata": {"name": "all"}, "spec": {"selector": {}}, "status": {"disruptionsAllowed": 1}}
+    cluster.lists[BUDGETS] = [*cluster.lists[BUDGETS], budget]
+    workloads = [evidence for _, evidence, _ in cluster.said("budgets")]
+    assert any("StatefulSet jhub/" in evidence for evidence in workloads)
+    assert all("never evicted" in evidence for evidence in workloads)
+    budget["spec"] = {"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["hub"]}]}}
+    assert cluster.said("budgets") == []
+
+
+def running(name: str, scheduler: str, where: str, phase: str = "Running") -> Object:
+    return {
+        "metadata": {"name": name},
+        "spec": {"nodeName": where, "schedulerName": scheduler},
+        "status": {"phase": phase},
+    }
+
+
+def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
+    cluster = Cluster()
+    cluster.lists["/api/v1/pods"] = [
+        running("ada", "hub.jhub.user", "n1"),
+        running("daemon", "default-scheduler", "n1"),
+        running("elsewhere", "hub-user-scheduler", "n2"),
+        running("over", "hub-user-scheduler", "n1", "Succeeded"),
+    ]
+    assert cluster.said("schedulers") == []
+    cluster.lists["/api/v1/pods"].append(running("bob", "hub-user-scheduler", "n1"))
+    ((severity, evidence, _),) = cluster.said("schedulers")
+    assert (severity, "hub-user-scheduler (1 pod)" in evidence) == ("warning", True)
+
+
+def test_users_that_cluster_autoscaler_may_end_are_told() -> None:
+    key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+    owned: Any = pod("owned", PLACED)
+    owned["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "r", "controller": True}]
+    cluster = Cluster()
+    cluster.lists[PODS] = [pod("plain", PLACED), pod("free", {**PLACED, key: "true"}), owned]
+    ((severity, evidence, _),) = cluster.said("autoscaler")
+    assert (severity, "2 of 3 users' pods to save a node: free, owned." in evidence) == ("warning", True)
+
+
+def of_provider(values: str, scheme: str) -> Cluster:
+    cluster = Cluster(values)
+    one = node("n")
+    one["spec"]["providerID"] = f"{scheme}:///zone/n"
+    cluster.lists[NODES] = [one]
+    cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"] = {}
+    return cluster
+
+
+def before(cluster: Cluster) -> list[tuple[str, str]]:
+    """Of a cluster where nothing is installed yet."""
+    cluster.objects = {path: body for path, body in cluster.objects.items() if "roost" not in path}
+    outcomes = run_checks(cluster.install, BEFORE)
+    return [(finding.severity, finding.fix) for finding in found(outcomes, "platform")]
+
+
+def test_a_gke_cluster_is_told_of_its_firewall_before_the_install_and_not_after() -> None:
+    assert of_provider("", "gce").said("platform") == []
+    ((severity, fix),) = before(of_provider("", "gce"))
+    assert (severity, "TCP 8443" in fix) == ("warning", True)
+    assert before(of_provider("webhook: {port: 10250}", "gce")) == []
+
+
+def test_on_gke_its_own_scheduler_and_a_priority_that_its_autoscaler_ignores_are_told() -> None:
+    values = "priorityClasses: {placeholder: -11}"
+    cluster = of_provider(values, "gce")
+    other = pod("ada", PLACED, spec={"schedulerName": "gke.io/optimize-utilization-scheduler"})
+    cluster.lists[PODS] = [other]
+    mutated, ignored = cluster.said("platform")
+    assert "replaceSchedulers: [gke.io/optimize-utilization-scheduler]" in mutated.fix
+    assert (ignored.severity, ignored.fix) == ("error", "priorityClasses.placeholder: -10")
+
+
+def test_eks_without_its_own_network_plugin_wants_the_hosts_network() -> None:
+    assert of_provider("", "aws").said("platform") == []
+    for values, count in (("", 1), ("webhook: {hostNetwork: true}", 0)):
+        cluster = of_provider(values, "aws")
+        del cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"]
+        findings = cluster.said("platform")
+        assert [finding.severity for finding in findings] == ["warning"] * count
+
+
+def test_aks_is_known_and_needs_nothing() -> None:
+    assert of_provider("", "azure").said("platform") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [("", 1), ("podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}", 0)],
+)
+def test_openshift_takes_no_fixed_ids(values: str, count: int) -> None:
+    cluster = Cluster(values)
+    cluster.objects["/apis"] = {"groups": [{"name": "security.openshift.io"}]}
+    findings = cluster.said("platform")
+    assert [finding.severity for finding in findings] == ["error"] * count
+    assert all("runAsUser: null, runAsGroup: null, fsGroup: null" in finding.fix for finding in findings)
