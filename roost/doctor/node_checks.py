@@ -91,13 +91,15 @@ def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:
 
 def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
     """Kubelets report all images that they hold, where a warm set asks for it."""
-    nodes = install.nodes[:_ASKED]
     asks = any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
+    # Nodes that report fewer images than kubelets do by default report all that they hold.
+    nodes = [node for node in install.nodes if len((node.get("status") or {}).get("images") or []) >= _REPORTED]
+    nodes = nodes[:_ASKED] if asks else []
 
     def find() -> Iterator[Finding]:
         cut = []
         silent = []
-        for node in nodes if asks else []:
+        for node in nodes:
             name = node["metadata"]["name"]
             try:
                 config = install.client.get(f"/api/v1/nodes/{name}/proxy/configz")["kubeletconfig"]
@@ -107,7 +109,7 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
                 silent.append(name)
                 continue
             limit = config.get("nodeStatusMaxImages", _REPORTED)
-            if 0 <= limit <= len((node.get("status") or {}).get("images") or []):
+            if 0 <= limit <= len(node["status"]["images"]):
                 cut.append(f"{name} ({limit})")
         if cut:
             yield Finding(
@@ -123,7 +125,8 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
                 "Look there yourself: nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls.",
             )
 
-    return f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if asks else "no warm set is used", find()
+    what = f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if nodes else "no node has that many images"
+    return what if asks else "no warm set is used", find()
 
 
 def check_image_volumes(install: Install) -> tuple[str, Iterator[Finding]]:

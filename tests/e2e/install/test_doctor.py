@@ -100,7 +100,8 @@ def test_nodes_are_asked_for_their_runtime_their_kubelet_and_their_taints(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
     taint: dict[str, Any] = {"key": startup_taint("hub", namespace), "effect": "NoSchedule"}
-    fake_nodes.create("doctored", cpu="4", memory="8Gi", taints=[taint])
+    images = {f"registry.example/i{number}:1": 1024 for number in range(50)}
+    fake_nodes.create("doctored", cpu="4", memory="8Gi", taints=[taint], images=images)
     assert asked(control_plane, namespace, "startup-taints") == [], "it is young"
     # No kubelet is behind it.
     assert [finding.severity for finding in asked(control_plane, namespace, "kubelets")] == ["unknown"]

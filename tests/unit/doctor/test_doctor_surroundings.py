@@ -60,19 +60,19 @@ def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_lim
     cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
     cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
     ((severity, evidence, fix),) = cluster.said("kubelets")
-    assert (severity, "1 of 3 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
+    assert (severity, "1 of 2 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
     assert "nodeStatusMaxImages: -1" in fix
 
 
 def test_kubelets_that_do_not_answer_are_unknown_and_those_of_a_hub_without_a_warm_set_are_not_asked() -> None:
     for values, count in (("", 1), ("podClasses: {user: {warm: null}}", 0)):
         cluster = Cluster(values)
-        cluster.lists[NODES] = [node("n")]
+        cluster.lists[NODES] = [node("n", images=50)]
         cluster.kubelets = {"n": ApiError(503, "no route to host")}
         findings = cluster.said("kubelets")
         assert [finding.severity for finding in findings] == ["unknown"] * count
     refused = Cluster()
-    refused.lists[NODES] = [node("n")]
+    refused.lists[NODES] = [node("n", images=50)]
     refused.kubelets = {"n": ApiError(403, "nodes/proxy is forbidden")}
     assert "forbidden" in refused.said("kubelets")[0].evidence
 

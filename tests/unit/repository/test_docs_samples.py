@@ -77,17 +77,6 @@ def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Samp
     assert manifests
 
 
-def test_the_sample_that_only_records_renders_the_recorder_alone() -> None:
-    (sample,) = [sample for sample in VALUES if sample.text.startswith("# Roost records, and changes nothing.")]
-    merged = merge_values(DEFAULTS, [load(sample.text.encode(), sample.place)])
-    manifests, _ = make(merged, Release("hub", "hub"))
-    assert {manifest.identity.name for manifest in manifests} == {"hub-roost-recorder", "hub.hub.roost-recorder"}
-    (role,) = [manifest.body for manifest in manifests if manifest.identity.kind == "ClusterRole"]
-    rules = role["rules"]
-    assert isinstance(rules, list)
-    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch"}
-
-
 def test_a_sample_of_booked_events_is_read_whole() -> None:
     texts = [
         text
