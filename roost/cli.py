@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # Packages that extras of Roost bring, not the plain install.
 _RECORD_PACKAGES: Final = frozenset({"alembic", "psycopg", "sqlalchemy"})
-_EXTRA_PACKAGES: Final = _RECORD_PACKAGES | {"jsonpatch", "jupyterhub", "rich"}
+_EXTRA_PACKAGES: Final = _RECORD_PACKAGES | {"duckdb", "jsonpatch", "jupyterhub", "rich"}
+# Packages that only one option needs, and its extra.
+_EXTRAS: Final = {"duckdb": "parquet", "jupyterhub": "hub"}
 
 
 def run(arguments: list[str]) -> int:
@@ -40,7 +42,7 @@ def run(arguments: list[str]) -> int:
         if package not in _EXTRA_PACKAGES:
             raise
         is_replay = arguments[0] in ("simulate", "rehearse") and package not in _RECORD_PACKAGES
-        extra = "simulate" if is_replay else "hub" if package == "jupyterhub" else "record"
+        extra = _EXTRAS.get(package, "simulate" if is_replay else "record")
         click.echo(
             f"roost {arguments[0]} needs the package {package}: install Roost with its extra [{extra}]", err=True
         )

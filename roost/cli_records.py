@@ -75,13 +75,13 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "json", "csv", "openmetrics"]),
+    type=click.Choice(["html", "json", "csv", "parquet", "openmetrics"]),
     default="html",
     show_default=True,
-    help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table. openmetrics: "
-    "histograms of the start phases.",
+    help="html: one self-contained file. json: its numbers. csv, parquet: a folder with a file for each table. "
+    "openmetrics: histograms of the start phases.",
 )
-@click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
+@click.option("--output", metavar="FILE", help="Default: stdout. Of csv and parquet, the folder.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
@@ -111,8 +111,10 @@ def _report(
     roost report --database roost.db --since 2h --hub jhub --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
-    if rest["form"] == "csv" and rest["output"] in (None, "-"):
-        raise click.UsageError("--format csv writes a file for each table: name a folder for them, --output FOLDER")
+    if rest["form"] in ("csv", "parquet") and rest["output"] in (None, "-"):
+        raise click.UsageError(
+            f"--format {rest['form']} writes a file for each table: name a folder for them, --output FOLDER"
+        )
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
     since_us = _moment_option("--since", since, zone) if since and last_us is None else None

@@ -26,7 +26,7 @@ class ReportOptions(NamedTuple):
     """What the report is about, and where it goes."""
 
     form: str
-    # None: standard output. A folder for CSV.
+    # None: standard output. A folder for CSV and Parquet.
     output: str | None = None
     since_us: int | None = None
     until_us: int | None = None
@@ -41,6 +41,9 @@ class ReportOptions(NamedTuple):
 
 def run(database: str, options: ReportOptions) -> int:
     """Write the report; 1 when the database can't be read, or the file can't be written."""
+    if options.form == "parquet":
+        # Before anything is read: its package may be missing.
+        from roost.recorder.report.parquet import write_parquet  # noqa: PLC0415 - an extra
     try:
         store = Store.open_for_reading(database)
         report = gather(
@@ -51,36 +54,36 @@ def run(database: str, options: ReportOptions) -> int:
             scope=options.scope,
             zone=options.zone,
         )
-        if options.cluster is not None:
-            report = replace(report, cluster=options.cluster)
-        text = _write(report, options.form, f"{store.engine.url.database or ''}")
     except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    if isinstance(text, str) and options.output in (None, "-"):
-        click.echo(text, nl=False)
-        return 0
+    if options.cluster is not None:
+        report = replace(report, cluster=options.cluster)
     path = Path(options.output or ".")
     try:
-        if isinstance(text, str):
-            path.write_text(text, encoding="utf-8")
-        else:
+        if options.form == "csv":
             path.mkdir(parents=True, exist_ok=True)
-            for name, sheet in text.items():
+            for name, sheet in to_csv(report).items():
                 (path / f"{name}.csv").write_text(sheet, encoding="utf-8")
+        elif options.form == "parquet":
+            path.mkdir(parents=True, exist_ok=True)
+            write_parquet(report, path)
+        else:
+            text = _text(report, options.form, f"{store.engine.url.database or ''}")
+            if options.output in (None, "-"):
+                click.echo(text, nl=False)
+            else:
+                path.write_text(text, encoding="utf-8")
     except OSError as error:
         print(f"roost report: {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
 
 
-def _write(report: Report, form: str, database: str) -> str | dict[str, str]:
-    """A text, or several by name."""
+def _text(report: Report, form: str, database: str) -> str:
     match form:
         case "json":
             return to_json(report)
-        case "csv":
-            return to_csv(report)
         case "openmetrics":
             return to_openmetrics(report)
         case _:

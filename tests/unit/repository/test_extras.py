@@ -29,7 +29,11 @@ def only_in_extras() -> set[str]:
     """Top-level modules of the packages that `pip install roost` doesn't bring."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    listed = {re.split(r"[\[>=]", text)[0] for name in ("record", "simulate", "dask", "hub") for text in extras[name]}
+    listed = {
+        re.split(r"[\[>=]", text)[0]
+        for name in ("record", "simulate", "dask", "hub", "parquet")
+        for text in extras[name]
+    }
     return {
         module
         for module, packages in metadata.packages_distributions().items()
@@ -96,6 +100,12 @@ def test_a_replay_that_is_recorded_needs_the_extra_of_the_recorder() -> None:
     done = roost("simulate", "--record", "folder", missing={"sqlalchemy"})
     assert done.returncode == 2
     assert done.stderr == "roost simulate needs the package sqlalchemy: install Roost with its extra [record]\n"
+
+
+def test_parquet_needs_an_extra_of_its_own_and_says_so_before_it_reads_anything() -> None:
+    done = roost("report", "--format", "parquet", "--output", "folder", "--database", "none.db", missing={"duckdb"})
+    assert done.returncode == 2
+    assert done.stderr == "roost report needs the package duckdb: install Roost with its extra [parquet]\n"
 
 
 def test_a_view_for_a_hub_needs_an_extra_of_its_own() -> None:
