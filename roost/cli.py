@@ -160,6 +160,22 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     return call("render", options, output_dir)
 
 
+@cli.command("images", short_help="List the images that an install needs, for a copy of them.")
+@_values_options
+@click.option("--digests", is_flag=True, help="Ask the registries, without an account, for each image's digest.")
+def _images(*, options: RenderOptions, digests: bool) -> int:
+    """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
+
+    With --digests each line is NAME:TAG@sha256:…, of all architectures together. Exit codes: 0 done, 1 faulty values
+    or no digest of some image (stderr says of which), 2 wrong usage.
+
+    \b
+    roost images -f values.yaml --kube-version v1.37.2
+    roost images -f values.yaml --kube-version v1.37.2 --digests > images.txt
+    """
+    return call("images", options, digests)
+
+
 @cli.command("validate", short_help="Print every fault and warning of the values.")
 @_values_options
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")

@@ -2,6 +2,7 @@
 # Make the virtual environment $1 with the locked dependencies of $2: demo (the programs) or dev (the tests, too).
 # On a Debian machine, as root, installs what Python lacks.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;; esac
 venv=$1 set=$2
 cd "$(dirname "$0")/.."
 

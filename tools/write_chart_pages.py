@@ -67,11 +67,16 @@ def chart_file() -> str:
 
 
 def images() -> list[tuple[str, str]]:
-    """Images that the chart's defaults name in public registries; Roost's own comes with a release."""
+    """Images that the chart's defaults name in registries; Roost's own is in one from its release on."""
     values = _values()
     scheduler, placeholder = values["scheduler"]["image"], values["placeholder"]["image"]
     found = [(f"kube-scheduler-{minor}", f"{scheduler['name']}:{tag}") for minor, tag in scheduler["tags"].items()]
-    return [*found, ("placeholder", f"{placeholder['name']}:{placeholder['tag']}")]
+    found.append(("placeholder", f"{placeholder['name']}:{placeholder['tag']}"))
+    own = values["image"]["name"]
+    if "/" in own:
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["appVersion"]
+        found.append(("roost", f"{own}:{version}"))
+    return found
 
 
 def main(arguments: list[str]) -> int:

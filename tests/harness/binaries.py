@@ -147,6 +147,13 @@ PROGRAMS: dict[str, Program] = {
             "github.com/yannh/kubeconform",
             ("main.version={version}",),
         ),
+        Program(
+            "actionlint",
+            "actionlint",
+            "github.com/rhysd/actionlint/cmd/actionlint",
+            "github.com/rhysd/actionlint",
+            ("github.com/rhysd/actionlint.version={version}",),
+        ),
         # With the cloud provider whose machines are Node objects only.
         Program(
             "karpenter",

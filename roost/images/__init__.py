@@ -1,0 +1,1 @@
+"""Which images an install needs, and what registries say of them."""

@@ -1,0 +1,138 @@
+"""Ask registries for digests and tags, by the distribution API, without an account.
+
+Source: the OCI distribution specification, and the token flow that registries of Docker's kind announce in
+WWW-Authenticate.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SECONDS: Final = 20.0
+MOST_PAGES: Final = 200
+# What an image's digest may stand for: an index of several architectures, or one manifest.
+_ACCEPTED: Final = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
+_DOCKER_HUB: Final = "registry-1.docker.io"
+_LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d+)?")
+
+
+class RegistryError(Exception):
+    """A registry gave no answer; the message names the image and what was said."""
+
+
+class Answer(NamedTuple):
+    """Status, headers with lower-case names, body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def fetch(method: str, url: str, headers: Mapping[str, str]) -> Answer:
+    """One request over HTTP. Raises OSError where nothing answers."""
+    request = urllib.request.Request(url, headers=dict(headers), method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as response:
+            return Answer(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+
+
+class Registries:
+    """All registries, with the tokens that they gave out."""
+
+    def __init__(self, fetch: Callable[[str, str, Mapping[str, str]], Answer] = fetch) -> None:
+        self._fetch = fetch
+        self._tokens: dict[tuple[str, str], str] = {}
+
+    def digest(self, image: str) -> str:
+        """sha256:… of an image as a pod names it, of all its architectures together. Raises RegistryError."""
+        if "@" in image:
+            return image.partition("@")[2]
+        host, name, tag = split(image)
+        answer = self._ask("HEAD", host, name, f"/v2/{name}/manifests/{tag}", image)
+        digest = answer.headers.get("docker-content-digest", "")
+        if not digest:
+            raise RegistryError(f"{image}: {host} gave no digest.")
+        return digest
+
+    def tags(self, image: str) -> list[str]:
+        """All tags of an image named without one. Raises RegistryError."""
+        host, name, _ = split(image)
+        path: str = f"/v2/{name}/tags/list?n=1000"
+        found: list[str] = []
+        for _ in range(MOST_PAGES):
+            answer = self._ask("GET", host, name, path, image)
+            try:
+                found += json.loads(answer.body)["tags"] or []
+            except (ValueError, KeyError, TypeError) as error:
+                raise RegistryError(f"{image}: {host} answered something else than a list of tags.") from error
+            following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
+            if following is None:
+                break
+            path = re.sub(r"^https?://[^/]+", "", following[1])
+        return found
+
+    def _ask(self, method: str, host: str, name: str, path: str, image: str) -> Answer:
+        scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
+        headers = {"Accept": _ACCEPTED}
+        if token := self._tokens.get((host, name)):
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            answer = self._fetch(method, f"{scheme}://{host}{path}", headers)
+            if answer.status == 401 and token is None and (token := self._token(answer)):
+                self._tokens[(host, name)] = token
+                return self._ask(method, host, name, path, image)
+        except (OSError, ValueError) as error:
+            raise RegistryError(f"{image}: {host} doesn't answer: {getattr(error, 'reason', error)}") from error
+        if answer.status != 200:
+            meaning = {
+                401: "it asks who you are",
+                403: "it refuses",
+                404: "it has no such image",
+                429: "too many requests",
+            }
+            raise RegistryError(f"{image}: {host}: {meaning.get(answer.status, 'no image')} (status {answer.status}).")
+        return answer
+
+    def _token(self, refusal: Answer) -> str:
+        """A token for everybody, as the refusal says where to get one; "" if it doesn't."""
+        challenge = refusal.headers.get("www-authenticate", "")
+        if not challenge.lower().startswith("bearer "):
+            return ""
+        parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+        realm = parts.pop("realm", "")
+        answer = self._fetch("GET", f"{realm}?{urllib.parse.urlencode(parts)}", {})
+        if answer.status != 200:
+            return ""
+        said = json.loads(answer.body)
+        return str(said.get("token") or said.get("access_token") or "")
+
+
+def split(image: str) -> tuple[str, str, str]:
+    """Host, name and tag as the registry knows them: docker.io's short names are spelled out, no tag is `latest`."""
+    name, colon, tag = image.partition("@")[0].rpartition(":")
+    if not colon or "/" in tag:
+        name, tag = image.partition("@")[0], "latest"
+    host, slash, path = name.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        host, path = "docker.io", name
+    if host == "docker.io":
+        host, path = _DOCKER_HUB, path if "/" in path else f"library/{path}"
+    return host, path, tag

@@ -1,0 +1,259 @@
+"""What a release does: workflows call scripts that exist, addresses are filled in once, the wheel works by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.harness.binaries import MINORS
+from tools.release import addresses, version
+from tools.release.addresses import AddressError, Addresses, read_addresses
+from tools.release.fill import changes_of, fill
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+KNOWN: Final = Addresses(
+    "https://forge.example.org/me/roost", "https://roost.example.org", "registry.example.org/me/roost", "oci://registry.example.org/charts"
+)  # fmt: skip
+# What a workflow sets.
+ENVIRONMENT: Final = {
+    "ROOST_REPOSITORY": KNOWN.repository,
+    "ROOST_DOCUMENTATION": KNOWN.documentation,
+    "ROOST_IMAGE": KNOWN.image,
+    "ROOST_CHARTS": KNOWN.charts,
+    "ROOST_DIGEST": "sha256:00",
+    "ROOST_SIGN": "true",
+    "REGISTRY_USER": "me",
+    "REGISTRY_TOKEN": "not to be printed",
+    "GITHUB_REF_NAME": "v0.1.0",
+}
+
+
+def workflow(path: Path) -> dict[str, Any]:
+    # YAML 1.1 reads the key `on` as true.
+    text = path.read_text(encoding="utf-8")
+    body: dict[str, Any] = yaml.safe_load(re.sub("^on:", '"on":', text, flags=re.MULTILINE))
+    return body
+
+
+def steps() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{path.name}: {name}", step)
+        for path in WORKFLOWS
+        for name, job in workflow(path)["jobs"].items()
+        for step in job.get("steps", [])
+    ]
+
+
+RUNS: Final = sorted({step["run"] for _, step in steps() if "run" in step})
+SCRIPTS: Final = sorted({shlex.split(line)[0] for line in RUNS})
+
+
+def call(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **ENVIRONMENT, **more, "PYTHONPATH": str(ROOT)}
+    environment.pop("GITHUB_OUTPUT", None)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+
+
+# --- workflows ----------------------------------------------------------------------------------------------
+
+
+def test_each_step_runs_one_script_of_tools() -> None:
+    assert len(RUNS) > 8
+    assert [line for line in RUNS if not re.fullmatch(r'tools/[\w/]+\.sh(?: [\w.]+| "\$[A-Z_]+")*', line)] == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_of_a_workflow_can_be_run_and_says_what_it_does(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    told = call(script, "--help")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert len(told.stdout) > 40
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "tools" / "release").glob("*.sh")))
+def test_every_script_of_a_release_is_used(script: str) -> None:
+    assert f"tools/release/{script}" in SCRIPTS or script == "common.sh"
+
+
+def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
+    used = [
+        line.strip().removeprefix("- ").removeprefix("uses: ")
+        for path in WORKFLOWS
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s+(- )?uses: ", line)
+    ]
+    assert len(used) > 10
+    others = [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)]
+    assert sorted(set(others)) == ["./.github/workflows/ci.yml", "pypa/gh-action-pypi-publish@release/v1"]
+
+
+def test_kind_is_tried_with_every_supported_minor() -> None:
+    matrix = workflow(ROOT / ".github/workflows/ci.yml")["jobs"]["kind"]["strategy"]["matrix"]
+    assert matrix["minor"] == list(MINORS)
+
+
+def test_only_jobs_that_publish_may_write_anything() -> None:
+    for path in WORKFLOWS:
+        body = workflow(path)
+        assert body["permissions"] == {"contents": "read"}
+        writers = {name for name, job in body["jobs"].items() if "write" in str(job.get("permissions"))}
+        assert writers == ({"image", "chart", "pypi"} if path.name == "release.yml" else set())
+
+
+# --- scripts, as far as they run without a registry ---------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("login.sh", "docker login registry.example.org --username me --password-stdin"),
+        ("image.sh", "--tag registry.example.org/me/roost:0.1.0"),
+        ("sbom.sh", "syft scan registry:registry.example.org/me/roost@sha256:00"),
+        ("sign.sh", "cosign sign --yes registry.example.org/me/roost@sha256:00"),
+        ("chart.sh", "/roost-0.1.0.tgz oci://registry.example.org/charts"),
+        ("wheel.sh", "hatchling build --target wheel"),
+    ],
+)
+def test_a_dry_run_prints_what_would_be_done_and_no_secret(script: str, said: str, tmp_path: Path) -> None:
+    done = call(f"tools/release/{script}", "--dry-run", ROOST_OUTPUT=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert "not to be printed" not in done.stdout + done.stderr
+
+
+def test_a_dry_run_in_kind_says_which_minor() -> None:
+    done = call("tools/kind_test.sh", "1.37", "--dry-run")
+    assert "--image kindest/node:v1.37.PATCH" in done.stdout
+    assert "helm test roost" in done.stdout
+    assert call("tools/kind_test.sh").returncode == 2
+
+
+def test_an_argument_that_is_none_is_refused() -> None:
+    done = call("tools/release/image.sh", "--dry")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "found argument --dry, expected --dry-run or --help" in done.stderr
+
+
+# --- addresses and versions ---------------------------------------------------------------------------------
+
+
+def test_an_address_that_is_not_known_says_where_to_write_it(capsys: pytest.CaptureFixture[str]) -> None:
+    if not read_addresses({}).image:
+        assert addresses.main(["image"]) == 1
+        assert (
+            "addresses.image of release.toml is empty. Write it there, or set ROOST_IMAGE." in capsys.readouterr().err
+        )
+    assert addresses.main(["nothing"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ROOST_IMAGE", "registry.example.org/roost:1"),
+        ("ROOST_CHARTS", "https://registry.example.org/charts"),
+        ("ROOST_REPOSITORY", "forge.example.org/roost"),
+        ("ROOST_DOCUMENTATION", "https://roost.example.org/"),
+    ],
+)
+def test_what_is_no_address_is_refused(variable: str, value: str) -> None:
+    with pytest.raises(AddressError, match=f"{variable}, or addresses.*found .*, expected "):
+        read_addresses({variable: value})
+
+
+def test_registries_names_have_no_capitals() -> None:
+    assert read_addresses({"ROOST_IMAGE": "ghcr.example.org/Me/Roost"}).image == "ghcr.example.org/me/roost"
+
+
+def test_the_checkout_says_one_version() -> None:
+    assert list(version.faults(None)) == []
+
+
+def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "chart/Chart.yaml", "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    here = version.version_of(tmp_path)
+    (tmp_path / "CHANGELOG.md").write_text(f"## Unreleased\n\n## {here}\n\n### Added\n\n- A.\n")
+    assert list(version.faults(f"v{here}", tmp_path)) == []
+    (found,) = version.faults("v99.0.0", tmp_path)
+    assert f"tag v99.0.0: expected v{here}" in found
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n### Added\n\n- A.\n")
+    assert [fault.partition(":")[2][:20] for fault in version.faults(f"v{here}", tmp_path)] == [
+        " found no section 0.",
+        " Unreleased has entr",
+    ]
+
+
+def test_changes_are_read_from_the_change_log() -> None:
+    entries = "### Added\n\n- A [page](docs/a.md),\n  long.\n- B.\n\n### Fixed\n\n- C.\n"
+    text = f"# L\n\n## 1.0.0 (2026)\n\n{entries}\n## 0.9.0\n\n### Added\n\n- D.\n"
+    assert changes_of(text, "1.0.0") == [("added", "A page, long."), ("added", "B."), ("fixed", "C.")]
+    assert changes_of(text, "2.0.0") == []
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """What `fill` changes."""
+    for name in ("chart", "pyproject.toml", "CHANGELOG.md"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_addresses_are_filled_in(copied: Path) -> None:
+    here = version.version_of()
+    (copied / "CHANGELOG.md").write_text(f"## {here}\n\n### Added\n\n- It: all.\n")
+    fill(copied, KNOWN)
+    values = yaml.safe_load((copied / "chart/values.yaml").read_text(encoding="utf-8"))
+    assert values["image"]["name"] == KNOWN.image
+    assert values["monitoring"]["prometheusRule"]["runbooks"] == "https://roost.example.org/alerts.html"
+    chart = yaml.safe_load((copied / "chart/Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["home"], chart["sources"]) == (KNOWN.documentation, [KNOWN.repository])
+    listed = yaml.safe_load(chart["annotations"]["artifacthub.io/changes"])
+    assert listed == [{"kind": "added", "description": "It: all."}]
+    project = tomllib.loads((copied / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"] == {"Source": KNOWN.repository, "Documentation": KNOWN.documentation}
+    assert project["scripts"]["roost"] == "roost.__main__:main"
+
+
+def test_without_addresses_nothing_is_filled_in(copied: Path) -> None:
+    (copied / "CHANGELOG.md").write_text("")
+    assert fill(copied, Addresses()) == []
+    for name in ("chart/values.yaml", "chart/Chart.yaml", "pyproject.toml"):
+        assert (copied / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_the_wheel_of_a_release_runs_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    """Its dependencies are this environment's: no index is asked."""
+    built = call("tools/release/wheel.sh", ROOST_OUTPUT=str(tmp_path))
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    home = tmp_path / "venv"
+    venv.create(home, clear=True, with_pip=False)
+    packages = next((home / "lib").glob("python*")) / "site-packages"
+    (packages / "dependencies.pth").write_text(next(path for path in sys.path if path.endswith("site-packages")) + "\n")
+    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--ignore-installed", "--quiet", str(wheel)], check=True, cwd=home)
+    plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    run = [str(home / "bin" / "roost"), "images", "--kube-version", "v1.37.2"]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=home, env=plain)
+    assert (done.returncode, done.stderr) == (0, "")
+    # The chart in the wheel names the released image.
+    assert f"{KNOWN.image}:{version.version_of()}" in done.stdout.splitlines()
+    where = [str(home / "bin" / "python"), "-c", "import roost; print(roost.__path__[0])"]
+    asked = subprocess.run(where, capture_output=True, text=True, check=True, cwd=home, env=plain)
+    assert asked.stdout.startswith(str(packages))

@@ -1,0 +1,132 @@
+"""Copy this checkout's tracked files, and fill in where Roost is published: what image, chart and wheel are made of.
+
+python -m tools.release.fill FOLDER    FOLDER is replaced; prints what was filled in
+
+An address that isn't known changes nothing: then the copy is the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from tools.release.addresses import AddressError, Addresses, read_addresses
+from tools.release.version import version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+# Keep a Changelog's headings -> Artifact Hub's kinds of changes.
+KINDS: Final = {
+    "Added": "added",
+    "Changed": "changed",
+    "Deprecated": "deprecated",
+    "Removed": "removed",
+    "Fixed": "fixed",
+    "Security": "security",
+}
+
+
+class FillError(RuntimeError):
+    """A file of the checkout isn't as expected; the message names it."""
+
+
+def copy(folder: Path) -> None:
+    """Replace `folder` by the tracked files as they are on disk."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def fill(root: Path, addresses: Addresses) -> list[str]:
+    """Write the addresses into the copy `root`: a line for each change. Raises FillError."""
+    said = []
+    if addresses.image:
+        head = re.compile(r"(^image:\n)  # In your own registry:.*\n  name: roost$", re.MULTILINE)
+        comment = "  # As released; name your own copy for a cluster that can't reach this registry."
+        _edit(root / "chart" / "values.yaml", head, rf"\g<1>{comment}\n  name: {addresses.image}")
+        said.append(f"image.name: {addresses.image}")
+    if addresses.documentation:
+        runbooks = f"{addresses.documentation}/alerts.html"
+        _edit(root / "chart" / "values.yaml", re.compile(r"runbooks: docs/alerts\.md\b"), f"runbooks: {runbooks}")
+        said.append(f"monitoring.prometheusRule.runbooks: {runbooks}")
+    chart = root / "chart" / "Chart.yaml"
+    text = chart.read_text(encoding="utf-8")
+    chart.write_text("".join((text, *_chart_lines(root))), encoding="utf-8")
+    if addresses.repository:
+        home = addresses.documentation or addresses.repository
+        top = f"home: {home}\nsources: [{addresses.repository}]\n"
+        _edit(chart, re.compile(r"^maintainers:$", re.MULTILINE), f"{top}\\g<0>")
+        said.append(f"home: {home}, sources: {addresses.repository}")
+    urls = {"Source": addresses.repository, "Documentation": addresses.documentation}
+    entries = "".join(f'{name} = "{url}"\n' for name, url in urls.items() if url)
+    if entries:
+        scripts = re.compile(r"^\[project\.scripts\]$", re.MULTILINE)
+        _edit(root / "pyproject.toml", scripts, f"[project.urls]\n{entries}\n\\g<0>")
+        said.append("project.urls: " + entries.strip().replace("\n", ", "))
+    return said
+
+
+def changes_of(text: str, version: str) -> list[tuple[str, str]]:
+    """(Artifact Hub's kind, description) for each entry of a version in a change log; [] if it has no section."""
+    section = re.search(rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    found = []
+    for part in re.split(r"^### ", section[1] if section else "", flags=re.MULTILINE)[1:]:
+        heading, _, entries = part.partition("\n")
+        for entry in re.split(r"^- ", entries, flags=re.MULTILINE)[1:]:
+            words = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(entry.split()))
+            found.append((KINDS.get(heading.strip(), "changed"), words))
+    return found
+
+
+def _chart_lines(root: Path) -> Iterator[str]:
+    """Lines of Chart.yaml's annotations, which are its last part."""
+    version = version_of(root)
+    changes = changes_of((root / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    if changes:
+        listed = yaml.safe_dump([{"kind": kind, "description": text} for kind, text in changes], allow_unicode=True)
+        yield "  artifacthub.io/changes: |\n" + "".join(f"    {line}\n" for line in listed.splitlines())
+
+
+def _edit(path: Path, pattern: re.Pattern[str], new: str) -> None:
+    text, count = pattern.subn(new, path.read_text(encoding="utf-8"))
+    if count != 1:
+        raise FillError(
+            f"{path}: found {count} places like {pattern.pattern!r}, expected 1. Mend tools/release/fill.py."
+        )
+    path.write_text(text, encoding="utf-8")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0: filled; 1: it can't be, and stderr says why."""
+    parser = argparse.ArgumentParser(prog="python -m tools.release.fill", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, help="where the copy goes; it is replaced")
+    folder: Path = parser.parse_args(argv).folder
+    try:
+        addresses = read_addresses(os.environ)
+        copy(folder)
+        said = fill(folder, addresses)
+        # Pages that repeat values.yaml.
+        command = [sys.executable, "-m", "tools.write_values_reference"]
+        subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": str(folder.resolve())})
+    except (AddressError, FillError) as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(said) or "no address is known: the copy is the checkout")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The version of this checkout, and whether everything says the same.
+
+python -m tools.release.version               print it
+python -m tools.release.version --tag v0.1.0  also compare it with a tag, and look for it in the change log
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+def version_of(root: Path = ROOT) -> str:
+    """The version in pyproject.toml."""
+    return str(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
+    """What doesn't say the same version, a sentence each. tag: None checks only the files."""
+    version = version_of(root)
+    chart = yaml.safe_load((root / "chart" / "Chart.yaml").read_text(encoding="utf-8"))
+    for key in ("version", "appVersion"):
+        if str(chart[key]) != version:
+            yield f"chart/Chart.yaml: {key}: found {chart[key]}, expected {version}, pyproject.toml's version."
+    if tag is None:
+        return
+    if tag != f"v{version}":
+        yield f"tag {tag}: expected v{version}, after pyproject.toml's version. Change one of them."
+    changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    if not re.search(rf"^## {re.escape(version)}\b", changes, re.MULTILINE):
+        yield f"CHANGELOG.md: found no section {version}. Name the section Unreleased so."
+    if re.search(r"^## Unreleased\n+### ", changes, re.MULTILINE):
+        yield f"CHANGELOG.md: Unreleased has entries, expected them below {version}."
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0: all agree; 1: stderr says what doesn't."""
+    parser = argparse.ArgumentParser(prog="python -m tools.release.version", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--tag", help="the tag of the release, such as v0.1.0")
+    tag: str | None = parser.parse_args(argv).tag
+    found = list(faults(tag))
+    for fault in found:
+        print(f"release: {fault}", file=sys.stderr)
+    if not found:
+        print(version_of())
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
