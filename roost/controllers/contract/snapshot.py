@@ -50,6 +50,8 @@ class CapacityBufferState:
     replicas: int | None
     # spec.podTemplateRef.name; "": none, so that autoscalers pass over it.
     template: str = ""
+    # Why no autoscaler keeps its room, by its condition ReadyForProvisioning; "": one does.
+    unready: str = ""
 
 
 class PullEvent(NamedTuple):

@@ -11,11 +11,8 @@ from roost.controllers.contract.actions import (
     Outcome,
     Planned,
     ResizeSet,
-    ScaleBuffer,
-    ScaleSet,
 )
 from roost.controllers.contract.planner import MemoryPlanner
-from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.headroom.booked import (
     NOTHING,
     Booked,
@@ -24,6 +21,7 @@ from roost.controllers.headroom.booked import (
     plan_booked,
     read_booked_rules,
 )
+from roost.controllers.headroom.buffers import IGNORED_SECONDS, has_number, ignored_notice, is_ignored, scale
 from roost.controllers.headroom.learning import Learned, holder_of, learned_number, new_learned, observe
 from roost.controllers.headroom.settings import HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Action, Done
     from roost.controllers.contract.planner import Planner, Sources
-    from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+    from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
     from roost_core.placement.settings_reader import Reader
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
@@ -89,6 +87,8 @@ class HeadroomMemory:
     learned: Mapping[str, Learned] = field(default_factory=dict)
     # Steady seconds since when notices are counted, and how many there were.
     telling: tuple[float, int] = (0.0, 0)
+    # Steady seconds since when no autoscaler keeps the room of a set's buffer.
+    ignored: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -106,6 +106,7 @@ class _Findings:
     types: dict[str, str] = field(default_factory=dict)
     waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
     learned: dict[str, Learned] = field(default_factory=dict)
+    ignored: dict[str, float] = field(default_factory=dict)
     gauges: dict[str, dict[tuple[str, ...], float]] = field(
         default_factory=lambda: {definition.name: {} for definition in GAUGES}
     )
@@ -151,6 +152,7 @@ def plan_headroom(
             (memory.told & notices) | frozenset(now_told),
             findings.learned,
             (began, count + len(now_told)),
+            findings.ignored,
         ),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(findings.waits)) + 0.05 if findings.waits else None,
@@ -189,12 +191,15 @@ def _plan_number(headroom_set: HeadroomSet, findings: _Findings) -> None:
     replicas, why = _with_learning(headroom_set, period, present, findings)
     replicas = min(MAX_REPLICAS, replicas + extra)
     findings.gauges[REPLICAS][headroom_set.name,] = replicas
-    if holder is None or _has(holder, replicas):
+    if holder is None:
+        return
+    _check_buffer(headroom_set, holder, findings)
+    if has_number(holder, replicas):
         return
     before = holder.replicas
     booked = findings.booked.why.get(headroom_set.name)
     why = f"{booked}; else {why}" if booked else why
-    findings.actions.append(_scale(holder, replicas, why))
+    findings.actions.append(scale(holder, replicas, why))
     if booked and before is not None and replicas < before:
         # People come: too many to tell of each.
         return
@@ -203,17 +208,19 @@ def _plan_number(headroom_set: HeadroomSet, findings: _Findings) -> None:
     findings.actions.append(Notice.on_set(snapshot.namespace, holder, "HeadroomChanged", message))
 
 
-def _has(holder: StatefulSetState | CapacityBufferState, replicas: int) -> bool:
-    """Whether it keeps room for so many already. A buffer that names no PodTemplate keeps none."""
-    is_complete = holder.template == holder.name if isinstance(holder, CapacityBufferState) else True
-    return is_complete and holder.replicas == replicas
-
-
-def _scale(holder: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> Action:
-    if isinstance(holder, CapacityBufferState):
-        # Its PodTemplate has the same name.
-        return ScaleBuffer(name=holder.name, uid=holder.uid, template=holder.name, replicas=replicas, why=why)
-    return ScaleSet(name=holder.name, uid=holder.uid, replicas=replicas, why=why)
+def _check_buffer(
+    headroom_set: HeadroomSet, holder: StatefulSetState | CapacityBufferState, findings: _Findings
+) -> None:
+    """Tell of a buffer whose room nobody keeps: its windows would pass without a trace."""
+    if not is_ignored(holder):
+        return
+    steady = findings.now.steady
+    since = findings.ignored[headroom_set.name] = findings.memory.ignored.get(headroom_set.name, steady)
+    left = since + IGNORED_SECONDS - steady
+    if left > 0:
+        findings.waits.append(left)
+    else:
+        findings.actions.append(ignored_notice(findings.snapshot.namespace, headroom_set.name, holder))
 
 
 def _with_learning(

@@ -272,7 +272,16 @@ def read_capacity_buffer(item: JSONObject) -> CapacityBufferState:
         uid=item["metadata"].get("uid") or "",
         replicas=None if replicas is None else int(replicas),
         template=str((spec.get("podTemplateRef") or {}).get("name") or ""),
+        unready=_why_unready(item.get("status") or {}),
     )
+
+
+def _why_unready(status: JSONObject) -> str:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "ReadyForProvisioning":
+            said = str(condition.get("message") or condition.get("reason") or "its condition ReadyForProvisioning")
+            return "" if condition.get("status") == "True" else said.rstrip(".")
+    return "it has no condition ReadyForProvisioning"
 
 
 def _read_data(item: JSONObject) -> Mapping[str, str]:

@@ -58,6 +58,12 @@ class Site:
         found: Object = self.cluster.api.get(self.path)["spec"]
         return found
 
+    @property
+    def kept(self) -> int | None:
+        """How many placeholders Karpenter keeps room for."""
+        found: int | None = self.cluster.api.get(self.path).get("status", {}).get("replicas")
+        return found
+
     def wait_for_replicas(self, replicas: int) -> None:
         wait_until(
             lambda: self.spec.get("replicas") == replicas,
@@ -209,6 +215,14 @@ def test_a_window_brings_nodes_that_are_warm_before_users_come_and_its_end_takes
             if event["reason"] == "HeadroomChanged" and event["involvedObject"]["kind"] == "CapacityBuffer"
         ]
         assert any("window lectures" in message for message in messages), messages
+
+        # An operator's own limit counts, and nobody takes it away.
+        site.cluster.api.patch(site.path, {"spec": {"limits": {"cpu": "2"}}})
+        wait_until(lambda: site.kept == 2, SOON_SECONDS, "two placeholders within the limit", explain=site.explain)
+        site.stack.apply({})
+        assert (site.spec["limits"], site.spec["replicas"]) == ({"cpu": "2"}, 6)
+        site.cluster.api.patch(site.path, {"spec": {"limits": None}})
+        wait_until(lambda: site.kept == 6, SOON_SECONDS, "all six again", explain=site.explain)
 
         site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}/pods/user")
         site.stack.apply(values_for(window(6, end="2020-02-01T00:00")))

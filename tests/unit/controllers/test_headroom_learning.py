@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
+from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleBuffer, ScaleSet
 from roost.controllers.contract.planner import Sources
-from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import LEARNED, make_headroom
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
@@ -68,6 +68,7 @@ def _history(growth: int, days: int = 21, boot: int = 300) -> str:
     return History(boot, int(NOW // HOUR) - hours, (growth,) * hours).as_text()
 
 
+BACKENDS = ["statefulset", "capacityBuffer"]
 # Hours of next week.
 TO_COME = History(300, int(NOW // HOUR) - 168, (50,) * 336).as_text()
 
@@ -86,6 +87,7 @@ class Hub:
     )
 
     def __post_init__(self) -> None:
+        self.has_buffer = self.document.get("placeholderBackend") == "capacityBuffer"
         self.restart()
 
     def restart(self) -> None:
@@ -97,12 +99,15 @@ class Hub:
         self.planner = planner
 
     def turn(self) -> list[Action]:
-        state = StatefulSetState(SET, "uid-set", self.replicas, 0)
-        snapshot = Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, {SET: state}, histories=self.stored)
+        sets = {} if self.has_buffer else {SET: StatefulSetState(SET, "uid-set", self.replicas, 0)}
+        buffers = {SET: CapacityBufferState(SET, "uid-b", self.replicas, SET)} if self.has_buffer else {}
+        snapshot = Snapshot(
+            RELEASE, NAMESPACE, self.nodes, self.pods, sets, histories=self.stored, capacity_buffers=buffers
+        )
         planned = self.planner.plan(snapshot, Moment(self.now, self.now))
         self.gauges = planned.gauges
         for action in planned.actions:
-            if isinstance(action, ScaleSet):
+            if isinstance(action, ScaleBuffer if self.has_buffer else ScaleSet):
                 self.replicas = action.replicas
             if isinstance(action, KeepHistory) and self.stored is not None:
                 assert action.name == HISTORY
@@ -127,9 +132,10 @@ class Hub:
         return history.at(history.end_hour - 1)
 
 
-def test_a_set_has_the_forecast_within_min_and_max() -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_set_has_the_forecast_within_min_and_max(backend: str) -> None:
     for growth, replicas in ((0, 1), (20, 20), (500, 60)):
-        hub = Hub(stored={"default": _history(growth)})
+        hub = Hub({**_document(), "placeholderBackend": backend}, {"default": _history(growth)})
         hub.turn()
         assert hub.replicas == replicas
         assert hub.gauges[LEARNED]["default",] == 21 * 24
@@ -156,22 +162,27 @@ def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
     ),
     windows=st.lists(st.integers(0, 90), max_size=1),
     bounds=st.tuples(st.integers(0, 70), st.integers(0, 70)).map(sorted),
+    backend=st.sampled_from(BACKENDS),
 )
-def test_whatever_is_stored_no_set_leaves_its_bounds(text: str, windows: list[int], bounds: list[int]) -> None:
+def test_whatever_is_stored_no_set_leaves_its_bounds(
+    text: str, windows: list[int], bounds: list[int], backend: str
+) -> None:
     low, high = bounds
     learn = {**LEARN, "min": low, "max": high}
-    hub = Hub(_document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows]), {"default": text})
+    document = _document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows])
+    hub = Hub({**document, "placeholderBackend": backend}, {"default": text})
     hub.turn()
     assert hub.replicas >= max([*windows, min(low, 3)])
     assert hub.replicas <= max([*windows, high, 3])
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     "stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, boot=600), _history(50, days=1), TO_COME]
 )
-def test_without_a_history_that_can_be_used_the_values_apply(stored: str) -> None:
+def test_without_a_history_that_can_be_used_the_values_apply(stored: str, backend: str) -> None:
     for windows, replicas in (([], 3), ([DAY], 30)):
-        hub = Hub(_document(windows=windows), {"default": stored})
+        hub = Hub({**_document(windows=windows), "placeholderBackend": backend}, {"default": stored})
         actions = hub.turn()
         assert hub.replicas == replicas
         told = [action for action in actions if isinstance(action, Notice) and action.warning]

@@ -9,6 +9,7 @@ from roost.controllers.contract.actions import Action, Done, Notice, Outcome, Re
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.runtime.watching import read_capacity_buffer
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact
@@ -189,6 +190,48 @@ def test_a_buffer_that_names_no_template_or_anothers_is_completed_although_its_n
         scale, _ = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, template), windows=[DAY])
         assert isinstance(scale, ScaleBuffer)
         assert scale.template == SET
+
+
+def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:
+    document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
+    planner = make_headroom(Reader(), Sources(document, None, 36))
+    assert planner is not None
+    noon = parse_moment("2026-10-05T12:00", "Europe/Berlin")
+    wakes: list[float] = []
+
+    def notices(seconds: float, *, unready: str, replicas: int = 30) -> list[str]:
+        state = CapacityBufferState(SET, "uid-b", replicas, SET, unready=unready)
+        snapshot = Snapshot(RELEASE, NAMESPACE, capacity_buffers={SET: state})
+        now = Moment(noon + seconds, 1000.0 + seconds)
+        planned = planner.plan(snapshot, now)
+        planner.note([Done(action, Outcome.DONE) for action in planned.actions], now)
+        wakes.append(planned.wake_after_seconds or 0.0)
+        return [str(action) for action in planned.actions if isinstance(action, Notice) and action.warning]
+
+    gone = "it has no condition ReadyForProvisioning"
+    assert notices(0, unready=gone) == []
+    assert 119 < wakes[-1] < 121
+    assert notices(119, unready=gone) == []
+    (said,) = notices(121, unready=gone)
+    assert "No autoscaler keeps the room for 30 placeholders of set default: it has no condition" in said
+    assert "the feature gate CapacityBuffer" in said
+    assert notices(130, unready="") == []
+    assert notices(140, unready="PodTemplate not found") == [], "the two minutes begin anew"
+    # Where no room is asked for, nobody has to keep any.
+    evening = 7 * 3600.0
+    assert notices(evening, unready=gone, replicas=0) == notices(evening + 500, unready=gone, replicas=0) == []
+
+
+def test_what_an_autoscaler_says_of_a_buffer_is_read() -> None:
+    item: dict[str, Any] = {"metadata": {"name": SET, "uid": "u"}, "spec": {}}
+    assert read_capacity_buffer(item) == CapacityBufferState(
+        SET, "u", None, unready="it has no condition ReadyForProvisioning"
+    )
+    condition = {"type": "ReadyForProvisioning", "status": "False", "message": "podtemplates not found."}
+    item |= {"spec": {"podTemplateRef": {"name": SET}, "replicas": 0}, "status": {"conditions": [condition]}}
+    assert read_capacity_buffer(item) == CapacityBufferState(SET, "u", 0, SET, unready="podtemplates not found")
+    condition["status"] = "True"
+    assert read_capacity_buffer(item).unready == ""
 
 
 def test_a_buffer_that_is_not_there_is_waited_for() -> None:
