@@ -29,6 +29,7 @@ extensions = ["myst_parser", "sphinx_reredirects"]
 root_doc = "index"
 exclude_patterns = ["README.md", "_build"]
 html_theme = "pydata_sphinx_theme"
+html_logo = html_favicon = "images/icon.svg"
 html_title = f"Roost {release}"
 html_baseurl = os.environ.get("ROOST_DOCUMENTATION") or ADDRESSES["documentation"]
 html_theme_options = {
@@ -56,6 +57,8 @@ def follow(source: str, page: str) -> str:
     def replace(match: re.Match[str]) -> str:
         text, target = match.groups()
         path, _, anchor = target.partition("#")
+        # A list of files, on the forge; of titles, here.
+        text = "" if text == target and target.endswith(".md") else text
         if ":" in path or not path:
             return match[0]
         file = Path(os.path.normpath(folder / path))
@@ -64,7 +67,7 @@ def follow(source: str, page: str) -> str:
         if file == ROOT / "docs" / "decisions":
             return f"[{text}]({os.path.relpath(file / 'index.md', folder)})"
         if file.is_relative_to(ROOT / "docs"):
-            return match[0]
+            return f"[{text}]({target})"
         if not file.exists():
             return match[0]  # Sphinx says that it is missing
         if not REPOSITORY:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roost.doctor.evidence import admits, label_items, labels_of, pod_templates, selects, some, users_of
 from roost.doctor.findings import Finding
 from roost.doctor.install import name_of, path_of
+from roost.doctor.try_pod import try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 
@@ -74,21 +75,20 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
 
     def find() -> Iterator[Finding]:
         for name, labels in tried:
-            collection = f"/api/v1/namespaces/{install.release.namespace}/pods?dryRun=All"
             try:
-                stored = install.client.create(collection, _pod(labels))
+                trial = try_pod(install.client, install.release.namespace, labels)
             except ApiError as error:
                 if error.status == 403:
                     raise
                 yield Finding("error", f"A pod of class {name} is refused: {error}", _UNREACHED)
                 continue
-            if POLICY_REVISION_ANNOTATION not in (stored["metadata"].get("annotations") or {}):
+            if not trial.revision:
                 what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"
                 yield Finding("error", f"{what}: nothing of Roost's reached it.", _UNREACHED)
-            elif _lost_scheduler(install, name, stored["spec"]["schedulerName"]):
+            elif _lost_scheduler(install, name, trial.scheduler):
                 yield Finding(
                     "warning",
-                    f"A pod of class {name} is placed, and left to scheduler {stored['spec']['schedulerName']}.",
+                    f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
                     "The webhook holds Roost's scheduler to be away: see the Lease above.",
                 )
 
@@ -189,27 +189,6 @@ def _lets_all_reach(policy: Object, port: int) -> bool:
         if in_range and not rule.get("from"):
             return True
     return False
-
-
-def _pod(labels: dict[str, str]) -> Object:
-    """A pod that the `restricted` Pod Security Standard takes."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"roost-doctor-{secrets.token_hex(4)}", "labels": labels},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [
-                {
-                    "name": "notebook",
-                    "image": "registry.k8s.io/pause:3.10.1",
-                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "16Mi"}},
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                }
-            ],
-        },
-    }
 
 
 def _lost_scheduler(install: Install, pod_class: str, scheduler: str) -> bool:

@@ -60,14 +60,14 @@ def try_until_placed(
 
 
 def _pod(labels: Mapping[str, str]) -> dict[str, Any]:
-    """A pod that the `restricted` Pod Security Standard takes, and that no quota of requests refuses."""
+    """A pod that the `restricted` Pod Security Standard takes, and OpenShift's (no user id), and quotas of requests."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"roost-trial-{secrets.token_hex(4)}", "labels": dict(labels)},
         "spec": {
             "automountServiceAccountToken": False,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [
                 {
                     "name": "notebook",

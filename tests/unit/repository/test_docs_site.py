@@ -85,6 +85,10 @@ def test_lists_that_the_site_has_as_pages_of_their_own_are_found_there(conf: Mod
     )
 
 
+def test_a_list_of_files_is_a_list_of_titles(conf: ModuleType) -> None:
+    assert conf.follow("[values.md](values.md), [all](values.md)", "README") == "[](values.md), [all](values.md)"
+
+
 def test_an_address_is_known_in_one_place_only() -> None:
     text = (REPOSITORY / "release.toml").read_text(encoding="utf-8")
     assert re.findall(r'^(\w+) = "[^"]*"', text, re.MULTILINE) == ["repository", "documentation", "image", "charts"]
