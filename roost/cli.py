@@ -318,7 +318,12 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
 @click.option(
     "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
 )
-def _import(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page: bool) -> int:
+@click.option(
+    "--history",
+    metavar="FILE",
+    help="A record's database or a launch trace: each proposal says what it would have done with it (a minute or so).",
+)
+def _import(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page: bool, history: str | None) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
     stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
@@ -326,9 +331,10 @@ def _import(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page
     \b
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
+    roost import hub-values.yaml --history roost.db > values.yaml
     roost import hub-values.yaml --spawn-page > spawn-page.yaml
     """
-    return call("import_values", files, release, hub, spawn_page=spawn_page)
+    return call("import_values", files, release, hub, spawn_page=spawn_page, history=history)
 
 
 @cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")

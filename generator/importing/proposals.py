@@ -95,13 +95,17 @@ def _names_no_image(now: Values) -> bool:
     return not puller_groups(now.get("singleuser"), {**mapping(now.get("prePuller")), "enabled": True})
 
 
-def print_proposals(proposals: Sequence[Proposal]) -> str:
-    """The proposals as comments below the values; "" if there are none."""
+def print_proposals(proposals: Sequence[Proposal], said: Sequence[str] = ()) -> str:
+    """The proposals as comments below the values; "" if there are none.
+
+    said: a sentence about each, in their order, or none.
+    """
     if not proposals:
         return ""
     lines = []
     for place, proposal in enumerate(proposals, start=1):
-        text = f"\n{place}. {proposal.reason}\n{print_yaml(proposal.values, {})}"
+        about = f"\n   {said[place - 1]}" if said else ""
+        text = f"\n{place}. {proposal.reason}{about}\n{print_yaml(proposal.values, {})}"
         lines += [f"# {line}".rstrip() for line in text.splitlines()]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 

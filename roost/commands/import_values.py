@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from generator.faults import Fault, ValuesError
+from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.proposals import print_proposals, propose
 from generator.values.files import read_file
@@ -13,11 +17,20 @@ from generator.values.files import read_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from generator.importing.proposals import Proposal
 
-def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False) -> int:
+# How long proposals are replayed at most, about.
+REPLAY_SECONDS: Final = 60.0
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+def run(
+    files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False, history: str | None = None
+) -> int:
     """Print the values to stdout, with proposals as comments below, and the report of the import to stderr.
 
-    spawn_page: print the lines for the hub's own values instead, and no report.
+    spawn_page: print the lines for the hub's own values instead, and no report. history: a record's database, or a
+    launch trace; each proposal then says what it would have done with it.
     """
     layers = [(file, read_file(file)) for file in files]
     result = import_layers(layers, release, hub)
@@ -27,6 +40,59 @@ def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_pag
             raise ValuesError([Fault(result.filename, 0, "", "no hub", "values of zero-to-jupyterhub", fix)])
         sys.stdout.write(result.spawn_page)
         return 0
-    sys.stdout.write(result.to_yaml() + print_proposals(propose(result, layers, release, hub)))
+    values = result.to_yaml()
+    proposals = propose(result, layers, release, hub)
+    said = _replayed(values, proposals, history) if history is not None and proposals else ()
+    sys.stdout.write(values + print_proposals(proposals, said))
     sys.stderr.write(result.report())
     return 0
+
+
+def _replayed(values: str, proposals: Sequence[Proposal], history: str) -> list[str]:
+    """What each proposal alone would have done with a history. Raises UsageError for one that can't be read."""
+    # Only whoever asks for it needs the simulator and the database.
+    from roost.recorder.store.database import StoreError  # noqa: PLC0415
+    from roost.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
+    from roost.simulator.setup.policy import load_policy  # noqa: PLC0415
+    from roost.simulator.sweep.survey import trace_of  # noqa: PLC0415
+    from roost.simulator.sweep.verdict import describe, judge, latest  # noqa: PLC0415
+    from roost.simulator.trace.counts import TraceError  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            attempts = latest(trace_of((_trace_file(history, Path(folder)),)))
+        except (TraceError, StoreError) as error:
+            raise UsageError(f"--history: {error}") from None
+        now = Path(folder, "values.yaml")
+        now.write_text(values, encoding="utf-8")
+        policies = [load_policy("today", [str(now)])]
+        for place, proposal in enumerate(proposals):
+            more = Path(folder, f"more-{place}.yaml")
+            more.write_text(json.dumps(proposal.values), encoding="utf-8")
+            policies.append(load_policy(f"more-{place}", [str(now), str(more)]))
+        try:
+            before, *after = judge(policies, attempts, REPLAY_SECONDS, time.monotonic)
+        except AssumptionsError as error:
+            sys.stderr.write(f"--history: not replayed, because the hub doesn't fit the usual nodes: {error}\n")
+            return []
+    return [describe(before, score, len(attempts)) for score in after]
+
+
+def _trace_file(history: str, folder: Path) -> str:
+    """The history as a file of launches: a database's are written to one. Raises StoreError."""
+    if "://" not in history:
+        path = Path(history)
+        try:
+            with path.open("rb") as file:
+                is_database = file.read(len(_SQLITE)) == _SQLITE
+        except OSError as error:
+            raise UsageError(f"--history: {history}: {error.strerror}") from None
+        if not is_database:
+            return history
+    from roost.recorder.answers.exports import launch_lines  # noqa: PLC0415 - as above
+    from roost.recorder.store.database import Store  # noqa: PLC0415
+
+    launches = folder / "launches.jsonl"
+    with launches.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in launch_lines(Store.open_for_reading(history)))
+    return str(launches)

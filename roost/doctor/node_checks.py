@@ -125,7 +125,7 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
                 "Look there yourself: nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls.",
             )
 
-    what = f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if nodes else "no node has that many images"
+    what = f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if nodes else f"no node reports {_REPORTED} images"
     return what if asks else "no warm set is used", find()
 
 

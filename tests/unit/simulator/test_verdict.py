@@ -1,0 +1,102 @@
+"""`roost import --history`: what each proposal would have done with a hub's latest launches, within a time."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost.__main__ import main
+from roost.simulator.setup.checks import AssumptionsError
+from roost.simulator.setup.policy import load_policy
+from roost.simulator.sweep.survey import trace_of
+from roost.simulator.sweep.verdict import SEEDS, describe, judge, latest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HUB = """
+scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
+prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
+singleuser: {memory: {guarantee: 1G}, image: {name: a/b, tag: "1"}}
+"""
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> str:
+    """Sixty launches of five images, a minute apart."""
+    start = datetime(2026, 11, 2, 9, tzinfo=UTC)
+    lines = [
+        json.dumps(
+            {
+                "timestamp": (start + timedelta(minutes=minute)).isoformat(),
+                "schema": "binderhub.jupyter.org/launch",
+                "version": 2,
+                "provider": "GitHub",
+                "spec": f"me/course-{minute % 5}/main",
+                "status": "success",
+            }
+        )
+        for minute in range(60)
+    ]
+    path = tmp_path / "launches.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_the_latest_launches_are_taken_and_numbered_from_the_first(history: str) -> None:
+    every = latest(trace_of((history,)))
+    few = latest(trace_of((history,)), 7)
+    assert len(every) == 60
+    assert [attempt.number for attempt in few] == list(range(7))
+    assert [attempt.moment for attempt in few] == [attempt.moment for attempt in every[-7:]]
+
+
+@pytest.mark.parametrize(("seconds_a_look", "seeds"), [(0.0, SEEDS), (40.0, 1)])
+def test_every_policy_has_the_same_seeds_and_none_begins_that_would_end_too_late(
+    history: str, seconds_a_look: float, seeds: int
+) -> None:
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += seconds_a_look
+        return now[0]
+
+    policies = [load_policy("roost"), load_policy("kube-default")]
+    scores = judge(policies, latest(trace_of((history,))), 60.0, clock)
+    assert [score.seeds for score in scores] == [seeds, seeds]
+    assert all(score.node_hours > 0 for score in scores)
+
+
+def test_the_sentence_has_both_figures(history: str) -> None:
+    roost, stock = judge(
+        [load_policy("roost"), load_policy("kube-default")], latest(trace_of((history,))), 60.0, lambda: 0.0
+    )
+    said = describe(stock, roost, 60)
+    assert said.startswith("Replayed with your 60 latest launches: cold starts ")
+    assert f"{stock.cold:,.0f} -> {roost.cold:,.0f}" in said
+    assert said.endswith("(median of 3 seeds).")
+
+
+def test_a_policy_that_fits_no_usual_node_is_refused(history: str, tmp_path: Path) -> None:
+    values = tmp_path / "large.yaml"
+    values.write_text("placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 4000Gi}}}]")
+    with pytest.raises(AssumptionsError):
+        judge([load_policy("large", [str(values)])], latest(trace_of((history,))), 60.0, lambda: 0.0)
+
+
+def test_the_import_says_it_below_each_proposal(
+    history: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = tmp_path / "hub.yaml"
+    hub.write_text(HUB)
+    assert main(["import", str(hub)]) == 0
+    plain = capsys.readouterr().out
+    assert main(["import", str(hub), "--history", history]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line not in plain.splitlines()]
+    assert len(said) == 3
+    assert all(line.startswith("#    Replayed with your 60 latest launches: ") for line in said)
+    assert main(["import", str(hub), "--history", str(tmp_path / "none.db")]) == 2
+    assert "none.db: No such file" in capsys.readouterr().err
