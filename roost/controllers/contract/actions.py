@@ -165,7 +165,7 @@ class Notice:
     def on_set(
         cls,
         namespace: str,
-        holder: StatefulSetState | CapacityBufferState,
+        keeper: StatefulSetState | CapacityBufferState,
         reason: str,
         message: str,
         *,
@@ -173,10 +173,10 @@ class Notice:
     ) -> Notice:
         """About the object that keeps a set's room."""
         return cls(
-            kind=holder.kind,
+            kind=keeper.kind,
             namespace=namespace,
-            name=holder.name,
-            uid=holder.uid,
+            name=keeper.name,
+            uid=keeper.uid,
             reason=reason,
             message=message,
             warning=warning,

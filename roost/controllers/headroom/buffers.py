@@ -19,32 +19,32 @@ _NEEDS: Final = (
 )
 
 
-def has_number(holder: StatefulSetState | CapacityBufferState, replicas: int) -> bool:
+def has_number(keeper: StatefulSetState | CapacityBufferState, replicas: int) -> bool:
     """Whether it keeps room for so many already. A buffer that names no PodTemplate keeps none."""
-    is_complete = holder.template == holder.name if isinstance(holder, CapacityBufferState) else True
-    return is_complete and holder.replicas == replicas
+    is_complete = keeper.template == keeper.name if isinstance(keeper, CapacityBufferState) else True
+    return is_complete and keeper.replicas == replicas
 
 
-def scale(holder: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> Action:
+def scale(keeper: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> Action:
     """Return what gives it that number."""
-    if isinstance(holder, CapacityBufferState):
+    if isinstance(keeper, CapacityBufferState):
         # Its PodTemplate has the same name.
-        return ScaleBuffer(name=holder.name, uid=holder.uid, template=holder.name, replicas=replicas, why=why)
-    return ScaleSet(name=holder.name, uid=holder.uid, replicas=replicas, why=why)
+        return ScaleBuffer(name=keeper.name, uid=keeper.uid, template=keeper.name, replicas=replicas, why=why)
+    return ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why)
 
 
-def is_ignored(holder: StatefulSetState | CapacityBufferState) -> bool:
+def is_ignored(keeper: StatefulSetState | CapacityBufferState) -> bool:
     """Whether it is a buffer that asks for room, and no autoscaler has said that it keeps it."""
     return (
-        isinstance(holder, CapacityBufferState)
-        and bool(holder.template)
-        and bool(holder.replicas)
-        and bool(holder.unready)
+        isinstance(keeper, CapacityBufferState)
+        and bool(keeper.template)
+        and bool(keeper.replicas)
+        and bool(keeper.unready)
     )
 
 
-def ignored_notice(namespace: str, name: str, holder: StatefulSetState | CapacityBufferState) -> Notice:
+def ignored_notice(namespace: str, name: str, keeper: StatefulSetState | CapacityBufferState) -> Notice:
     """Say that nobody keeps the room of the set with this name."""
-    unready = holder.unready if isinstance(holder, CapacityBufferState) else ""
-    message = f"No autoscaler keeps the room for {holder.replicas} placeholders of set {name}: {unready}. {_NEEDS}."
-    return Notice.on_set(namespace, holder, "CapacityBufferIgnored", message, warning=True)
+    unready = keeper.unready if isinstance(keeper, CapacityBufferState) else ""
+    message = f"No autoscaler keeps the room for {keeper.replicas} placeholders of set {name}: {unready}. {_NEEDS}."
+    return Notice.on_set(namespace, keeper, "CapacityBufferIgnored", message, warning=True)

@@ -127,10 +127,10 @@ def learned_number(
     return LearnedNumber(replicas, why, until)
 
 
-def holder_of(headroom_set: HeadroomSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
+def keeper_of(headroom_set: HeadroomSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
     """The object that keeps the set's room; None: it isn't there."""
-    holders = snapshot.capacity_buffers if headroom_set.has_buffer else snapshot.stateful_sets
-    return holders.get(headroom_set.stateful_set)
+    keepers = snapshot.capacity_buffers if headroom_set.has_buffer else snapshot.stateful_sets
+    return keepers.get(headroom_set.stateful_set)
 
 
 def _load(
@@ -140,14 +140,14 @@ def _load(
         return learned, []
     history, fault = _read(stored, learned.history.boot_seconds, now)
     if history is None:
-        holder = holder_of(headroom_set, snapshot)
-        if holder is None:
+        keeper = keeper_of(headroom_set, snapshot)
+        if keeper is None:
             return learned, []
         message = (
             f"What set {headroom_set.name} learned can't be used, and what was learned since applies, or the values: "
             f"ConfigMap {headroom_set.history_name}, key {headroom_set.name}: {fault}."
         )
-        return learned, [Notice.on_set(snapshot.namespace, holder, "HeadroomHistoryUnusable", message, warning=True)]
+        return learned, [Notice.on_set(snapshot.namespace, keeper, "HeadroomHistoryUnusable", message, warning=True)]
     known = {
         learned.history.first_hour + index: growth
         for index, growth in enumerate(learned.history.growth)

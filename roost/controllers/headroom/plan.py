@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.actions import (
-    GaugeDefinition,
-    Notice,
-    Outcome,
-    Planned,
-    ResizeSet,
-)
+from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet
 from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.headroom.booked import (
     NOTHING,
@@ -22,7 +16,7 @@ from roost.controllers.headroom.booked import (
     read_booked_rules,
 )
 from roost.controllers.headroom.buffers import IGNORED_SECONDS, has_number, ignored_notice, is_ignored, scale
-from roost.controllers.headroom.learning import Learned, holder_of, learned_number, new_learned, observe
+from roost.controllers.headroom.learning import Learned, keeper_of, learned_number, new_learned, observe
 from roost.controllers.headroom.settings import HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
     Misfit,
@@ -176,7 +170,7 @@ def note_headroom(
 
 def _plan_number(headroom_set: HeadroomSet, findings: _Findings) -> None:
     snapshot, memory, now = findings.snapshot, findings.memory, findings.now
-    holder = holder_of(headroom_set, snapshot)
+    keeper = keeper_of(headroom_set, snapshot)
     period = _period(headroom_set, memory, now)
     findings.periods[headroom_set.name] = (now.wall, period)
     extra = findings.booked.extra.get(headroom_set.name, 0)
@@ -187,32 +181,32 @@ def _plan_number(headroom_set: HeadroomSet, findings: _Findings) -> None:
     if period.until is not None:
         findings.gauges[NEXT][headroom_set.name,] = period.until - now.wall
         findings.waits.append(period.until - now.wall)
-    present = None if holder is None or holder.replicas is None else holder.replicas - extra
+    present = None if keeper is None or keeper.replicas is None else keeper.replicas - extra
     replicas, why = _with_learning(headroom_set, period, present, findings)
     replicas = min(MAX_REPLICAS, replicas + extra)
     findings.gauges[REPLICAS][headroom_set.name,] = replicas
-    if holder is None:
+    if keeper is None:
         return
-    _check_buffer(headroom_set, holder, findings)
-    if has_number(holder, replicas):
+    _check_buffer(headroom_set, keeper, findings)
+    if has_number(keeper, replicas):
         return
-    before = holder.replicas
+    before = keeper.replicas
     booked = findings.booked.why.get(headroom_set.name)
     why = f"{booked}; else {why}" if booked else why
-    findings.actions.append(scale(holder, replicas, why))
+    findings.actions.append(scale(keeper, replicas, why))
     if booked and before is not None and replicas < before:
         # People come: too many to tell of each.
         return
     change = f"To {replicas}" if before is None else f"From {before} to {replicas}"
     message = f"{change} placeholders of set {headroom_set.name}: {why}."
-    findings.actions.append(Notice.on_set(snapshot.namespace, holder, "HeadroomChanged", message))
+    findings.actions.append(Notice.on_set(snapshot.namespace, keeper, "HeadroomChanged", message))
 
 
 def _check_buffer(
-    headroom_set: HeadroomSet, holder: StatefulSetState | CapacityBufferState, findings: _Findings
+    headroom_set: HeadroomSet, keeper: StatefulSetState | CapacityBufferState, findings: _Findings
 ) -> None:
     """Tell of a buffer whose room nobody keeps: its windows would pass without a trace."""
-    if not is_ignored(holder):
+    if not is_ignored(keeper):
         return
     steady = findings.now.steady
     since = findings.ignored[headroom_set.name] = findings.memory.ignored.get(headroom_set.name, steady)
@@ -220,7 +214,7 @@ def _check_buffer(
     if left > 0:
         findings.waits.append(left)
     else:
-        findings.actions.append(ignored_notice(findings.snapshot.namespace, headroom_set.name, holder))
+        findings.actions.append(ignored_notice(findings.snapshot.namespace, headroom_set.name, keeper))
 
 
 def _with_learning(

@@ -286,6 +286,9 @@ def test_the_controllers_may_size_their_own_buffers_within_the_values_and_nothin
         others = site.path.replace(NAME, "others")
         assert refusal(account, site.path, {"spec": {"replicas": 1}}) == ""
         assert refusal(account, site.path, {"spec": {"replicas": 0, "podTemplateRef": {"name": NAME}}}) == ""
+        replaced = refusal(account, site.path, {"metadata": {"uid": "another"}, "spec": {"replicas": 1}})
+        # As the applier tells a buffer that was replaced since the plan.
+        assert "metadata.uid" in replaced or "UID in precondition" in replaced
         assert "forbidden" in refusal(account, others, {"spec": {"replicas": 1}})
         assert "forbidden" in refusal(account, f"{site.path}/status", {"status": {"replicas": 50}})
 
