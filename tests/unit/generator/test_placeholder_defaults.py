@@ -29,11 +29,12 @@ Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
-    """The placeholders' pods, by the name of their set's StatefulSet."""
+    """The placeholders' pods, by the name of their set's StatefulSet or CapacityBuffer."""
     merged = merge_values(read_defaults(), [load(text.encode(), "values.yaml")])
     bodies: list[Values] = [dict(one.body) for one in render(merged.values, Release("hub", "hub"))]
-    sets = [one for one in bodies if one["kind"] == "StatefulSet"]
-    return {one["metadata"]["name"]: one["spec"]["template"] for one in sets}
+    sets = {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
+    # What a CapacityBuffer keeps room for.
+    return sets | {one["metadata"]["name"]: one["template"] for one in bodies if one["kind"] == "PodTemplate"}
 
 
 def warnings(text: str) -> list[str]:
