@@ -26,6 +26,7 @@ LONG_FILES = (
     "together/test_never_worse.py",
     "controllers/test_placeholder_mover.py",
     "install/test_install.py",
+    "install/test_commands_in_the_cluster.py",
     "controllers/test_image_gate_real.py",
     "controllers/test_popular_images.py",
     "harness/test_real_nodes.py",

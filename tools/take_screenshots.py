@@ -6,22 +6,40 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import sys
 import tempfile
+import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from selenium.webdriver.support.wait import WebDriverWait
 
 from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
 from roost.recorder.store.database import Store
+from roost.recorder.view.access import TokenAccess
+from roost.recorder.view.server import make_app, serve
+from roost.simulator.sweep.recording import Recording, record_job
+from roost.simulator.sweep.request import load_policies, make_worlds, needed_of_nodes
+from roost.simulator.sweep.run import make_jobs
+from roost.simulator.sweep.survey import trace_of
+from roost_core.http.server import bind
 from tools import browser
 from tools.recorded_story import BEGIN, US, Story, write_story
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from selenium import webdriver
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
 MOST_BYTES: Final = 150_000
+# What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
+POLICIES: Final = ("z2jh-placeholders-packed", "roost")
+DAYS: Final = 0.16
+VIEWED_AT: Final = 1_558_496_170.0
 
 
 def example_store(folder: Path, story: Story | None = None) -> Store:
@@ -39,6 +57,41 @@ def example_page(folder: Path, story: Story | None = None) -> Path:
     page.write_text(make_page(report, "Database hub.db, a made-up example."), encoding="utf-8")
     store.close()
     return page
+
+
+def replayed(folder: Path) -> list[Store]:
+    """Records of made-up launches under two policies."""
+    recording = Recording(folder)
+    policies, _, needs = load_policies(POLICIES, ())
+    worlds = [(world.setting, world.assumptions) for world in make_worlds((), "", (), needs)]
+    for job in make_jobs(policies, [1], worlds, trace_of((), DAYS), needed_of_nodes(needs)):
+        record_job(recording, job, None)
+    return [Store.open_for_reading(str(recording.file_of(name))) for name in POLICIES]
+
+
+@contextlib.contextmanager
+def served_view(stores: Sequence[Store]) -> Iterator[str]:
+    """The address of `roost view` of two replays, while the context lasts."""
+    bound = bind("127.0.0.1", 0)
+    bound.listen(16)
+    app = make_app(stores[0], TokenAccess("token"), beside=stores[1], names=POLICIES)
+    server = serve(app, bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.port}/?token=token"
+    finally:
+        server.shutdown()
+        thread.join()
+        bound.close()
+
+
+def show_view(driver: webdriver.Chrome, address: str, at: float, width: int, height: int) -> None:
+    """Open `roost view` at a moment (seconds since 1970), and wait until it is drawn."""
+    browser.set_size(driver, width, height)
+    driver.get("about:blank")
+    driver.get(f"{address}#at={datetime.fromtimestamp(at, UTC).isoformat()}")
+    WebDriverWait(driver, 60).until(lambda one: one.execute_script("return document.documentElement.dataset.shown"))
 
 
 def picture(driver: webdriver.Chrome, *, top: int, height: int, width: int) -> bytes:
@@ -73,6 +126,15 @@ def main(argv: list[str] | None = None) -> int:
             (folder / f"{name}.png").write_bytes(image)
             too_large += len(image) > MOST_BYTES
             print(f"{folder / name}.png: {len(image):,} bytes")
+        stores = replayed(Path(made))
+        with served_view(stores) as address:
+            show_view(driver, address, VIEWED_AT, 1200, 760)
+            image = picture(driver, top=0, height=760, width=1200)
+        for store in stores:
+            store.close()
+        (folder / "view.png").write_bytes(image)
+        too_large += len(image) > MOST_BYTES
+        print(f"{folder / 'view'}.png: {len(image):,} bytes")
     return 1 if too_large else 0
 
 

@@ -12,6 +12,7 @@ const PLACED_LENGTH = 28;
 const LETTERS = { user: "U", build: "B", placeholder: "p" };
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
+const SVG = document.querySelector("svg.heads").namespaceURI;
 
 function make(tag, className, text) {
   const element = document.createElement(tag);
@@ -258,7 +259,7 @@ function legendItem(className, text, about) {
 
 function legendArrow(kind, about) {
   const item = make("li");
-  const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const picture = document.createElementNS(SVG, "svg");
   picture.setAttribute("viewBox", "0 0 40 16");
   picture.setAttribute("aria-hidden", "true");
   picture.append(arrow(kind, { x1: 2, y1: 8, x2: 32, y2: 8 }));
@@ -344,6 +345,11 @@ function nodeBox(state, node, fresh) {
   head.append(name, make("span", "quiet age"));
   if (STATES[node.state]) head.append(make("span", "mark", STATES[node.state]));
   for (const set of node.attracts) head.append(make("span", "mark", `attracts ${set}`));
+  if (node.warm) {
+    const mark = make("span", "mark warm", `warm set: ${node.warm}`);
+    mark.title = `The webhook chose this node first for ${many(node.warm, "pod")} of the last ten minutes`;
+    head.append(mark);
+  }
   item.append(head, make("p", "", contents(node)));
   if (state.chips.length && node.images !== null) item.append(chips(state, node));
   const pods = make("div", "pods");
@@ -394,7 +400,7 @@ function podBox(state, pod, isFresh, isFirst) {
 const ARROWS = ["placed", "moved", "pre-empted"];
 
 function arrow(kind, ends) {
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+  const line = document.createElementNS(SVG, "line");
   for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
   line.setAttribute("class", `arrow ${kind}`);
   line.setAttribute("marker-end", `url(#head-${kind})`);
@@ -442,7 +448,7 @@ function drawArrows(side) {
   }
   side.$("arrows").querySelector("g").replaceChildren(...lines);
   const all = ARROWS.reduce((sum, kind) => sum + (state.change_counts[kind] ?? 0), 0);
-  side.$("arrows-note").textContent = all > lines.length ? `Arrows are drawn for the newest ${lines.length} of ${all}.` : "";
+  side.$("arrows-note").textContent = all > lines.length ? `Arrows: ${lines.length} of ${all}, the newest whose pods are still there.` : "";
 }
 
 // ---- A pod's why.

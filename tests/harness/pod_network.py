@@ -99,7 +99,12 @@ class PodNetwork:
         }
         path = self.folder / "egress.yaml"
         path.write_text(yaml.safe_dump(config))
-        flags = (f"--egress-selector-config-file={path}", "--enable-aggregator-routing=true")
+        flags = (
+            f"--egress-selector-config-file={path}",
+            "--enable-aggregator-routing=true",
+            # For `kubectl exec`: nobody here knows nodes by name.
+            "--kubelet-preferred-address-types=InternalIP",
+        )
         return ControlPlane(apiserver_flags=flags, controllers=(*CONTROLLERS, "endpointslice-controller"))
 
     def entering(self, program: Path, arguments: list[str]) -> tuple[Path, list[str]]:

@@ -9,6 +9,7 @@ from roost.recorder.recording.reading import SECOND_US, EventReading, PodReading
 from roost.recorder.store.records import (
     MAX_DETAIL,
     MAX_IMAGE,
+    MAX_NAME,
     MAX_SCHEDULER,
     Phase,
     PhaseRecord,
@@ -19,6 +20,7 @@ from roost.recorder.store.records import (
     Record,
 )
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.timestamps import read_span
 
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
         created_us=pod.created_us,
         deleted_us=deleted_us,
         end_reason=reason,
+        # Whoever may create pods may write anything there.
+        warm_target=state.annotations.get(WARM_TARGET_ANNOTATION, "")[:MAX_NAME],
     )
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import sqlalchemy as sa
 from sqlalchemy.schema import SetColumnComment, SetTableComment
 
 from roost.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import sqlalchemy as sa
 
 
 def _codes(codes: Mapping[str, int]) -> str:
@@ -85,6 +84,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "pod.cpu_millicores": "thousandths of a CPU that it requests",
     "pod.memory_bytes": "bytes of memory that it requests",
     "pod.end_reason": "deleted, preempted, evicted, finished, failed, node-gone, unseen",
+    "pod.warm_target": "the node that the webhook chose first in its warm set; or empty",
     "pod.source": "what the row was made from: watch, pod, sniffer, event (Events alone: times are estimates)",
     "node.allocatable": "JSON object: resource to amount (millicores, bytes, pieces)",
     "node.labels": "JSON object: label to value",
@@ -126,8 +126,11 @@ def write_comments(connection: sa.Connection, metadata: sa.MetaData) -> None:
     """Comment on all tables and columns, where the database has comments."""
     if not connection.dialect.supports_comments:
         return
+    # A later migration may add columns, and comments on them.
+    inspected = sa.inspect(connection)
     for table in metadata.sorted_tables:
         connection.execute(SetTableComment(table))
+        present = {column["name"] for column in inspected.get_columns(table.name)}
         for column in table.columns:
-            if column.comment:
+            if column.comment and column.name in present:
                 connection.execute(SetColumnComment(column))

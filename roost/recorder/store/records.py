@@ -22,6 +22,7 @@ NODES: Final = "nodes"
 EVENTS: Final = "events"
 # Most characters that the schema allows.
 MAX_ID: Final = 160
+MAX_NAME: Final = 253
 MAX_DETAIL: Final = 512
 MAX_IMAGE: Final = 512
 MAX_SCHEDULER: Final = 63
@@ -88,6 +89,7 @@ class PodRecord:
         "deleted_us": Merge.END,
         "end_reason": Merge.END,
         "source": Merge.MAX,
+        "warm_target": Merge.BETTER,
     }
 
     uid: str
@@ -115,6 +117,8 @@ class PodRecord:
     end_reason: str | None = None
     # A PodSource.
     source: str = PodSource.WATCH
+    # The node of its class's warm set that the webhook preferred most for it; "": none, or not known.
+    warm_target: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ pod = sa.Table(
     _time("deleted_us", optional=True),
     _text("end_reason", sa.String(32), optional=True),
     sa.Column("source", sa.String(8), nullable=False, server_default="watch"),
+    sa.Column("warm_target", sa.String(253), nullable=False, server_default=""),
     # `roost why` is often given the name alone.
     sa.Index("pod_by_name", "name", "namespace", "created_us"),
     sa.Index("pod_by_time", "created_us"),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 JSONObject = dict[str, Any]
 MINUTE_US: Final = 60_000_000
+# How long a choice counts: afterwards the warm set may be another one.
+WARM_US: Final = 10 * MINUTE_US
 # Images that get a chip on each node: those that most users run.
 MAX_CHIPS: Final = 6
 MAX_PENDING: Final = 200
@@ -78,7 +80,7 @@ class Rows:
     # The hubs (releases) whose pods may be shown; None: all pods. Others are counted on their nodes, without names.
     hubs: frozenset[str] | None = None
     # Pods that existed: uid, namespace, name, pod_class, hub, image, cpu_millicores, memory_bytes, created_us,
-    # bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
+    # warm_target, bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
@@ -126,6 +128,8 @@ class NodeBox:
     state: NodeState
     # The placeholder sets that it attracts.
     attracts: Sequence[str]
+    # Pods of the last WARM_US, among those that exist, for which the webhook preferred it most: its warm set's choice.
+    warm: int
     pods: Sequence[PodBox]
     # Pods of no class, such as those of DaemonSets.
     others: int
@@ -234,7 +238,7 @@ def _of_hubs(rows: Rows) -> Rows:
     hubs = rows.hubs
     if hubs is None:
         return rows
-    nobody = {"namespace": "", "name": "", "pod_class": "", "image": ""}
+    nobody = {"namespace": "", "name": "", "pod_class": "", "image": "", "warm_target": ""}
     unknown = {"by_uid": None, "by_namespace": None, "by_name": None}
     return replace(
         rows,
@@ -282,6 +286,7 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
     by_uid: dict[str, list[Row]] = {}
     for key, pods in bound.items():
         by_uid.setdefault(uids.get(key, key), []).extend(pods)
+    warm = Counter(pod["warm_target"] for pod in rows.pods if pod["created_us"] > rows.at_us - WARM_US)
     known = {row["uid"] for row in rows.nodes}
     unknown = [{"uid": uid, "name": pods[0]["node_name"]} for uid, pods in by_uid.items() if uid not in known]
     for row in (*rows.nodes, *unknown):
@@ -297,6 +302,7 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
             created_us=row.get("created_us") or 0,
             state=node.state(),
             attracts=node.attracts(),
+            warm=warm[row["name"]],
             pods=[
                 PodBox(
                     pod["uid"],
@@ -467,6 +473,7 @@ def as_json(moment: Moment) -> JSONObject:
                 "created": node.created_us,
                 "state": node.state,
                 "attracts": list(node.attracts),
+                "warm": node.warm,
                 "held": sorted(index[image] for image in node.held),
                 "pulling": sorted(index[image] for image in node.pulling),
                 "images": node.images,

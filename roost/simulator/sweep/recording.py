@@ -32,6 +32,7 @@ from roost.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost.simulator.sweep.replay import replay
 from roost.simulator.sweep.run import SweepError
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ class _PodStory:
             created_us=_us(pod.created),
             deleted_us=gone_us,
             end_reason=reason,
+            warm_target=state.annotations.get(WARM_TARGET_ANNOTATION, ""),
         )
 
     def _binding(self, at_us: int) -> DecisionRecord:

@@ -278,7 +278,9 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     wait(driver, "document.querySelectorAll('#nodes [data-uid=crowd-119]').length === 1")
     assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 40
     all_of_them = len(crowd) // 2 + len(ends)
-    assert driver.find_element("id", "arrows-note").text == f"Arrows are drawn for the newest 40 of {all_of_them}."
+    assert driver.find_element("id", "arrows-note").text == (
+        f"Arrows: 40 of {all_of_them}, the newest whose pods are still there."
+    )
     driver.find_element("id", "changes-title").click()
     assert driver.find_element("css selector", "#changes li:last-child").text == f"and {all_of_them - 100} before these"
     assert browser.console(driver) == []

@@ -14,6 +14,7 @@ from roost.recorder.recording.assembler import Assembler
 from roost.recorder.recording.decision_records import Judgement
 from roost.recorder.recording.metrics import Metrics
 from roost.recorder.recording.model import Model
+from roost.recorder.recording.pod_records import pod_record
 from roost.recorder.recording.reading import read_node, read_pod
 from roost.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost.recorder.recording.settings import parse_settings
@@ -22,7 +23,7 @@ from roost.recorder.store.database import Store, Unavailable
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, StoredState, Verdict, unpack_candidates
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
-from roost_core.placement.labels import CENTRAL_LABEL
+from roost_core.placement.labels import CENTRAL_LABEL, WARM_TARGET_ANNOTATION
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from tests.harness.waiting import wait_until
@@ -322,6 +323,15 @@ def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full(
     assert judged.candidates is not None
     stood = unpack_candidates(judged.candidates.nodes)
     assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
+
+
+def test_the_warm_sets_choice_is_recorded_as_far_as_a_name_is_long() -> None:
+    for told, stored in (("node-7", "node-7"), ("n" * 300, "n" * 253)):
+        body = pod("p", 2)
+        body["metadata"]["annotations"] = {WARM_TARGET_ANNOTATION: told}
+        reading = read_pod(body, (), {})
+        assert reading is not None
+        assert pod_record(reading, "user").warm_target == stored
 
 
 def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:

@@ -257,6 +257,26 @@ def test_a_binding_that_was_recorded_before_its_node_counts_there(store: Store) 
     assert len(look(store, [node_record("n"), pod_record("p"), early, *on_node("q")]).nodes[0].pods) == 2
 
 
+def test_a_node_says_for_how_many_pods_of_the_last_ten_minutes_the_warm_set_named_it_first(store: Store) -> None:
+    told: list[Record] = [
+        node_record("warm"),
+        node_record("cold"),
+        *on_node("new", "cold", NOW - MINUTE, warm_target="warm"),
+        # It waits: the webhook chose when it was created.
+        pod_record("waits", created_us=NOW - 9 * MINUTE, warm_target="warm"),
+        *on_node("old", "warm", NOW - 10 * MINUTE, warm_target="cold"),
+        *on_node("theirs", "warm", NOW - MINUTE, warm_target="cold", hub="theirs"),
+        *on_node("none", "cold", NOW - MINUTE),
+        pod_record("astray", created_us=NOW - MINUTE, warm_target="no-such-node"),
+        pod_record("later", created_us=NOW + MINUTE, warm_target="warm"),
+    ]
+    store.write(told, {"pods": ("1", NOW + HOUR)})
+    for hubs, marks in ((None, {"warm": 2, "cold": 1}), (frozenset({""}), {"warm": 2, "cold": 0})):
+        found = read_moment(store, NOW, NOW, hubs)
+        assert found is not None
+        assert {node.name: node.warm for node in found[0].nodes} == marks
+
+
 def test_a_moment_within_a_gap_says_so(store: Store) -> None:
     gap = GapRecord(kind="pods", from_us=NOW - MINUTE, to_us=NOW + MINUTE, why="forgotten")
     records: list[Record] = [pod_record("p"), gap]

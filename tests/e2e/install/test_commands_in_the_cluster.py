@@ -1,0 +1,130 @@
+"""The commands that the documentation gives for a cluster: `kubectl exec` in Roost's image, and a forwarded port.
+
+A real kubelet serves them. Of Roost only the recorder is there, by the values that only record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import urllib.request
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.fixtures import give_up, require_binary, require_image
+from tests.harness.pod_network import PodNetwork
+from tests.harness.real_nodes import RealNode
+from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, run_helm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.controlplane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+SECONDS = 120.0
+VALUES: dict[str, Any] = {
+    "admission": {"mode": "none"},
+    "scheduler": {"target": "none"},
+    "controllers": {"enabled": False},
+    "prePuller": {"enabled": False},
+    "imageGate": {"mode": "off"},
+    "priorityClasses": {"enabled": False},
+    "placeholders": [],
+    "recorder": {"enabled": True, "database": {"persistence": {"enabled": False}}},
+}
+# A kubelet that serves whoever asks: only this test reaches its address.
+SERVES = {
+    "enableServer": True,
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with one node and a recorder."""
+    helm, image = require_binary("helm"), require_image()
+    values = tmp_path_factory.mktemp("install") / "values.yaml"
+    values.write_text(yaml.safe_dump(VALUES))
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    try:
+        with ExitStack() as stack:
+            network = stack.enter_context(PodNetwork())
+            registry = stack.enter_context(RealRegistry())
+            made = stack.enter_context(network.make_cluster())
+            registry.push_image(f"library/roost:{version}", image)
+            stack.enter_context(RealNode(made, "node-a", registry, network=network, kubelet=SERVES))
+            stack.enter_context(start_scheduler(made, leader_elect=False))
+            made.create_namespace("hub")
+            arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")
+            run_helm(helm, "install", "hub", str(CHART), *arguments, kubeconfig=made.kubeconfig)
+            yield made
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+def kubectl(cluster: ControlPlane, *arguments: str) -> subprocess.Popen[str]:
+    """A kubectl that goes on until it is ended."""
+    return subprocess.Popen(
+        [str(ensure_binary("kubectl", cluster.minor)), "--namespace", "hub", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "HOME": str(cluster.folder)},
+    )
+
+
+EXEC = ("exec", "deployment/hub-roost-recorder", "--", "roost")
+
+
+def test_commands_run_in_the_recorders_pod(cluster: ControlPlane) -> None:
+    settings = ("--settings", "/etc/roost/recorder/recorder.json")
+    assert "node-a" in cluster.kubectl("--namespace", "hub", *EXEC, "top", *settings, "--once")
+    assert json.loads(cluster.kubectl("--namespace", "hub", *EXEC, "report", "--format", "json"))
+
+
+def test_the_view_is_reached_by_a_forwarded_port(cluster: ControlPlane) -> None:
+    view_command = ("exec", "deployment/hub-roost-recorder", "--", "roost", "view")
+    with (
+        kubectl(cluster, *view_command) as view,
+        kubectl(cluster, "port-forward", "deployment/hub-roost-recorder", ":8095") as forward,
+    ):
+        try:
+            check_page(view, forward)
+        finally:
+            for process in (forward, view):
+                process.terminate()
+
+
+def check_page(view: subprocess.Popen[str], forward: subprocess.Popen[str]) -> None:
+    """The address that the one prints is the page at the port that the other one forwards."""
+    assert view.stdout is not None
+    assert forward.stdout is not None
+    # Forwarding from 127.0.0.1:PORT -> 8095
+    port = int(forward.stdout.readline().partition(" -> ")[0].rpartition(":")[2])
+    address = view.stdout.readline().strip()
+    assert address.startswith("http://127.0.0.1:8095/?token=")
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), urllib.request.ProxyHandler({}))
+
+    def read(address: str) -> bytes:
+        with opener.open(address.replace(":8095/", f":{port}/"), timeout=30) as answer:
+            return bytes(answer.read())
+
+    def opened() -> bool:
+        try:
+            return b"view.js" in read(address)
+        except OSError:
+            return False
+
+    wait_until(opened, SECONDS, "the page")
+    moment = json.loads(read("http://127.0.0.1:8095/api/moment"))
+    assert [node["name"] for node in moment["nodes"]] == ["node-a"]
