@@ -10,6 +10,7 @@ API server takes for a pod of a served hub and for one of a namespace that nobod
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,15 +32,28 @@ CENTRAL: Final = ("roost", "roost-system")
 IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(40)}
 PLACEHOLDERS: Final = 3
 PARALLEL_REQUESTS: Final = 8
-# What the central webhook needs of a hub.
-SERVED: Final = {"ConfigMap", "Role", "RoleBinding"}
+PARALLEL_HUBS: Final = 3
+CPU_SECONDS: Final = 20
+# What the central programs need of a hub.
+SERVED: Final = {"ServiceAccount", "ConfigMap", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 ASKED: Final = 100
+# Values of every hub.
+OWN: Final[dict[str, Any]] = {
+    "placeholders": [],
+    "singleuser": {"image": {"name": "quay.io/example/image-0", "tag": "1"}},
+}
 
 
 def memory_mib(process: Process) -> float:
     """Resident memory of a process, MiB."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far."""
+    user_ticks, system_ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user_ticks) + int(system_ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def threads(process: Process) -> int:
@@ -80,7 +94,8 @@ class Site:
 
     def serve(self, namespace: str) -> None:
         """Apply what the central webhook needs of a hub."""
-        values = {"hubs": {"central": {"release": CENTRAL[0], "namespace": CENTRAL[1]}}, "placeholders": []}
+        central = {"release": CENTRAL[0], "namespace": CENTRAL[1], "controllers": True}
+        values = {"hubs": {"central": central}, **OWN}
         manifests = render(values, release="hub", namespace=namespace, folder=self.cluster.folder)
         wanted = [manifest for manifest in manifests if manifest["kind"] in SERVED]
         self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(wanted))
@@ -95,15 +110,23 @@ class Site:
         return median(times)
 
 
-def show(what: str, stack: Stack) -> tuple[float, float]:
-    """Print and return the memory of webhook and scheduler, MiB, once it no longer grows."""
-    webhook, scheduler = stack.webhooks[0].process, stack.schedulers[0].process
+def show(what: str, stack: Stack) -> dict[str, float]:
+    """Print and return the memory of each program, MiB, once it no longer grows."""
+    programs = {
+        "webhook": stack.webhooks[0].process,
+        "controllers": stack.controllers[0].process,
+        "scheduler": stack.schedulers[0].process,
+    }
     before = 0.0
-    while (now := memory_mib(webhook)) > before * 1.01:
+    while (now := sum(map(memory_mib, programs.values()))) > before * 1.01:
         before = now
         time.sleep(5)
-    found = now, memory_mib(scheduler)
-    print(f"{what}: webhook {found[0]:.0f} MiB and {threads(webhook)} threads, scheduler {found[1]:.0f} MiB")
+    began = {name: cpu_seconds(process.pid) for name, process in programs.items()}
+    time.sleep(CPU_SECONDS)
+    found = {name: memory_mib(process) for name, process in programs.items()}
+    for name, process in programs.items():
+        busy = 1000 * (cpu_seconds(process.pid) - began[name]) / CPU_SECONDS
+        print(f"{what}: {name} {found[name]:.0f} MiB, {threads(process)} threads, {busy:.0f} m of a core while idle")
     return found
 
 
@@ -117,13 +140,13 @@ def main() -> None:
     with ControlPlane() as cluster:
         site = Site(cluster, options.nodes, options.users)
         first = site.add_hub(0, labelled=False)
-        with Stack(cluster, first, {"placeholders": []}) as stack:
+        with Stack(cluster, first, OWN, controllers=True) as stack:
             one = show("one release, one hub", stack)
         cluster.create_namespace(CENTRAL[1])
         hubs = [site.add_hub(number, labelled=True) for number in range(1, options.hubs + 1)]
         values = {"hubs": {"serve": True}, "placeholders": []}
-        with Stack(cluster, CENTRAL[1], values, release=CENTRAL[0]) as stack:
-            webhook = stack.webhooks[0]
+        with Stack(cluster, CENTRAL[1], values, release=CENTRAL[0], controllers=True) as stack:
+            webhook, controllers = stack.webhooks[0], stack.controllers[0]
 
             def serves(count: int) -> None:
                 wait_until(
@@ -133,15 +156,22 @@ def main() -> None:
                     explain=webhook.process.tail,
                 )
 
-            for namespace in hubs[:-1]:
-                site.serve(namespace)
+            with ThreadPoolExecutor(PARALLEL_HUBS) as pool:
+                list(pool.map(site.serve, hubs[:-1]))
             serves(options.hubs - 1)
             began = time.monotonic()
             site.serve(hubs[-1])
             serves(options.hubs)
             in_force = time.monotonic() - began
+            # Its own Lease, and each hub's.
+            wait_until(
+                lambda: controllers.metric("roost_controllers_leader") == options.hubs + 1,
+                300,
+                "all Leases",
+                explain=controllers.process.tail,
+            )
             many = show(f"a central release, {options.hubs} hubs", stack)
-            print(f"ratio: webhook {many[0] / one[0]:.2f}, scheduler {many[1] / one[1]:.2f}")
+            print("ratio:", ", ".join(f"{name} {many[name] / one[name]:.2f}" for name in one))
             print(f"one hub more is in force {in_force:.1f} s after its manifests were sent")
             print(f"a pod of a served hub {site.asked_ms(hubs[0]):.1f} ms, of {first} {site.asked_ms(first):.1f} ms")
 

@@ -1,8 +1,6 @@
 """Serve the hubs of other namespaces: follow their rules and facts, each hub apart from all others.
 
-A hub is a namespace whose label CENTRAL_LABEL names this release, with the ConfigMap HUB_CONFIG_MAP. The label is the
-operator's consent; the ConfigMap is the hub's own. One that isn't valid is counted, keeps the last good rules of its
-hub, and touches no other hub.
+A ConfigMap that isn't valid is counted, keeps the last good rules of its hub, and touches no other hub.
 """
 
 from __future__ import annotations
@@ -13,21 +11,21 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from roost_core.kube.hub_feed import HubFeed
 from roost_core.kube.readiness import Verdict
-from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.hub_documents import read_hub_rules
-from roost_core.placement.labels import CENTRAL_LABEL, HUB_CONFIG_MAP, central_name
+from roost_core.placement.labels import HUB_CONFIG_MAP
 from roost_core.placement.settings import SCHEDULER
 from roost_core.placement.settings_reader import SettingsError
 from webhook.metrics import HubMetrics
-from webhook.policy_file import MAX_POLICY_BYTES, NO_RULES, POLICY_KEY
+from webhook.policy_file import NO_RULES, POLICY_KEY
 from webhook.review import Hub
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roost_core.kube.client import Client, JSONObject
+    from roost_core.kube.client import Client
     from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.settings import Settings
     from webhook.metrics import Metrics
@@ -151,25 +149,11 @@ class Hubs:
         self._hubs: dict[str, ServedHub] = {}
         self._used_central: Settings = NO_RULES
         self._surplus: frozenset[str] = frozenset()
-        self._namespaces: WatchCache[str] = WatchCache(
+        self._documents = HubFeed(
             client,
-            "/api/v1/namespaces",
-            lambda item: str(item["metadata"]["name"]),
-            kind="hub-namespaces",
-            label_selector=label_selector({CENTRAL_LABEL: central_name(*identity)}),
-            keeps_changes=False,
-            on_change=self._changed.set,
-            on_error=metrics.count_watch_error,
-            clock=clock,
-        )
-        # By name: RBAC then grants this one ConfigMap of each namespace, and no other.
-        self._documents: WatchCache[bytes] = WatchCache(
-            client,
-            "/api/v1/configmaps",
-            _read_document,
-            kind="hub-rules",
-            field_selector=f"metadata.name={HUB_CONFIG_MAP}",
-            keeps_changes=False,
+            identity,
+            POLICY_KEY,
+            is_needed=True,
             on_change=self._changed.set,
             on_error=metrics.count_watch_error,
             clock=clock,
@@ -182,10 +166,10 @@ class Hubs:
 
     def verdict(self) -> Verdict:
         """Ready once the hubs were listed and their facts are there; a hub that is slow or faulty holds nothing up."""
-        faults = [f"{cache.kind}: {cache.fault}" for cache in (self._namespaces, self._documents) if cache.fault]
+        faults = self._documents.faults
         faults += [f"{hub.namespace}: {hub.fault}" for hub in self._hubs.values() if hub.fault]
         waiting = [hub.namespace for hub in self._hubs.values() if hub.has_rules and not hub.keeper.verdict().passed]
-        if not self._is_listed():
+        if not self._documents.is_listed:
             waiting.append("not listed yet")
         detail = "; ".join(
             [f"{len(self._hubs)} hubs", *([f"waiting for {', '.join(waiting)}"] if waiting else []), *faults]
@@ -198,8 +182,8 @@ class Hubs:
 
     def run(self, stop: threading.Event) -> None:
         """Follow hubs that come, change and go, until `stop`."""
-        for watch in (self._namespaces, self._documents, self._feed):
-            threading.Thread(target=watch.run, args=(stop,), name="watch-hubs", daemon=True).start()
+        threading.Thread(target=self._feed.run, args=(stop,), name="watch-nodes", daemon=True).start()
+        self._documents.start(stop)
         while not stop.is_set():
             if self._changed.wait(LOOK_SECONDS) or self._central() is not self._used_central:
                 self._changed.clear()
@@ -212,18 +196,13 @@ class Hubs:
         for hub in self._hubs.values():
             hub.stop()
 
-    def _is_listed(self) -> bool:
-        return self._namespaces.synced and self._documents.synced
-
     def _take_in(self) -> None:
         central = self._central()
-        # Before both lists are there, a hub that is served would seem to have gone.
-        if central is NO_RULES or not self._is_listed():
+        if central is NO_RULES or not self._documents.is_listed:
             return
-        documents = {key.partition("/")[0]: text for key, text in self._documents.objects().items()}
-        wanted = sorted(set(self._namespaces.objects()) & documents.keys() - {central.namespace})
+        documents = self._documents.documents()
         # Those that are served stay, whoever comes later.
-        wanted.sort(key=lambda namespace: namespace not in self._hubs)
+        wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
         self._refuse_surplus(frozenset(wanted[MAX_HUBS:]))
         hubs = {namespace: self._hubs.get(namespace) or self._make(namespace) for namespace in wanted[:MAX_HUBS]}
         gone = [hub for namespace, hub in self._hubs.items() if namespace not in hubs]
@@ -244,9 +223,3 @@ class Hubs:
             self._metrics.count_refused_hub(namespace)
             log.error("hub=%s: refused: %d hubs are served already, which is the most", namespace, MAX_HUBS)
         self._surplus = surplus
-
-
-def _read_document(item: JSONObject) -> bytes:
-    """The document of one ConfigMap; one without it, or too long, reads as one that isn't valid."""
-    text = str((item.get("data") or {}).get(POLICY_KEY) or "").encode()
-    return text if len(text) <= MAX_POLICY_BYTES else b""

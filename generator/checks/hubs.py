@@ -22,6 +22,8 @@ def lint_hubs(report: Report, release: Release) -> None:
     if bool(owner) != bool(namespace):
         missing = "namespace" if owner else "release"
         report.error((*path, missing), "", "the central release's", "Set both release and namespace, or neither.")
+    if not owner and central.get("controllers") is True:
+        report.refuse((*path, "controllers"), "true without hubs.central.release.", "Set the central release, too.")
     if owner and (owner, namespace) == (release.name, release.namespace):
         report.refuse(path, "names this very release.", "Leave it empty in the central release, and set hubs.serve.")
     if at(report.values, "hubs", "serve") is True:
@@ -61,6 +63,10 @@ def _lint_hub(report: Report) -> None:
             reason = "a hub of a central release has the pods of its own namespace alone."
             fix = "Leave it out, or give this hub a webhook of its own: hubs.central.release: ''."
             report.refuse(("podClasses", name, "match", "namespaceSelector"), reason, fix)
+    if at(report.values, "hubs", "central", "controllers") is True and at(report.values, "events", "calendarUrl"):
+        reason = "the central release's controllers fetch no calendars for hubs."
+        fix = "Book with ConfigMaps, or set hubs.central.controllers: false."
+        report.refuse(("events", "calendarUrl"), reason, fix)
     shared = at(report.values, "sharedPools", "namespaceSelector")
     warm = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "warm") is not None]
     if shared is not None and warm:

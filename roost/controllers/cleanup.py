@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
+from roost.controllers.hub_settings import SETTINGS_KEY
 from roost.controllers.runtime.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOUND, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import (
+    HUB_CONFIG_MAP,
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
     OWN_PART,
@@ -41,6 +43,7 @@ PAGE_OBJECTS: Final = 500
 # For the controllers to end; their grace period is 30 s.
 END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
+FORBIDDEN: Final = 403
 # Phases of pods that don't run any more.
 FINISHED: Final = ("Succeeded", "Failed")
 # Rounds without progress before giving up; others may write a node at the same time.
@@ -154,6 +157,7 @@ def _stop_controllers(
         scale = client.merge(path, {"spec": {"replicas": 0}}, MANAGER)
     except ApiError as error:
         if error.status == NOT_FOUND:
+            _take_settings_away(client, options, sleep, clock)
             return
         raise
     selector = (scale.get("status") or {}).get("selector") or ""
@@ -178,6 +182,32 @@ def _stop_controllers(
                 f"{END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run roost cleanup again"
             )
         sleep(POLL_SECONDS)
+
+
+def _take_settings_away(
+    client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
+) -> None:
+    """Make a central release's controllers stop working for this hub, and wait until nobody holds its Lease."""
+    path = f"/api/v1/namespaces/{options.namespace}/configmaps/{HUB_CONFIG_MAP}"
+    try:
+        client.merge(path, {"data": {SETTINGS_KEY: None}}, MANAGER)
+    except ApiError as error:
+        if error.status in (NOT_FOUND, FORBIDDEN):
+            # No central release works for it.
+            return
+        raise
+    started = since = clock()
+    lease = _read_lease(client, options)
+    while isinstance(lease, dict) and lease.get("holderIdentity") and clock() - since <= LEASE_SECONDS:
+        if clock() - started > END_SECONDS:
+            raise ClusterError(
+                f"Lease {options.controllers} in namespace {options.namespace} is still renewed after "
+                f"{END_SECONDS:.0f} s: find out who works for this hub, then run roost cleanup again"
+            )
+        sleep(POLL_SECONDS)
+        before, lease = lease, _read_lease(client, options)
+        if lease != before:
+            since = clock()
 
 
 def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:

@@ -25,6 +25,7 @@ from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.served_hubs import ServedHubs, Surroundings
 from roost.controllers.runtime.watching import Scope, Watching
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
@@ -129,7 +130,7 @@ def _choose(planners: tuple[Planner, ...], only: tuple[str, ...]) -> tuple[Plann
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
-def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
+def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True, serves_hubs: bool = False) -> Scope:
     """Return what to watch."""
     classes = settings.document.get("podClasses")
     labels = [
@@ -146,6 +147,7 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         namespace=settings.namespace,
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
+        keeps_all_containers=serves_hubs,
         bookings=None if events is None or not events.config_maps else events.limits,
         history_name=next((each.history_name for each in sets if each.learn is not None), ""),
         has_buffers=has_buffers(settings.document) and bool(settings.document.get("placeholders")),
@@ -175,7 +177,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
 
     watching = Watching(
         client,
-        scope_of(settings, all_namespaces=options.all_namespaces),
+        scope_of(settings, all_namespaces=options.all_namespaces, serves_hubs=options.serves_hubs),
         on_change=wake,
         on_minor_change=wake_later,
         on_error=metrics.count_watch_error,
@@ -201,7 +203,18 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         on_done=lambda: loop.progressed() if loop is not None else None,
         owner=owner,
     )
-    loop = Loop(
+    shared = Surroundings(
+        client,
+        watching,
+        metrics,
+        identity=identity,
+        central=(options.release, options.namespace),
+        minor=minor,
+        scheduler_configuration=settings.scheduler_configuration,
+        scope_of=scope_of,
+    )
+    hubs = ServedHubs(shared) if options.serves_hubs else None
+    loop = shared.loop = Loop(
         planners,
         watching.snapshot,
         applier,
@@ -210,8 +223,11 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         is_synced=lambda: watching.verdict().passed,
         follow=watching.follow,
         vital=frozenset({GATE}),
+        **({} if hubs is None else {"others": hubs.turns}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
+    if hubs is not None:
+        work["hubs"] = hubs.run
     if settings.events is not None and settings.events.calendar_url:
         calendar = CalendarFeed(settings.events.calendar_url, settings.events.limits, on_change=wake)
         watching.calendar = lambda: calendar.source

@@ -104,6 +104,11 @@ class ControllersOptions:
         chart_if="not values.clusterResources",
         help="Read no pods of other namespaces.",
     )
+    serves_hubs: bool = options.flag(
+        "--serve-hubs",
+        chart_if="values.hubs.serve",
+        help="Also work for the hubs of namespaces that name this release and hand their controllers over.",
+    )
     dry_run: bool = options.flag("--dry-run", help="Print what would be done now, do nothing, and end.")
     log_level: str = options.log_level(component="controllers")
 

@@ -30,6 +30,8 @@ class ControllersSettings:
     planners: tuple[Planner, ...]
     # None: no events can be booked.
     events: BookingSettings | None = None
+    # As parsed; None: none is rendered.
+    scheduler_configuration: Document | None = None
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
@@ -62,6 +64,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
         document=document,
         planners=planners,
         events=events,
+        scheduler_configuration=scheduler_configuration,
     )
 
 

@@ -21,4 +21,7 @@
 {{- if not $.root.Values.clusterResources }}
 - --own-namespace-only
 {{- end }}
+{{- if $.root.Values.hubs.serve }}
+- --serve-hubs
+{{- end }}
 - {{ toJson (printf "%s%s" "--log-level=" (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.controllers) | fromJson).logLevel) }}{{- end }}

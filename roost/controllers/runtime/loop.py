@@ -63,6 +63,7 @@ class Loop:
         is_synced: Callable[[], bool],
         follow: Callable[[], None] = lambda: None,
         vital: frozenset[str] = frozenset(),
+        others: Callable[[], float] = lambda: RESYNC_SECONDS,
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -70,6 +71,7 @@ class Loop:
 
         follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
         vital: names of planners whose repeated failure makes this replica give up leading.
+        others: does the turns of other loops, in this one's thread, and returns the seconds that they may wait.
         """
         self._planners = tuple(planners)
         self._snapshot = snapshot
@@ -85,6 +87,7 @@ class Loop:
         self._has_minor_news = False
         self._led = False
         self._vital = vital
+        self._others = others
         self._alive_at = self._progress_at = steady()
         # Since when a vital plan has failed, again and again.
         self._failing_since: dict[str, float] = {}
@@ -116,11 +119,19 @@ class Loop:
     @property
     def is_working(self) -> bool:
         """Whether this replica is fit to lead: it makes progress, and its vital plans succeed."""
+        return self.makes_progress and not self.fails
+
+    @property
+    def makes_progress(self) -> bool:
+        """Whether a step was done lately."""
+        return self._steady() - self._progress_at <= SILENT_SECONDS
+
+    @property
+    def fails(self) -> bool:
+        """Whether a vital plan has failed for long, but not for so long that another try is due."""
         now = self._steady()
-        if now - self._progress_at > SILENT_SECONDS:
-            return False
         failing = min(self._failing_since.values(), default=now)
-        return not SILENT_SECONDS < now - failing < UNFIT_SECONDS
+        return SILENT_SECONDS < now - failing < UNFIT_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""
@@ -129,14 +140,7 @@ class Loop:
             self._alive_at = self._progress_at = began_at
             # A change from here on may be missing in the snapshot.
             self._has_news = self._has_minor_news = False
-            try:
-                wait_seconds = self.turn()
-                self._failing_since.pop(TURN, None)
-            except Exception:  # a loop that ends would leave a leader that does nothing
-                log.exception("turn failed")
-                self._metrics.count_plan_failure(TURN)
-                self._note_failure(TURN, began_at)
-                wait_seconds = FAILURE_REST_SECONDS
+            wait_seconds = min(self.safe_turn(), self._others())
             ended_at = self._progress_at = self._steady()
             took_seconds = ended_at - began_at
             if stop.wait(min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))):
@@ -154,6 +158,19 @@ class Loop:
                     return
                 self.progressed()
                 self._news.wait(min(seconds_left, LEASE_LOOK_SECONDS))
+
+    def safe_turn(self) -> float:
+        """Do a turn; a failure is logged and counted."""
+        began_at = self._steady()
+        try:
+            wait_seconds = self.turn()
+            self._failing_since.pop(TURN, None)
+        except Exception:  # a loop that ends would leave a leader that does nothing
+            log.exception("turn failed")
+            self._metrics.count_plan_failure(TURN)
+            self._note_failure(TURN, began_at)
+            return FAILURE_REST_SECONDS
+        return wait_seconds
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""

@@ -56,3 +56,12 @@ def test_plain_values_of_either_kind_are_fine(text: str) -> None:
 
 def test_a_namespaces_admin_needs_no_certificate_of_their_own() -> None:
     assert "certificates" not in said(HUB + "clusterResources: false")
+
+
+SERVED = "hubs: {central: {release: roost, namespace: roost-system, controllers: true}}\n"
+
+
+def test_controllers_of_a_central_release_need_that_release_and_fetch_no_calendars() -> None:
+    assert_refused("hubs: {central: {controllers: true}}", "true without hubs.central.release")
+    assert_refused(SERVED + "events: {calendarUrl: 'https://a.example/b.ics'}", "fetch no calendars for hubs")
+    assert not [line for line in said(SERVED).splitlines() if "hint" not in line]

@@ -1,0 +1,76 @@
+"""Read what a served hub's ConfigMap says to the controllers of its central release.
+
+Whoever may write ConfigMaps in the hub's namespace writes it. The controllers act as the hub's own account, so the API
+server bounds what it can ask for; here is refused what would reach beyond the namespace all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roost.controllers.settings import ControllersSettings, parse_settings
+from roost_core.placement.hub_documents import MAX_CLASSES
+from roost_core.placement.settings_reader import DNS_LABEL, Fault, Reader, SettingsError, describe
+
+if TYPE_CHECKING:
+    from roost_core.placement.settings_reader import Document
+
+# The key in the hub's ConfigMap.
+SETTINGS_KEY: Final = "controllers.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """One hub, as its document says."""
+
+    settings: ControllersSettings
+    # The ServiceAccount to act as, and the Lease of who acts; both in the hub's namespace.
+    account: str
+    lease: str
+
+    @property
+    def hub(self) -> str:
+        """`<release>.<namespace>`."""
+        return f"{self.settings.release}.{self.settings.namespace}"
+
+
+def read_hub_settings(
+    text: bytes, namespace: str, central: tuple[str, str], scheduler_configuration: Document | None, minor: int
+) -> HubSettings:
+    """Read controllers.json of the hub in `namespace`; central: name and namespace of the central release.
+
+    scheduler_configuration: the central scheduler's, which binds the hub's pods. Raises SettingsError with all faults.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        found = f"invalid JSON ({type(error).__name__})"
+        raise SettingsError([Fault("the document", found, "a JSON object")]) from None
+    if not isinstance(document, dict):
+        raise SettingsError([Fault("the document", describe(document), "a JSON object")])
+    read = Reader()
+    if document.get("namespace") != namespace:
+        read.fault("namespace", document.get("namespace"), f"{namespace}, where the ConfigMap is")
+    owner = read.mapping(document.get("central"), "central")
+    if (owner.get("release"), owner.get("namespace")) != central:
+        read.fault("central", owner, f"{' in namespace '.join(central)}: hubs.central of the hub's values")
+    account = read.name(document.get("account"), "account", DNS_LABEL, "a ServiceAccount's name")
+    lease = read.name(document.get("lease"), "lease", DNS_LABEL, "a Lease's name")
+    classes = read.mapping(document.get("podClasses"), "podClasses")
+    if len(classes) > MAX_CLASSES:
+        read.fault("podClasses", len(classes), f"at most {MAX_CLASSES} classes")
+    for name, pod_class in classes.items():
+        match = read.mapping(read.mapping(pod_class, f"podClasses.{name}").get("match"), f"podClasses.{name}.match")
+        if match.get("namespaceSelector") is not None:
+            key = f"podClasses.{name}.match.namespaceSelector"
+            read.fault(key, match["namespaceSelector"], "nothing: a hub's rules are for pods of its own namespace")
+    events = read.mapping(document.get("events"), "events")
+    if events.get("calendarUrl"):
+        # It would be fetched from within the central release's network.
+        read.fault("events.calendarUrl", events["calendarUrl"], "nothing: book with ConfigMaps of the hub's namespace")
+    if read.faults:
+        raise SettingsError(read.faults)
+    settings = parse_settings(document, scheduler_configuration, minor)
+    return HubSettings(settings=settings, account=account, lease=lease)

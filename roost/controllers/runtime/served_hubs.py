@@ -1,0 +1,270 @@
+"""Work for the hubs that this release serves: each as its own account, with its own Lease, budgets and memory.
+
+Nodes and pods are watched once, by the release's own account. All plans are made in one thread, hub after hub, so the
+snapshot needs no locks and planning takes no more of a core than for one hub. Who holds a hub's Lease writes for it,
+so a hub's own controllers and a central release never do at the same time.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+import uuid
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from roost.controllers.hub_settings import SETTINGS_KEY, HubSettings, read_hub_settings
+from roost.controllers.image_gate.plan import NAME as GATE
+from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
+from roost.controllers.runtime.events import EventWriter
+from roost.controllers.runtime.loop import RESYNC_SECONDS, Loop
+from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.watching import Watching
+from roost_core.kube.borrowed_account import connect_as
+from roost_core.kube.hub_feed import HubFeed
+from roost_core.kube.leader_election import Leadership
+from roost_core.kube.process import version
+from roost_core.kube.trust import own_service_account
+from roost_core.placement.settings_reader import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost.controllers.runtime.watching import Scope
+    from roost.controllers.settings import ControllersSettings
+    from roost_core.kube.client import Client
+    from roost_core.placement.settings_reader import Document
+
+log = logging.getLogger(__name__)
+
+MAX_HUBS: Final = 200
+LOOK_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 2.0
+# One hub's writes must not hold up the others': what it doesn't get done in its turn, it does in the next one.
+TURN_SECONDS: Final = 1.0
+# For Leases to be released at the end, so that another replica needn't wait for them to expire.
+RELEASE_SECONDS: Final = 3.0
+
+
+class Surroundings:
+    """What all hubs of one process share."""
+
+    def __init__(
+        self,
+        client: Client,
+        watching: Watching,
+        metrics: Metrics,
+        *,
+        identity: str,
+        central: tuple[str, str],
+        minor: int,
+        scheduler_configuration: Document | None,
+        scope_of: Callable[[ControllersSettings], Scope],
+    ) -> None:
+        """client: the release's own, which may request tokens of the hubs' accounts. watching: nodes and pods."""
+        self.client = client
+        self.watching = watching
+        self.metrics = metrics
+        self.identity = identity
+        self.central = central
+        self.minor = minor
+        self.scheduler_configuration = scheduler_configuration
+        self.scope_of = scope_of
+        # The release's own, in whose thread all plans are made; set before `ServedHubs.run`.
+        self.loop: Loop | None = None
+
+    def wake(self) -> None:
+        """Plan soon."""
+        if self.loop is not None:
+            self.loop.wake()
+
+    def wake_later(self) -> None:
+        """Plan later."""
+        if self.loop is not None:
+            self.loop.wake_later()
+
+    def progressed(self) -> None:
+        """Note that a step is done."""
+        if self.loop is not None:
+            self.loop.progressed()
+
+
+class ServedHub:
+    """The controllers of one hub, from one document of settings."""
+
+    def __init__(self, hub: HubSettings, shared: Surroundings) -> None:
+        settings, namespace = hub.settings, hub.settings.namespace
+        self.name = hub.hub
+        self._shared = shared
+        self._stop = threading.Event()
+        self.metrics = Metrics(
+            version(), [gauge for planner in settings.planners for gauge in planner.gauges], of_process=False
+        )
+        client = connect_as(shared.client, namespace, hub.account, shared.metrics.count_request)
+        self._watching = Watching(
+            client,
+            shared.scope_of(settings),
+            on_change=shared.wake,
+            on_minor_change=shared.wake_later,
+            on_error=shared.metrics.count_watch_error,
+            shared=shared.watching,
+        )
+
+        @functools.cache
+        def owner() -> dict[str, Any] | None:
+            return own_service_account(client, namespace)
+
+        # Of its own: what one lets go of must not be taken from its successor, which is of the same process.
+        identity = f"{shared.identity}_{uuid.uuid4().hex[:8]}"
+        self._leadership = Leadership(client, namespace, hub.lease, identity, owner=owner, is_fit=self._is_fit)
+        self._thread = threading.Thread(
+            target=self._leadership.run, args=(self._stop,), name=f"lease-{self.name}", daemon=True
+        )
+        applier = Applier(
+            client,
+            namespace,
+            writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
+            evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+            events=EventWriter(client, identity, hub=self.name),
+            may_write=lambda: self.is_leader and not self._stop.is_set(),
+            on_eviction=self.metrics.count_eviction,
+            on_done=shared.progressed,
+            owner=owner,
+            plan_seconds=TURN_SECONDS,
+        )
+        self._loop = Loop(
+            settings.planners,
+            self._watching.snapshot,
+            applier,
+            self.metrics,
+            is_leader=lambda: self.is_leader,
+            is_synced=lambda: self._watching.verdict().passed,
+            vital=frozenset({GATE}),
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica writes for the hub."""
+        return self._leadership.is_leader
+
+    def _is_fit(self) -> bool:
+        loop = self._shared.loop
+        has_thread = loop is not None and loop.makes_progress
+        return has_thread and self._watching.verdict().passed and not self._loop.fails
+
+    def start(self) -> None:
+        """Watch the hub's namespace, and ask for its Lease."""
+        self._watching.start(self._stop)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write nothing more, and release the Lease."""
+        self._stop.set()
+
+    def wait_released(self, seconds: float) -> None:
+        """Wait until the Lease was released, but no longer than this."""
+        self._thread.join(seconds)
+
+    def turn(self) -> float:
+        """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
+        wait_seconds = self._loop.safe_turn()
+        # Who doesn't lead has nothing to wait for: the Lease is looked at elsewhere.
+        return wait_seconds if self.is_leader else RESYNC_SECONDS
+
+
+class ServedHubs:
+    """All hubs of the process. `turns` belongs to the thread that plans, `run` to another."""
+
+    def __init__(self, shared: Surroundings) -> None:
+        self._shared = shared
+        self._changed = threading.Event()
+        self._feed = HubFeed(
+            shared.client,
+            shared.central,
+            SETTINGS_KEY,
+            on_change=self._changed.set,
+            on_error=shared.metrics.count_watch_error,
+        )
+        # By namespace; replaced as a whole.
+        self._hubs: dict[str, ServedHub] = {}
+        # By namespace: the document that was tried last.
+        self._tried: dict[str, bytes] = {}
+        self._led: frozenset[str] = frozenset()
+        self._next = 0
+
+    def turns(self) -> float:
+        """Do each hub's turn, another one first each time; return the seconds that all of them may wait."""
+        order = deque(self._hubs.values())
+        order.rotate(-self._next)
+        self._next = (self._next + 1) % max(1, len(order))
+        wait_seconds = RESYNC_SECONDS
+        for hub in order:
+            wait_seconds = min(wait_seconds, hub.turn())
+            self._shared.progressed()
+        return wait_seconds
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow hubs that come, change and go, until `stop`."""
+        self._feed.start(stop)
+        while not stop.is_set():
+            if self._changed.wait(LOOK_SECONDS):
+                self._changed.clear()
+                try:
+                    self._take_in()
+                except Exception:  # the thread must survive any error: without it no hub's change would be seen
+                    log.exception("hubs not updated")
+                    self._changed.set()
+                    stop.wait(RETRY_SECONDS)
+            led = frozenset(namespace for namespace, hub in self._hubs.items() if hub.is_leader)
+            if led != self._led:
+                self._led = led
+                self._shared.wake()
+        for hub in self._hubs.values():
+            hub.stop()
+        deadline = time.monotonic() + RELEASE_SECONDS
+        for hub in self._hubs.values():
+            hub.wait_released(max(0.0, deadline - time.monotonic()))
+
+    def _take_in(self) -> None:
+        if not self._feed.is_listed:
+            return
+        documents = self._feed.documents()
+        # Those that are served stay, whoever comes later.
+        wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
+        if len(wanted) > MAX_HUBS:
+            log.error("refused, as %d hubs are the most: %s", MAX_HUBS, ", ".join(wanted[MAX_HUBS:]))
+        hubs = {}
+        for namespace in wanted[:MAX_HUBS]:
+            hub = self._follow(namespace, documents[namespace])
+            if hub is not None:
+                hubs[namespace] = hub
+        gone = [hub for namespace, hub in self._hubs.items() if hubs.get(namespace) is not hub]
+        for hub in gone:
+            hub.stop()
+        for hub in hubs.values():
+            if hub not in self._hubs.values():
+                hub.start()
+        self._hubs = hubs
+        self._tried = {namespace: text for namespace, text in self._tried.items() if namespace in documents}
+        self._shared.metrics.hubs = {hub.name: hub.metrics for hub in hubs.values()}
+        self._shared.wake()
+
+    def _follow(self, namespace: str, text: bytes) -> ServedHub | None:
+        """The hub by this document; the one there is if it is no other, or not valid."""
+        before = self._hubs.get(namespace)
+        if self._tried.get(namespace) == text:
+            return before
+        self._tried[namespace] = text
+        shared = self._shared
+        try:
+            settings = read_hub_settings(text, namespace, shared.central, shared.scheduler_configuration, shared.minor)
+        except SettingsError as error:
+            shared.metrics.count_refused_hub(namespace)
+            faults = "; ".join(str(error).splitlines())
+            log.error("hub=%s: settings refused, %s: %s", namespace, "the last ones stay" if before else "none", faults)  # noqa: TRY400 - the message is enough
+            return before
+        log.info("hub=%s: served controllers=%s", namespace, ",".join(each.name for each in settings.settings.planners))
+        return ServedHub(settings, shared)
