@@ -25,8 +25,8 @@ from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
-from roost.controllers.runtime.served_hubs import ServedHubs, Surroundings
 from roost.controllers.runtime.watching import Scope, Watching
+from roost.controllers.served_hubs import ServedHubs, Surroundings
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
