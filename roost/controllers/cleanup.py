@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
-from roost.controllers.hub_settings import SETTINGS_KEY
 from roost.controllers.runtime.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOUND, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -21,6 +20,7 @@ from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import (
     HUB_CONFIG_MAP,
+    HUB_SETTINGS_KEY,
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
     OWN_PART,
@@ -190,7 +190,7 @@ def _take_settings_away(
     """Make a central release's controllers stop working for this hub, and wait until nobody holds its Lease."""
     path = f"/api/v1/namespaces/{options.namespace}/configmaps/{HUB_CONFIG_MAP}"
     try:
-        client.merge(path, {"data": {SETTINGS_KEY: None}}, MANAGER)
+        client.merge(path, {"data": {HUB_SETTINGS_KEY: None}}, MANAGER)
     except ApiError as error:
         if error.status in (NOT_FOUND, FORBIDDEN):
             # No central release works for it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from roost.controllers.settings import ControllersSettings, parse_settings
 from roost_core.placement.hub_documents import MAX_CLASSES
@@ -16,9 +16,6 @@ from roost_core.placement.settings_reader import DNS_LABEL, Fault, Reader, Setti
 
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document
-
-# The key in the hub's ConfigMap.
-SETTINGS_KEY: Final = "controllers.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

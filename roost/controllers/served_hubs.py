@@ -15,7 +15,7 @@ import uuid
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.controllers.hub_settings import SETTINGS_KEY, HubSettings, read_hub_settings
+from roost.controllers.hub_settings import HubSettings, read_hub_settings
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
@@ -28,6 +28,7 @@ from roost_core.kube.hub_feed import HubFeed
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import version
 from roost_core.kube.trust import own_service_account
+from roost_core.placement.labels import HUB_SETTINGS_KEY
 from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class ServedHubs:
         self._feed = HubFeed(
             shared.client,
             shared.central,
-            SETTINGS_KEY,
+            HUB_SETTINGS_KEY,
             on_change=self._changed.set,
             on_error=shared.metrics.count_watch_error,
         )

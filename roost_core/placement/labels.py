@@ -49,6 +49,8 @@ PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 CENTRAL_LABEL: Final = "roost.hub.jupyter.org/central"
 # The ConfigMap with a hub's rules, for the central webhook; one a namespace.
 HUB_CONFIG_MAP: Final = "roost-hub"
+# Its key with what the central controllers need.
+HUB_SETTINGS_KEY: Final = "controllers.json"
 
 # On a ConfigMap in the release's namespace: it books events for the release of that name.
 EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
