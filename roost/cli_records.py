@@ -92,6 +92,13 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
     show_default=True,
     help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
 )
+@click.option(
+    "--price",
+    "prices",
+    metavar="LABEL=VALUE:PRICE",
+    multiple=True,
+    help="What a node with this label costs for an hour; repeat it. A node has the first price that fits.",
+)
 @click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
 def _report(
     *,
@@ -102,6 +109,7 @@ def _report(
     pod_class: str | None,
     image: str | None,
     timezone: str,
+    prices: tuple[str, ...],
     **rest: Any,  # noqa: ANN401 - click's
 ) -> int:
     """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
@@ -122,10 +130,17 @@ def _report(
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
     from roost.commands.report import ReportOptions  # noqa: PLC0415 - other commands needn't load the database layer
+    from roost.recorder.report.prices import PriceError, parse_price  # noqa: PLC0415 - as above
     from roost.recorder.report.scope import Scope  # noqa: PLC0415 - as above
 
+    try:
+        known = [parse_price(text) for text in prices]
+    except PriceError as error:
+        raise click.BadParameter(f"{error}", param_hint="--price") from None
     scope = Scope(hub, pod_class, image)
-    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, **rest)
+    options = ReportOptions(
+        since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, prices=known, **rest
+    )
     return call("report", database, options)
 
 

@@ -19,6 +19,9 @@ from roost.recorder.store.database import Store, StoreError
 from roost_core.kube.process import version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost.recorder.report.prices import Price
     from roost.recorder.report.subject import Report
 
 
@@ -35,6 +38,7 @@ class ReportOptions(NamedTuple):
     scope: Scope = EVERY_POD
     # Of times that people read.
     zone: tzinfo = UTC
+    prices: Sequence[Price] = ()
     # For the title; None: the API server's address, if it is a name.
     cluster: str | None = None
 
@@ -53,6 +57,7 @@ def run(database: str, options: ReportOptions) -> int:
             last_us=options.last_us,
             scope=options.scope,
             zone=options.zone,
+            prices=options.prices,
         )
     except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk

@@ -15,6 +15,9 @@ from roost.recorder.report.statistics import Span, cut
 from roost.recorder.report.subject import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost.recorder.report.prices import Price
     from roost.recorder.store.database import Store
 
 # How far back a report without --since reaches, in µs.
@@ -29,11 +32,12 @@ def gather(
     last_us: int | None = None,
     scope: Scope = EVERY_POD,
     zone: tzinfo = UTC,
+    prices: Sequence[Price] = (),
 ) -> Report:
     """Read all numbers. Raises StoreError, and ScopeError if no pod of the record is in the scope.
 
     since_us: default a week back, as far as there are records. last_us: so long before the end instead. zone: of times
-    that people read.
+    that people read. prices: of nodes; a node has the first that fits.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
@@ -41,7 +45,7 @@ def gather(
         if extent is None:
             return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
         scope.check(connection)
-        query = Query(connection, window, extent, scope, zone)
+        query = Query(connection, window, extent, scope, zone, prices=prices)
         subjects = dict.fromkeys(section.numbers for section in SECTIONS)
         report = Report(
             window,
@@ -57,7 +61,7 @@ def gather(
         has_records = query.has_records()
         before = Span(2 * window.from_us - window.to_us, window.from_us)
         if before.from_us >= extent.from_us:
-            query = Query(connection, before, extent, scope, zone)
+            query = Query(connection, before, extent, scope, zone, prices=prices)
             numbers = {subject: subject.read(query) for subject in SUBJECTS}
             report = replace(report, previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers))
     # Of a time outside the record nothing is known, not even that what ran at its end still does.

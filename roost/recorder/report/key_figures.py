@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost.pages.dates import US
 from roost.pages.html_page import Tile
 from roost.pages.table import Cell, Unit
+from roost.recorder.report.costs import Costs
 from roost.recorder.report.failures import Failures
 from roost.recorder.report.pulls import Pulls
 from roost.recorder.report.removals import Removals, removed_text, removed_users
@@ -38,8 +39,10 @@ class FigureRow(NamedTuple):
     previous: Cell
 
 
+# Only where prices were given.
+COST: Final = "cost"
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage, Verdicts)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage, Costs, Verdicts)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -56,6 +59,8 @@ def tiles(report: Report) -> list[Tile]:
 def _rows(report: Report) -> Iterator[FigureRow]:
     before = report.previous
     for figure in () if report.is_empty else _FIGURES:
+        if figure.key == COST and not report[Costs].by_price:
+            continue
         yield FigureRow(figure, figure.value(report), None if before is None else figure.value(before))
 
 
@@ -70,6 +75,13 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 def _removed_about(report: Report) -> str:
     _, _, others = removed_text(report).partition(", ")
     return "pre-empted or evicted" + (f"; besides {others}" if others else "")
+
+
+def _cost_about(report: Report) -> str:
+    missing = len(report[Costs].unpriced)
+    if not missing:
+        return "by the prices given"
+    return f"{missing:,} node{'' if missing == 1 else 's'} {'has' if missing == 1 else 'have'} no price"
 
 
 _FIGURES: Final = (
@@ -110,6 +122,13 @@ _FIGURES: Final = (
         Unit.MEAN,
         lambda report: report[Usage].node_hours,
         lambda report: f"of {report[Usage].nodes:,} nodes",
+    ),
+    KeyFigure(
+        COST,
+        "Cost of nodes",
+        Unit.COST,
+        lambda report: report[Costs].total,
+        _cost_about,
     ),
     KeyFigure(
         "model_agreement",

@@ -30,6 +30,7 @@ TYPES: Final = {
     Unit.BYTES: "BIGINT",
     Unit.COUNT: "BIGINT",
     Unit.MEAN: "DOUBLE",
+    Unit.COST: "DOUBLE",
     Unit.SHARE: "DOUBLE",
 }
 # Neither looks for extensions, which it would download, nor reads settings of the account.

@@ -7,11 +7,11 @@ expression here works the same in SQLite and PostgreSQL.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import cached_property
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -31,6 +31,9 @@ from roost.recorder.report.statistics import (
 from roost.recorder.store import schema
 from roost.recorder.store.database import SQLITE, Store
 from roost.recorder.store.records import DecisionKind
+
+if TYPE_CHECKING:
+    from roost.recorder.report.prices import Price
 
 Number = sa.ColumnElement[int]
 Rows = Iterator[sa.Row[Any]]
@@ -61,8 +64,11 @@ class Query:
         extent: Extent,
         scope: Scope = EVERY_POD,
         zone: tzinfo = UTC,
+        *,
+        prices: Sequence[Price] = (),
     ) -> None:
         self._connection = connection
+        self.prices = prices
         self.scope = scope
         self.window = window
         self.zone = zone

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from roost.pages.html_page import Part
 from roost.recorder.report import (
+    capacity,
+    costs,
     failures,
     gaps,
     imported,
@@ -38,6 +40,8 @@ SECTIONS: Final[tuple[Section, ...]] = (
     pulls.WARM_SHARE,
     occupancy.OCCUPANCY,
     usage.NODES_SECTION,
+    capacity.CAPACITY,
+    costs.COSTS,
     failures.FAILURES,
     pulls.BY_NODE,
     removals.REMOVALS,

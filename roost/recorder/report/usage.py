@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from roost.pages.table import Unit
 from roost.recorder.report.gaps import unseen_steps
+from roost.recorder.report.node_lives import HOUR_US, node_lives
 from roost.recorder.report.query import Query, count
 from roost.recorder.report.starts import leading_classes
 from roost.recorder.report.statistics import Edges, means
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roost.pages.drawing import Figure
-
-_HOUR_US: Final = 3_600_000_000
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class Usage:
     @classmethod
     def read(cls, query: Query) -> Self:
         """Nodes last until they were seen to go, or until the record's end."""
-        pod, node = schema.pod.c, schema.node.c
+        pod = schema.pod.c
         named = (
             sa.select(pod.namespace, pod.name)
             .where(query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
@@ -49,21 +48,16 @@ class Usage:
         )
         (users,) = query.rows(sa.select(count()).select_from(named))
         numbers = cls(users.number)
-        from_us = max(query.window.from_us, query.extent.from_us)
-        to_us = min(query.window.to_us, query.extent.to_us)
         edges = Edges()
         lasted_us = 0
-        # Nodes without a creation are known from their pods only.
-        there = sa.and_(node.created_us > 0, node.created_us < to_us, sa.func.coalesce(node.gone_us, to_us) > from_us)
-        for row in query.rows(sa.select(node.created_us, node.gone_us).where(there)):
-            came_us, went_us = max(from_us, row.created_us), min(to_us, to_us if row.gone_us is None else row.gone_us)
+        for life in node_lives(query):
             numbers.nodes += 1
-            lasted_us += went_us - came_us
-            for sign, at_us in ((1, came_us), (-1, went_us)):
+            lasted_us += life.to_us - life.from_us
+            for sign, at_us in ((1, life.from_us), (-1, life.to_us)):
                 step, after_us = divmod(at_us - query.steps.from_us, query.steps.step_us)
                 edges.add(step, sign, sign * after_us)
         if numbers.nodes:
-            numbers.node_hours = lasted_us / _HOUR_US
+            numbers.node_hours = lasted_us / HOUR_US
             numbers.by_step = means(edges, query.steps)
         return numbers
 
