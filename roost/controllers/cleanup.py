@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
-from roost.controllers.runtime.apply import FIRST_REST_SECONDS, MANAGER, NOT_FOUND, Applier
+from roost.controllers.runtime.apply import FIRST_REST_SECONDS, NOT_FOUND, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import (
+    CONTROLLERS_MANAGER,
     HUB_CONFIG_MAP,
     HUB_SETTINGS_KEY,
     OWN_COMPONENT_LABEL,
@@ -154,7 +155,7 @@ def _stop_controllers(
     """Scale the controllers to 0 and wait for their pods to end, because they would write the labels again."""
     path = f"/apis/apps/v1/namespaces/{options.namespace}/deployments/{options.controllers}/scale"
     try:
-        scale = client.merge(path, {"spec": {"replicas": 0}}, MANAGER)
+        scale = client.merge(path, {"spec": {"replicas": 0}}, CONTROLLERS_MANAGER)
     except ApiError as error:
         if error.status == NOT_FOUND:
             _take_settings_away(client, options, sleep, clock)
@@ -190,7 +191,7 @@ def _take_settings_away(
     """Make a central release's controllers stop working for this hub, and wait until nobody holds its Lease."""
     path = f"/api/v1/namespaces/{options.namespace}/configmaps/{HUB_CONFIG_MAP}"
     try:
-        client.merge(path, {"data": {HUB_SETTINGS_KEY: None}}, MANAGER)
+        client.merge(path, {"data": {HUB_SETTINGS_KEY: None}}, CONTROLLERS_MANAGER)
     except ApiError as error:
         if error.status in (NOT_FOUND, FORBIDDEN):
             # No central release works for it.

@@ -15,6 +15,7 @@ from roost.doctor.admission_checks import (
     check_security,
     check_users,
 )
+from roost.doctor.buffer_checks import check_buffers
 from roost.doctor.findings import Finding, Outcome
 from roost.doctor.node_checks import (
     check_clocks,
@@ -81,6 +82,7 @@ INSTALLED: Final[tuple[tuple[str, Check], ...]] = (
     ("startup-taints", check_startup_taints),
     ("budgets", check_budgets),
     ("autoscaler", check_autoscaler),
+    ("buffers", check_buffers),
 )
 BEFORE: Final[tuple[tuple[str, Check], ...]] = (
     ("version", check_version),
@@ -94,6 +96,7 @@ BEFORE: Final[tuple[tuple[str, Check], ...]] = (
     ("startup-taints", check_startup_taints),
     ("budgets", check_budgets),
     ("autoscaler", check_autoscaler),
+    ("buffers", check_buffers),
 )
 
 

@@ -51,6 +51,8 @@ CENTRAL_LABEL: Final = "roost.hub.jupyter.org/central"
 HUB_CONFIG_MAP: Final = "roost-hub"
 # Its key with what the central controllers need.
 HUB_SETTINGS_KEY: Final = "controllers.json"
+# In managedFields, of what the controllers write.
+CONTROLLERS_MANAGER: Final = "roost-controllers"
 
 # On a ConfigMap in the release's namespace: it books events for the release of that name.
 EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"

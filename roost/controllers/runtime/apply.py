@@ -30,6 +30,7 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.runtime.events import timestamp
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MANAGER: Final = "roost-controllers"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
@@ -174,22 +174,22 @@ class Applier:
             case ScaleSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
-                self._client.merge(path, body, MANAGER)
+                self._client.merge(path, body, CONTROLLERS_MANAGER)
             case ScaleBuffer():
                 # Buffers have no `scale`. The reference comes with the first number: the chart renders neither.
                 path = f"/apis/{CAPACITY_BUFFER_API}/namespaces/{self._namespace}/capacitybuffers/{action.name}"
                 spec = {"podTemplateRef": {"name": action.template}, "replicas": action.replicas}
-                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, MANAGER)
+                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, CONTROLLERS_MANAGER)
             case ResizeSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
                 container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
                 template = {"spec": {"containers": [container]}}
                 self._client.merge_by_key(
-                    path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, MANAGER
+                    path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, CONTROLLERS_MANAGER
                 )
             case KeepHistory():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{action.name}"
-                self._client.merge(path, {"data": dict(action.data)}, MANAGER)
+                self._client.merge(path, {"data": dict(action.data)}, CONTROLLERS_MANAGER)
             case CreatePod():
                 self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body))
             case DeletePod():
@@ -210,7 +210,7 @@ class Applier:
         labels: JSONObject = {**action.set_labels, **dict.fromkeys(action.remove_labels)}
         metadata: JSONObject = {"uid": action.uid, **({"labels": labels} if labels else {})}
         if not action.remove_taints:
-            self._client.merge(path, {"metadata": metadata}, MANAGER)
+            self._client.merge(path, {"metadata": metadata}, CONTROLLERS_MANAGER)
             return Outcome.DONE
         # Taints are one list with many writers: read it, and write with the resourceVersion that was read.
         for attempt in range(TAINT_TRIES):
@@ -224,7 +224,9 @@ class Applier:
             ]
             version = {"resourceVersion": node["metadata"]["resourceVersion"]}
             try:
-                self._client.merge(path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, MANAGER)
+                self._client.merge(
+                    path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, CONTROLLERS_MANAGER
+                )
             except ApiError as error:
                 if error.status == CONFLICT and attempt < TAINT_TRIES - 1:
                     continue
@@ -242,7 +244,7 @@ class Applier:
             now = timestamp()
             condition |= {"lastHeartbeatTime": now, **({"lastTransitionTime": now} if action.is_transition else {})}
         body = {"metadata": {"uid": action.uid}, "status": {"conditions": [condition]}}
-        self._client.merge_by_key(path, body, MANAGER)
+        self._client.merge_by_key(path, body, CONTROLLERS_MANAGER)
         return Outcome.DONE
 
 

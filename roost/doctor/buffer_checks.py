@@ -1,0 +1,122 @@
+"""Does an autoscaler keep the room of CapacityBuffers, and does nobody but Roost size them?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost.doctor.evidence import age_seconds, some
+from roost.doctor.findings import Finding
+from roost.doctor.install import name_of, path_of
+from roost_core.placement.labels import CONTROLLERS_MANAGER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost.doctor.install import Install, Object
+
+# As the controllers wait before they write the Event CapacityBufferIgnored.
+PATIENCE_SECONDS: Final = 120.0
+_CONDITION: Final = "ReadyForProvisioning"
+_FLAGS: Final = ("--capacity-buffer-controller-enabled", "--capacity-buffer-pod-injection-enabled")
+_ON: Final = ("", "=true", "=1", "=t", "=T", "=TRUE", "=True")
+_KARPENTER: Final = "Karpenter (from 1.14 on): the feature gate CapacityBuffer"
+
+
+def check_buffers(install: Install) -> tuple[str, Iterator[Finding]]:
+    """CapacityBuffers are known to the API server, heeded by an autoscaler, and sized by one hand."""
+    buffers = install.of_kind("CapacityBuffer")
+
+    def find() -> Iterator[Finding]:
+        if not buffers:
+            return
+        api = buffers[0]["apiVersion"]
+        if install.client.find(f"/apis/{api}") is None:
+            yield Finding(
+                "error",
+                f"The API server doesn't serve {api}, so there can be no CapacityBuffer.",
+                "Install an autoscaler with its definition (docs/headroom.md#without-placeholder-pods), or set "
+                "placeholder.backend: statefulset.",
+            )
+            return
+        there = [(body, found) for body in buffers if (found := install.client.find(path_of(body))) is not None]
+        yield from _find_ignored(install, there)
+        yield from _find_other_hands(there)
+
+    said = f"{len(buffers)} CapacityBuffers, their conditions and who sizes them"
+    return said if buffers else "no CapacityBuffer is used", find()
+
+
+def _find_ignored(install: Install, there: list[tuple[Object, Object]]) -> Iterator[Finding]:
+    ignored, bare = [], []
+    for _, buffer in there:
+        name, spec = buffer["metadata"]["name"], buffer.get("spec") or {}
+        age = age_seconds(buffer["metadata"].get("creationTimestamp"))
+        is_young = age is not None and age < PATIENCE_SECONDS
+        if not spec.get("podTemplateRef"):
+            if not is_young:
+                bare.append(name)
+        elif spec.get("replicas") and (why := _why_unready(buffer, is_young=is_young)):
+            ignored.append(f"{name} ({why})")
+    if bare:
+        yield Finding(
+            "warning",
+            f"CapacityBuffers that refer to no PodTemplate, so no room is kept: {some(bare)}.",
+            "The controllers' leader writes podTemplateRef and replicas: see its Lease and log.",
+        )
+    if ignored:
+        yield Finding(
+            "error",
+            f"No autoscaler says that it keeps the room of {some(ignored)}.",
+            f"If no reason is given, the autoscaler lacks {_needs(install)} "
+            "(docs/headroom.md#without-placeholder-pods).",
+        )
+
+
+def _why_unready(buffer: Object, *, is_young: bool) -> str:
+    """What the autoscaler says of a buffer; empty where it keeps the room, or may not have looked yet."""
+    for condition in (buffer.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == _CONDITION:
+            said = str(condition.get("message") or condition.get("reason") or f"{_CONDITION} isn't True")
+            return "" if condition.get("status") == "True" else said.rstrip(".")
+    return "" if is_young else f"no condition {_CONDITION}"
+
+
+def _needs(install: Install) -> str:
+    """What switches CapacityBuffers on in the autoscalers that are seen; in each that is known, if none is."""
+    needs = [
+        f"{' and '.join(lacking)} in Deployment {deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+        for deployment in install.client.get("/apis/apps/v1/deployments")["items"]
+        if (lacking := _lacking_flags(deployment))
+    ]
+    if install.client.find("/apis/karpenter.sh/v1/nodepools") is not None:
+        needs.append(_KARPENTER)
+    return "; ".join(needs) or f"what switches it on. cluster-autoscaler: {' and '.join(_FLAGS)}; {_KARPENTER}"
+
+
+def _lacking_flags(deployment: Object) -> list[str]:
+    """Which flags a cluster-autoscaler lacks; none where a Deployment is something else."""
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        words = [*(container.get("command") or []), *(container.get("args") or [])]
+        if "cluster-autoscaler" in " ".join([container.get("image", ""), *words]):
+            return [flag for flag in _FLAGS if not any(f"{flag}{value}" in words for value in _ON)]
+    return []
+
+
+def _find_other_hands(there: list[tuple[Object, Object]]) -> Iterator[Finding]:
+    """Who sets `replicas` of a buffer that the controllers size: the chart renders none for these."""
+    others: dict[str, list[str]] = {}
+    for body, buffer in there:
+        if "replicas" in body["spec"]:
+            continue
+        for entry in buffer["metadata"].get("managedFields") or []:
+            manager = str(entry.get("manager", ""))
+            owned = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+            if manager != CONTROLLERS_MANAGER and "f:replicas" in owned:
+                others.setdefault(manager, []).append(name_of(body))
+    for manager, names in others.items():
+        yield Finding(
+            "warning",
+            f"{manager} set spec.replicas of {some(names)}, whose size is the controllers' to write.",
+            f"If {manager} applies it again and again, take replicas out of what it applies: else each resets what the "
+            "other wrote. Of a change by hand nothing is left once the controllers write the next number.",
+        )
