@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from roost_core.kube.hub_feed import HubFeed
 from roost_core.kube.readiness import Verdict
 from roost_core.placement.hub_documents import read_hub_rules
-from roost_core.placement.labels import HUB_CONFIG_MAP
+from roost_core.placement.labels import HUB_CONFIG_MAP, POLICY_KEY
 from roost_core.placement.settings import SCHEDULER
 from roost_core.placement.settings_reader import SettingsError
 from webhook.metrics import HubMetrics
-from webhook.policy_file import NO_RULES, POLICY_KEY
+from webhook.policy_file import NO_RULES
 from webhook.review import Hub
 from webhook.watch import FactsKeeper
 

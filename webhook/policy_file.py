@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
+from roost_core.placement.labels import POLICY_KEY
 from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
 from roost_core.placement.settings_reader import SettingsError
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POLICY_KEY: Final = "policy.json"
 # The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter; and reading some ten
 # kilobytes is more robust than watching two levels of symbolic links.
 POLL_SECONDS: Final = 1.0

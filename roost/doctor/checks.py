@@ -17,6 +17,7 @@ from roost.doctor.admission_checks import (
 )
 from roost.doctor.buffer_checks import check_buffers
 from roost.doctor.findings import Finding, Outcome
+from roost.doctor.hub_checks import check_hubs
 from roost.doctor.node_checks import (
     check_clocks,
     check_image_volumes,
@@ -72,6 +73,7 @@ INSTALLED: Final[tuple[tuple[str, Check], ...]] = (
     ("leaders", check_leases),
     ("network", check_network),
     ("webhook", check_certificate),
+    ("hubs", check_hubs),
     ("admission", check_admission),
     ("users", check_users),
     ("schedulers", check_schedulers),
@@ -89,6 +91,7 @@ BEFORE: Final[tuple[tuple[str, Check], ...]] = (
     ("namespace", check_namespace),
     ("platform", check_platform),
     ("rights", check_rights),
+    ("hubs", check_hubs),
     ("security", check_security),
     ("clocks", check_clocks),
     ("image-volumes", check_image_volumes),

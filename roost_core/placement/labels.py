@@ -49,6 +49,8 @@ PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 CENTRAL_LABEL: Final = "roost.hub.jupyter.org/central"
 # The ConfigMap with a hub's rules, for the central webhook; one a namespace.
 HUB_CONFIG_MAP: Final = "roost-hub"
+# Its key with the rules, as in the ConfigMap of a webhook's own release.
+POLICY_KEY: Final = "policy.json"
 # Its key with what the central controllers need.
 HUB_SETTINGS_KEY: Final = "controllers.json"
 # In managedFields, of what the controllers write.
