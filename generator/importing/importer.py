@@ -84,6 +84,7 @@ def import_layers(
         comments=comments,
         spawn_page=spawn_page,
         hub_path=charts.hub.path if charts.has_hub else None,
+        profiles=child(charts.hub.data, "singleuser", "profileList") if charts.has_hub else None,
     )
     _judge(result)
     return result

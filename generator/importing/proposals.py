@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from generator.checks.report import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
+from generator.importing.pools import pool_sets
 from generator.importing.printing import print_yaml
+from generator.pipeline import judge
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release import Release
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from generator.importing.result import ImportResult
+    from generator.importing.source import Path
 
 Values = Mapping[str, object]
 
@@ -38,6 +42,10 @@ _PLACEHOLDERS: Final = (
     "Keep room for the next users, so that they needn't wait until a node has booted. It costs what it requests."
 )
 _POPULAR: Final = "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
+_POOLS: Final = (
+    "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
+    "it requests."
+)
 _SCHEDULER: Final = "Send users to nodes that hold their image, on as few nodes as carry all users."
 
 
@@ -47,6 +55,10 @@ class Proposal(NamedTuple):
     reason: str
     # What it adds to the imported values.
     values: Values
+    # Above its first key.
+    comments: Sequence[str] = ()
+    # Whether launches alone tell what it does: they don't say who chose which profile.
+    is_replayed: bool = True
 
 
 def propose(
@@ -75,7 +87,29 @@ def propose(
             proposals.append(Proposal(reason, values))
     if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
+    rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
+    proposals += _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")))
     return proposals
+
+
+def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Proposal]:
+    """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
+    names = [name for one in sets if isinstance(name := at(one, "name"), str)]
+    found = [pool for pool in pool_sets(result.profiles, now, names) if _is_valid(result, [*sets, pool.entry])]
+    if not found:
+        return []
+    values = {"placeholders": [*sets, *(pool.entry for pool in found)]}
+    return [Proposal(_POOLS, values, tuple(pool.comment for pool in found), is_replayed=False)]
+
+
+def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
+    """Whether the imported values are valid with these sets: a profile may name labels that nodes can't have."""
+    layers = [
+        load(result.to_yaml().encode(), "imported values"),
+        load(json.dumps({"placeholders": sets}).encode(), "a proposal"),
+    ]
+    faults = judge(merge_values(read_defaults(), layers), Release())
+    return all(fault.severity != "error" for fault in faults)
 
 
 def _missing(now: Values) -> list[tuple[str, Values]]:
@@ -98,14 +132,15 @@ def _names_no_image(now: Values) -> bool:
 def print_proposals(proposals: Sequence[Proposal], said: Sequence[str] = ()) -> str:
     """The proposals as comments below the values; "" if there are none.
 
-    said: a sentence about each, in their order, or none.
+    said: a sentence about each, in their order, "" for one about which nothing can be said; or none at all.
     """
     if not proposals:
         return ""
     lines = []
     for place, proposal in enumerate(proposals, start=1):
-        about = f"\n   {said[place - 1]}" if said else ""
-        text = f"\n{place}. {proposal.reason}{about}\n{print_yaml(proposal.values, {})}"
+        about = f"\n   {said[place - 1]}" if said and said[place - 1] else ""
+        comments: dict[Path, Sequence[str]] = {(next(iter(proposal.values)),): proposal.comments}
+        text = f"\n{place}. {proposal.reason}{about}\n{print_yaml(proposal.values, comments)}"
         lines += [f"# {line}".rstrip() for line in text.splitlines()]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 

@@ -53,6 +53,8 @@ class ImportResult:
     spawn_page: str = ""
     # Where the hub's values are; None: there is no hub.
     hub_path: Path | None = None
+    # The hub's singleuser.profileList as it is there; what Roost reads of it is in `values`.
+    profiles: object = None
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""

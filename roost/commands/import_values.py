@@ -42,14 +42,21 @@ def run(
         return 0
     values = result.to_yaml()
     proposals = propose(result, layers, release, hub)
-    said = _replayed(values, proposals, history) if history is not None and proposals else ()
+    said = (
+        _replayed(values, proposals, history)
+        if history is not None and any(one.is_replayed for one in proposals)
+        else ()
+    )
     sys.stdout.write(values + print_proposals(proposals, said))
     sys.stderr.write(result.report())
     return 0
 
 
 def _replayed(values: str, proposals: Sequence[Proposal], history: str) -> list[str]:
-    """What each proposal alone would have done with a history. Raises UsageError for one that can't be read."""
+    """What each proposal alone would have done with a history; "" where launches can't tell.
+
+    Raises UsageError for a history that can't be read.
+    """
     # Only whoever asks for it needs the simulator and the database.
     from roost.recorder.store.database import StoreError  # noqa: PLC0415
     from roost.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
@@ -66,7 +73,8 @@ def _replayed(values: str, proposals: Sequence[Proposal], history: str) -> list[
         now = Path(folder, "values.yaml")
         now.write_text(values, encoding="utf-8")
         policies = [load_policy("today", [str(now)])]
-        for place, proposal in enumerate(proposals):
+        replayed = [proposal for proposal in proposals if proposal.is_replayed]
+        for place, proposal in enumerate(replayed):
             more = Path(folder, f"more-{place}.yaml")
             more.write_text(json.dumps(proposal.values), encoding="utf-8")
             policies.append(load_policy(f"more-{place}", [str(now), str(more)]))
@@ -75,7 +83,8 @@ def _replayed(values: str, proposals: Sequence[Proposal], history: str) -> list[
         except AssumptionsError as error:
             sys.stderr.write(f"--history: not replayed, because the hub doesn't fit the usual nodes: {error}\n")
             return []
-    return [describe(before, score, len(attempts)) for score in after]
+    sentences = iter([describe(before, score, len(attempts)) for score in after])
+    return [next(sentences) if proposal.is_replayed else "" for proposal in proposals]
 
 
 def _trace_file(history: str, folder: Path) -> str:

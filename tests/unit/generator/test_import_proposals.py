@@ -100,5 +100,99 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
     assert shown == [one.values for one in proposed(OFF)]
 
 
+POOLS = """
+singleuser:
+  memory: {guarantee: 2G, limit: 4G}
+  nodeSelector: {zone: a}
+  profileList:
+    - {display_name: Small, slug: small, kubespawner_override: {image: "a/b:2", mem_guarantee: 1G}}
+    - display_name: Large memory
+      kubespawner_override: {mem_guarantee: 28G, mem_limit: 30G, cpu_guarantee: 3.5, node_selector: {pool: highmem}}
+    - display_name: Larger memory
+      kubespawner_override: {mem_guarantee: 60G, node_selector: {pool: highmem}}
+    - display_name: GPU
+      slug: gpu
+      kubespawner_override:
+        extra_resource_limits: {nvidia.com/gpu: "1"}
+        tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+      profile_options:
+        kind:
+          choices:
+            t4: {kubespawner_override: {node_selector: {kind: t4}}}
+            a100: {default: true, kubespawner_override: {node_selector: {kind: a100}, mem_limit: null}}
+        image:
+          choices: {x: {kubespawner_override: {image: "x:1"}}, y: {kubespawner_override: {image: "y:1"}}}
+scheduling: {userPlaceholder: {replicas: 2}}
+"""
+
+
+def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> None:
+    (found,) = proposed(POOLS + "prePuller: {continuous: {enabled: true}}")
+    default, large, *gpus = values_of([found], "placeholders")[0]
+    assert (default["name"], default["replicas"]) == ("default", 2)
+    assert large == {
+        "name": "large-memory",
+        "replicas": 1,
+        "resources": {"requests": {"cpu": "3500m", "memory": "28Gi"}, "limits": {"memory": "30Gi"}},
+        "nodeSelector": {"zone": "a", "pool": "highmem"},
+    }
+    assert [(one["name"], one["replicas"]) for one in gpus] == [("gpu-a100", 0), ("gpu-t4", 0)]
+    assert gpus[0]["resources"] == {
+        "requests": {"memory": "2Gi", "nvidia.com/gpu": "1"},
+        "limits": {"nvidia.com/gpu": "1"},
+    }
+    assert gpus[0]["nodeSelector"] == {"zone": "a", "kind": "a100"}
+    assert gpus[0]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    large_said, gpu_said, _ = found.comments
+    assert large_said.endswith("Large memory, the first of 2 kinds of users there.")
+    assert "0 replicas: each would cost a node with nvidia.com/gpu" in gpu_said
+    assert not found.is_replayed, "a trace doesn't say who chose which profile"
+
+
+def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> None:
+    pools = "  profileList: [{display_name: GPU, kubespawner_override: {node_selector: {accelerator: t4}}}]"
+    found = proposed(OFF.replace("singleuser: {", "singleuser: {profileList: [" + pools.partition("[")[2] + ", "))
+    first, last = values_of(found, "placeholders")
+    assert last[:1] == first
+    assert [(one["name"], one["replicas"]) for one in last[1:]] == [("gpu", 0)]
+    assert "placeholders" in found[-1].values
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "{display_name: Big, kubespawner_override: {mem_guarantee: 9G}}",
+        "{display_name: Odd, kubespawner_override: {node_selector: {pool: 7}, tolerations: 3}}",
+        "{display_name: Odd, kubespawner_override: {node_selector: {'a label!': x}}}",
+        "7",
+    ],
+    ids=["another size", "not of their shapes", "a label that no node has", "no profile"],
+)
+def test_what_leads_to_no_pool_of_its_own_is_proposed_nothing(profile: str) -> None:
+    image = "image: {name: a/b, tag: '1'}"
+    hub = f"singleuser: {{{image}, profileList: [{profile}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"
+    assert proposed(hub) == []
+
+
+def test_sets_of_pools_have_names_of_their_own() -> None:
+    profiles = ", ".join(
+        f"{{display_name: {name!r}, kubespawner_override: {{node_selector: {{pool: {pool}}}}}}}"
+        for name, pool in (("Default", "a"), ("default!", "b"), ("Große Daten", "c"), ("日本", "d"), ("x" * 99, "e"))
+    )
+    text = f"singleuser: {{profileList: [{profiles}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"
+    (entries,) = values_of(proposed(text), "placeholders")
+    assert [one["name"] for one in entries] == [
+        *("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40),
+    ]
+
+
+def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:
+    (found,) = proposed(POOLS)
+    printed = print_proposals([found], [""])
+    assert "\n# # large-memory: as large as a user of Large memory" in printed
+    text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in printed.splitlines()).split("1. Keep")[1]
+    assert yaml.safe_load(text.partition("\n")[2]) == found.values
+
+
 def test_nothing_is_printed_where_nothing_is_missing() -> None:
     assert print_proposals([]) == ""
