@@ -16,17 +16,25 @@ def show_time(at_us: int) -> str:
 
 
 def show_span(span_us: int) -> str:
+    """A duration for people, as `show_seconds`; a negative one is none."""
+    return show_seconds(max(0, span_us) / US)
+
+
+def show_seconds(seconds: float) -> str:
     """A duration for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
-    if span_us < US:
-        return f"{max(0, span_us) // 1000} ms"
-    seconds = span_us / US
-    if seconds < 60:
-        return f"{seconds:.1f} s".replace(".0 s", " s")
-    minutes, left_seconds = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {left_seconds} s" if left_seconds else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    # Sums of many equal durations must look like exact ones.
+    seconds = round(seconds, 9)
+    if round(seconds, 1) < 60:
+        return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
+    if round(seconds) < _HOUR_SECONDS:
+        return _show_two(round(seconds), "min", "s")
+    return _show_two(round(seconds / 60), "h", "min")
+
+
+def _show_two(amount: int, large: str, small: str) -> str:
+    """60 of the small unit make a large one; no small ones are left out."""
+    whole, rest = divmod(amount, 60)
+    return f"{whole} {large} {rest} {small}" if rest else f"{whole} {large}"
 
 
 def show_bytes(amount: int) -> str:
@@ -44,13 +52,3 @@ def show_plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text)
-
-
-def show_seconds(seconds: float) -> str:
-    """A duration for people, short: 350 ms, 4.2 s, 3:05 min, 2:10 h."""
-    # Sums of many equal durations must look like exact ones.
-    seconds = round(seconds, 9)
-    if round(seconds, 1) < 60:
-        return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
-    small, unit = (seconds, "min") if round(seconds) < _HOUR_SECONDS else (seconds / 60, "h")
-    return f"{round(small) // 60}:{round(small) % 60:02} {unit}"

@@ -36,12 +36,22 @@ def show_amount(amount: float, unit: Unit) -> str:
 
 
 def show_range(least: float, greatest: float, unit: Unit) -> str:
-    """From the least to the greatest; the unit once where it is the same; one amount where they look equal."""
+    """From the least to the greatest; the unit once where it is the same; one amount where they look equal.
+
+    A range of durations has one unit, so that it stays short: 75 to 128 s beside 1 min 28 s.
+    """
     low, high = show_amount(least, unit), show_amount(greatest, unit)
     if low == high:
         return high
+    if unit is Unit.SECONDS and round(greatest, 1) >= 60:
+        size, word = (1, "s") if round(greatest) < 3600 else (60, "min")
+        return f"{_show_number(least / size)}{DASH}{_show_number(greatest / size)} {word}"
     number, _, word = low.partition(" ")
     return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
+
+
+def _show_number(amount: float) -> str:
+    return f"{amount:,.0f}" if round(amount, 1) >= 60 else f"{amount:.1f}".removesuffix(".0")
 
 
 def show_value(value: Value, unit: Unit) -> str:

@@ -97,7 +97,7 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
     booked = Days([1.0, 1.0, 2.0, 40.0], [2.0, 40.0], [11.0, 12.5], [1, 2])
     unbooked = replace(booked, waits=[1.0, 60.0, 90.0, 300.0], node_hours_by_seed=[10.0, 10.0])
     assert Rehearsal(event, 0, 2, booked, unbooked).sentence() == (
-        "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1:00 min and 5:00 min; "
+        "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
         "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
     )
     booked, unbooked = replace(booked, cost_by_seed=[2.0, 1.0]), replace(unbooked, cost_by_seed=[2.5, 1.1])
