@@ -44,6 +44,7 @@ IDLE_SECONDS: Final = 1800.0
 # Pending pods are tried this often.
 RETRY_SECONDS: Final = 15.0
 MIB: Final = 1 << 20
+MACHINE_TYPE: Final = '{"node.kubernetes.io/instance-type": "n2-highmem-16"}'
 _BATCH: Final = 5000
 
 
@@ -333,6 +334,7 @@ class _StoryWriter:
             created_us=created_us,
             ready_us=round(now * US),
             allocatable='{"cpu": 15890, "memory": 60129542144}',
+            labels=MACHINE_TYPE,
         )
 
     def _remove_idle(self, now: float) -> Iterator[Record]:

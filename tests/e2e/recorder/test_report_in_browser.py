@@ -10,6 +10,7 @@ import pytest
 
 from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
+from roost.recorder.report.prices import parse_price
 from roost.recorder.store.records import Phase, PullRecord
 from tests.recorded import (
     BEGIN,
@@ -90,6 +91,14 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def priced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example with what its nodes cost."""
+    prices = [parse_price("node.kubernetes.io/instance-type=n2-highmem-16:0.42")]
+    page: Path = shots.example_page(tmp_path_factory.mktemp("priced"), prices=prices)
+    return page
+
+
+@pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long names, names that look like HTML, huge and tiny numbers."""
     folder = tmp_path_factory.mktemp("odd")
@@ -126,6 +135,13 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
     seen.check(driver, example, width, scheme, plots=18)
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_costs_are_drawn_beside_the_rest(driver: Chrome, priced: Path, width: int, scheme: str) -> None:
+    seen.check(driver, priced, width, scheme, plots=19)
+    assert driver.find_elements("css selector", "[data-figure=costs_over_time] svg")
+    seen.check_paper(driver, priced, width, scheme)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
