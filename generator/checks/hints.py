@@ -17,7 +17,6 @@ def find_hints(merged: Merged) -> list[Fault]:
     if merged.values.get("enabled") is not False:
         _hint_image(report)
         _hint_unlisted(report)
-        _hint_outvoted(report)
     return report.faults
 
 
@@ -51,25 +50,3 @@ def _hint_unlisted(report: Report) -> None:
     )
     fix = "Name it as in the hub's values; name images of other sidecars in singleuser.extraContainers."
     report.hint(path, reason, fix)
-
-
-def _hint_outvoted(report: Report) -> None:
-    """Hint at pod terms that outvote a warm set where the cluster's scheduler weighs both.
-
-    By its own weights (2 each) InterPodAffinity, stretched from the worst node to the best, counts as much as the node
-    terms of the warm set; Roost's strategies put node terms first.
-    """
-    values = report.values
-    target = at(values, "scheduler", "target")
-    if target == "deploy" or at(values, "admission", "mode") != "webhook":
-        return
-    for name, entry in mapping(values.get("podClasses")).items():
-        if at(entry, "warm") is None or not mapping(at(entry, "join")):
-            continue
-        nulls = ", ".join(f"{other}: null" for other in mapping(at(entry, "join")))
-        reason = (
-            f"with scheduler.target {target} the cluster's scheduler weighs these as much as the warm set, and sends "
-            "pods to the fullest node whatever it holds."
-        )
-        fix = f"If not all images are pulled in advance, use join: {{{nulls}}} (docs/any-cloud.md)."
-        report.hint(("podClasses", name, "join"), reason, fix)

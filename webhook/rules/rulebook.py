@@ -122,6 +122,9 @@ class Reads(Flag):
     LEASES = auto()
 
 
+_READS_FOR_WARM: Final = Reads.NODES | Reads.ROOM | Reads.WARM
+
+
 class ClassRules:
     """One class, with everything that can be computed before a pod arrives."""
 
@@ -135,10 +138,12 @@ class ClassRules:
         )
         self.revision = Annotate(POLICY_REVISION_ANNOTATION, settings.revision)
         self.preferred_nodes = [PreferNode(dict(term)) for term in pod_class.preferred_node_terms]
+        self.warm = WarmFinder(pod_class.warm, pod_class.preferred_node_terms) if pod_class.warm is not None else None
+        # By the weights of a scheduler that isn't Roost's, the class's `join` would outvote the warm set.
+        self.joins_unless_warm = self.warm is not None and bool(pod_class.join) and not self.scheduler_name
         self.pods_nearby = _pod_preferences(settings, pod_class, at_home=True)
         self.pods_from_afar = _pod_preferences(settings, pod_class, at_home=False)
         self.requests = RequestByDefault(pod_class.resources)
-        self.warm = WarmFinder(pod_class.warm, pod_class.preferred_node_terms) if pod_class.warm is not None else None
         # startupTaint works on nodes, not on pods.
         gate = settings.gate.mode if pod_class.image_gate and settings.managed_images else GateMode.OFF
         self.prefers_pulled = gate in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
@@ -338,11 +343,17 @@ def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
     """Prefer nodes of the smallest set that carries the class: first those known to hold the images."""
-    choice = choose_warm_nodes(case)
+    yield from _prefer_chosen(choose_warm_nodes(case))
+
+
+def _prefer_chosen(choice: WarmChoice | str | None) -> Iterator[Verdict]:
     if choice is None:
         return
     if isinstance(choice, str):
         yield Note("warm", f"nothing preferred: {choice}")
+        return
+    if not choice.nodes:
+        yield Note("warm", f"nothing preferred: no node has room; {choice.set_size} in the set")
         return
     for node, weight in choice.nodes:
         yield PreferNode({"weight": weight, "preference": _is_named(node)})
@@ -350,6 +361,19 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     yield Annotate(WARM_TARGET_ANNOTATION, first)
     known = f"{choice.holding} of {len(choice.nodes)} preferred nodes hold the images"
     yield Note("warm", f"{first}; {known}; {choice.set_size} nodes in the set")
+
+
+def prefer_warm_or_join(case: Case) -> Iterator[Verdict]:
+    """As `prefer_warm`, or, where no set is used, prefer nodes with pods of the classes that the pod's class joins."""
+    choice = choose_warm_nodes(case)
+    yield from _prefer_chosen(choice)
+    if isinstance(choice, str):
+        yield from pods_to_join(case)
+
+
+def pods_to_join(case: Case) -> list[PreferPods]:
+    """The `join` terms of the pod's class."""
+    return [term for term in _terms_about_pods(case) if term.towards]
 
 
 class WarmNeeds(NamedTuple):
@@ -371,7 +395,7 @@ def read_warm_needs(case: Case) -> WarmNeeds:
 
 
 def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
-    """The nodes that `prefer_warm` prefers, one or more; or why there are none. None: the pod needs none.
+    """The nodes that `prefer_warm` prefers, none if all are full; or why no set is used. None: the pod has its nodes.
 
     needs: what `read_warm_needs` found for a pod with the same spec.
     """
@@ -392,8 +416,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     images = [(normalised, _labelled_holders(case, nodes, reference)) for reference, normalised in needs.images]
     holders = [_known_holders(facts, reference, labelled) for reference, labelled in images]
     request = WarmRequest(needs.rules, needs.requests, holders, images)
-    choice = finder.find(request, nodes, facts)
-    return choice if choice.nodes else f"no node has room; {choice.set_size} in the set"
+    return finder.find(request, nodes, facts)
 
 
 def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:
@@ -483,6 +506,15 @@ def _can_outvote_home(term: object) -> bool:
 
 def join_and_avoid(case: Case) -> Iterable[Verdict]:
     """Prefer nodes with pods of some classes, and nodes without pods of others."""
+    return _terms_about_pods(case)
+
+
+def avoid(case: Case) -> Iterable[Verdict]:
+    """Prefer nodes without pods of some classes."""
+    return [term for term in _terms_about_pods(case) if not term.towards]
+
+
+def _terms_about_pods(case: Case) -> list[PreferPods]:
     return case.rules.pods_nearby if _is_at_home(case) else case.rules.pods_from_afar
 
 
@@ -529,10 +561,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(set_scheduler, lambda rules: bool(rules.scheduler_name), Reads.LEASES),
     Rule(prefer_pulled_images, lambda rules: rules.prefers_pulled),
     Rule(require_pulled_images, lambda rules: rules.requires_pulled, Reads.NODES | Reads.ROOM | Reads.LEASES),
-    Rule(prefer_warm, lambda rules: rules.warm is not None, Reads.NODES | Reads.ROOM | Reads.WARM),
+    Rule(prefer_warm, lambda rules: rules.warm is not None and not rules.joins_unless_warm, _READS_FOR_WARM),
+    Rule(prefer_warm_or_join, lambda rules: rules.joins_unless_warm, _READS_FOR_WARM),
     Rule(prefer_home, lambda rules: rules.pod_class.home is not None, Reads.NODES | Reads.BUILDERS | Reads.HOMES),
     Rule(prefer_nodes, lambda rules: bool(rules.preferred_nodes)),
     Rule(go_to_marked_node, lambda rules: rules.pod_class.attract),
-    Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby)),
+    Rule(join_and_avoid, lambda rules: bool(rules.pods_nearby) and not rules.joins_unless_warm),
+    Rule(avoid, lambda rules: bool(rules.pod_class.avoid) and rules.joins_unless_warm),
     Rule(request_by_default, lambda rules: bool(rules.pod_class.resources)),
 )

@@ -29,8 +29,17 @@ from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, WeightedNo
 from roost_core.scheduler.pod_reader import read_pod_state
 from webhook.admission import Result, decide
 from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
-from webhook.rules.rulebook import Case, Memory, Reads, Rule, Rulebook, choose_warm_nodes, read_warm_needs
-from webhook.rules.warm_finder import WarmChoice
+from webhook.rules.patch import patch_for
+from webhook.rules.rulebook import (
+    Case,
+    Memory,
+    Reads,
+    Rule,
+    Rulebook,
+    choose_warm_nodes,
+    pods_to_join,
+    read_warm_needs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +104,8 @@ class _PodTemplate(NamedTuple):
     operations: Sequence[Operation] = ()
     # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
     met: tuple[Pod, ClassRules, WarmNeeds] | None = None
+    # The same pod where no warm set is used, if it then gets other terms.
+    cold: PodState | None = None
 
     def holds(self, facts: Facts) -> bool:
         """Whether the next pod would be equal; homes may change while the facts stay."""
@@ -311,7 +322,7 @@ class PodMaker:
         self._kept.move_to_end(key)
         if known.met is None:
             return copy_pod(known.state, name=name, uid=name, created=created)
-        return self._with_warm_nodes(known.state, known.met, facts, name, created)
+        return self._with_warm_nodes(known, known.met, facts, name, created)
 
     def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
         """The pod after the webhook; before: one that differs at most in images and environment."""
@@ -335,23 +346,29 @@ class PodMaker:
         nodes = facts.nodes if Reads.NODES in decision.reads else None
         rules = self._rulebook.rules.get(decision.pod_class or "")
         is_warm = rules is not None and Reads.WARM in rules.reads and decision.result in _PLACED
-        met = None
+        met = cold = None
         if rules is not None and is_warm:
             case = Case(pod, key, rules, self._rulebook, facts, self._memory, now)
             met = (pod, rules, read_warm_needs(case))
-        return _PodTemplate(state, decision.reads, nodes, decision.operations, met)
+            if rules.joins_unless_warm:
+                operations = patch_for(pod, [*decision.changes, *pods_to_join(case)])
+                cold = self._read(jsonpatch.apply_patch(body, operations))
+        return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
     def _with_warm_nodes(
-        self, state: PodState, met: tuple[Pod, ClassRules, WarmNeeds], facts: Facts, name: str, now: float
+        self, known: _PodTemplate, met: tuple[Pod, ClassRules, WarmNeeds], facts: Facts, name: str, now: float
     ) -> PodState:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
         pod, rules, needs = met
+        state = known.state
         changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
         if self._rulebook is not None:
             # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
             case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
             choice = choose_warm_nodes(case, needs)
-            if isinstance(choice, WarmChoice):
+            if isinstance(choice, str):
+                state = known.cold or state
+            elif choice is not None and choice.nodes:
                 terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
                 changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
                 changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}

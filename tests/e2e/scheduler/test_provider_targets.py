@@ -28,7 +28,8 @@ DEFAULT = "default-scheduler"
 # The name that GKE gives pods with its profile optimize-utilization. Google doesn't publish that scheduler's
 # configuration: stock weights with MostAllocated stand for it.
 GKE = "gke.io/optimize-utilization-scheduler"
-WARM = {"join": {"user": None}, "warm": {"podsPerNode": 0, "spare": 2, "nodes": 10}}
+# `join` would send users to the fullest node: the webhook leaves it out of pods with warm nodes.
+WARM = {"join": {"user": 100}, "warm": {"podsPerNode": 0, "spare": 2, "nodes": 10}}
 
 
 def request(target: str, namespace: str) -> str:

@@ -50,13 +50,3 @@ def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
 
 def test_a_release_that_installs_nothing_needs_no_image() -> None:
     assert find_hints(merged("enabled: false")) == []
-
-
-@pytest.mark.parametrize("target", ["none", "eks", "aks", "gke"])
-def test_pod_terms_that_outvote_a_warm_set_without_roosts_scheduler_are_hinted_at(target: str) -> None:
-    text = f"{OWN}\nscheduler: {{target: {target}}}"
-    (hint,) = find_hints(merged(text))
-    assert (hint.severity, hint.key) == ("hint", "podClasses.user.join")
-    assert "join: {user: null}" in hint.fix
-    for none in ("join: {user: null}", "warm: null"):
-        assert find_hints(merged(f"{text}\npodClasses: {{user: {{{none}}}}}")) == []

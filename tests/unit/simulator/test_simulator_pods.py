@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jsonpatch
+import pytest
 
+from generator.values.merge import Settings
 from roost.simulator.engine.pods import PodMaker, image_reference
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.trace.attempt import Attempt
 from roost_core.placement.images import image_repository
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import read_pod
 from roost_core.scheduler.pod_reader import read_pod_state
@@ -70,16 +72,19 @@ def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_t
             assert made.spec.images == (image,)
 
 
-def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
-    policy = load_policy("warm-alone")
+@pytest.mark.parametrize("target", ["deploy", "none"])
+def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) -> None:
+    settings = Settings(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
+    policy = load_policy("warm-alone", options=settings)
     assert policy.webhook is not None
     maker, rulebook, memory = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Memory()
     attempt = Attempt(0, 0.0, "repository", MANAGED)
     room = {"cpu": 16_000, "memory": 2**36, "pods": 8}
     nodes = Nodes([NodeFact(f"node-{number}", allocatable=room, created=number) for number in range(9)])
     warm = WarmFacts()
-    seen = set()
-    for number in range(4):
+    seen, joined = set(), set()
+    # In the end no node has room.
+    for number in range(10):
         name = f"jupyter-{number}"
         facts = Facts(nodes=nodes, warm={"user": warm})
         made = maker.user(attempt, name, 1.0, facts)
@@ -90,9 +95,11 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch() -> None:
         whole = read_pod_state(jsonpatch.apply_patch(body, decision.operations))
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)
+        joined.add((WARM_TARGET_ANNOTATION in made.annotations, bool(made.spec.preferred_affinity)))
         users = {f"hub/{number}-{place}": WarmPod(f"node-{number}", (MANAGED,)) for place in range(8)}
         warm = warm.updated(users)
-    assert len(seen) == 4
+    assert len(seen) == 10
+    assert joined == {(True, target == "deploy"), (False, target == "deploy")}
 
 
 def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_its_tag() -> None:

@@ -11,7 +11,7 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNO
 from roost_core.placement.settings import Warm
 from roost_core.placement.settings_reader import SettingsError
 from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
-from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, settings, user_pod
+from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.rules.facts import (
     Facts,
@@ -503,3 +503,28 @@ def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> Non
 def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
     placed = place(user_pod(IMAGE), known([N1], ("n1", IMAGE)), settings(podClasses=WARM))
     assert [term["weight"] for term in node_terms(placed)] == [100, 100]
+
+
+# --- with a scheduler that isn't Roost's ---
+
+
+def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> None:
+    classes = {"user": {**WARM["user"], "avoid": {"build": 1}}}
+    rules = settings(schedulerTarget="none", podClasses=classes)
+    desk = Desk(rules, known([N1, N2], ("n1", IMAGE)))
+    warm = desk.place(user_pod(IMAGE))
+    assert homes_of(warm) == [(100, "n1"), (50, "n2")]
+    assert pod_terms(warm, "podAffinity") == []
+    assert len(pod_terms(warm, "podAntiAffinity")) == 1
+    # Reviewed again it has its warm nodes, though the rule chooses none.
+    assert desk.place(copy.deepcopy(warm)) == warm
+    # Nor if all are full: it waits for a new node, or takes one that becomes free.
+    full = desk.place(user_pod(IMAGE, nodeSelector={"pool": "nowhere"}))
+    assert (homes_of(full), pod_terms(full, "podAffinity")) == ([], [])
+    # Where no set is used it is `join` that packs.
+    cold = place(user_pod(IMAGE), Facts(), rules)
+    assert homes_of(cold) == []
+    assert len(pod_terms(cold, "podAffinity")) == len(pod_terms(cold, "podAntiAffinity")) == 1
+    # Roost's own scheduler puts the set first.
+    own = place(user_pod(IMAGE), known([N1, N2], ("n1", IMAGE)), settings(podClasses=classes))
+    assert len(pod_terms(own, "podAffinity")) == 1
