@@ -138,8 +138,9 @@ for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloo
 for name in ("roost", "roost_core", "generator", "webhook"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        # The simulator and the sign-in by a hub are no programs of the image: their packages aren't in it.
-        others = (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse", "view.hub_sign_in")
+        # The simulator, the sign-in by a hub and Parquet files are extras that the image doesn't have.
+        others = (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse")
+        others += ("view.hub_sign_in", "report.parquet")
         if not module.name.endswith("__main__") and not any(part in module.name for part in others):
             importlib.import_module(module.name)
 zoneinfo.ZoneInfo("Europe/Berlin")
