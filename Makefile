@@ -68,6 +68,7 @@ generated: setup  ## write the generated files again (arguments of programs, cha
 	@$(PY) -m tools.write_arguments
 	@$(VENV)/bin/roost chart
 	@$(PY) -m tools.write_values_reference
+	@$(PY) -m tools.write_chart_pages
 	@$(PY) -m tools.write_command_line
 	@$(PY) -m tools.write_simulator_tables
 
