@@ -315,16 +315,23 @@ class Recording:
 
     def prepare(self, policies: Sequence[str]) -> None:
         """Make the folder. Raises SweepError if it can't be made, or has one of the files."""
+        files: dict[Path, str] = {}
+        for policy in policies:
+            other = files.setdefault(self.file_of(policy), policy)
+            if other != policy:
+                raise SweepError(
+                    f"--record: the policies {other} and {policy} would have one file, {self.file_of(policy)}: rename "
+                    "one of their values files"
+                )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            there = [path for path in files if path.exists()]
         except OSError as error:
-            raise SweepError(f"--record: {self.folder}: {error.strerror}") from None
-        for policy in policies:
-            if self.file_of(policy).exists():
-                raise SweepError(
-                    f"--record: {self.file_of(policy)} exists, and may be a record of something else: remove it, or "
-                    "name another folder"
-                )
+            raise SweepError(f"--record: {error.filename or self.folder}: {error.strerror}") from None
+        if there:
+            raise SweepError(
+                f"--record: {there[0]} exists, and may be a record of something else: remove it, or name another folder"
+            )
 
     @property
     def work(self) -> Callable[[Job, Callable[[int, float], None] | None], RunResult]:

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from roost.pages.phrases import show_seconds
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.sweep.fit_checks import check_policy
 from roost.simulator.sweep.replay import replay
@@ -62,7 +63,7 @@ def describe(before: Score, after: Score, launches: int) -> str:
     """What a change does, in a sentence of figures."""
     return (
         f"Replayed with your {launches:,} latest launches: cold starts {before.cold:,.0f} -> {after.cold:,.0f}, "
-        f"95 of 100 wait {before.wait_seconds:.1f} s -> {after.wait_seconds:.1f} s at most, "
+        f"95 of 100 wait {show_seconds(before.wait_seconds)} -> {show_seconds(after.wait_seconds)} at most, "
         f"node-hours {before.node_hours:,.0f} -> {after.node_hours:,.0f} "
         f"(median of {after.seeds} {'seed' if after.seeds == 1 else 'seeds'})."
     )

@@ -124,3 +124,20 @@ def test_accounts_that_read_an_older_database_still_can(server: Postgres) -> Non
         connection.execute(sa.text("RESET ROLE"))
         assert set(connection.execute(sa.text(granted)).scalars()) == {"roost", "Reader-1", "PUBLIC"}
     store.close()
+
+
+def test_a_view_of_somebodys_own_does_not_keep_the_recorder_from_starting(server: Postgres) -> None:
+    store = Store.open(server.create("own_view"))
+    config = Config()
+    config.set_main_option("script_location", str(database.MIGRATIONS))
+    with store.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        alembic.upgrade(config, OLD)
+        table = sa.table("phase", *map(sa.column, _COLUMNS))
+        connection.execute(sa.insert(table), [dict(zip(_COLUMNS, PHASES[0], strict=True))])
+        connection.execute(sa.text("CREATE VIEW own AS SELECT pod_uid FROM phase"))
+    store.migrate()
+    with store.reading() as connection:
+        assert connection.execute(sa.text("SELECT pod_uid FROM own")).scalars().all() == [PHASES[0][0]]
+        assert connection.execute(sa.select(schema.phase_by_uid.c.pod_uid)).scalars().all() == [PHASES[0][0]]
+    store.close()

@@ -96,6 +96,23 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
     assert simulate("--record", str(folder), "--suggest", tmp_path=tmp_path) == 2
 
 
+def test_policies_whose_records_would_be_one_file_or_have_no_possible_name_are_refused_before_the_replay(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shipped,) = values_files("z2jh")
+    for stem in ("my prod", "my-prod", "n" * 250):
+        shutil.copyfile(shipped, tmp_path / f"{stem}.yaml")
+
+    def said(*stems: str) -> str:
+        values = [part for stem in stems for part in ("--values", str(tmp_path / f"{stem}.yaml"))]
+        record = ("--record", str(tmp_path / "replays"))
+        assert simulate("--trace", str(trace), *values, "--seeds", "1", *record, tmp_path=tmp_path) == 1
+        return capsys.readouterr().err
+
+    assert "--record: the policies my prod and my-prod would have one file" in said("my prod", "my-prod")
+    assert "File name too long" in said("n" * 250, "my-prod")
+
+
 def test_each_format_is_written_and_a_files_ending_says_which(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
