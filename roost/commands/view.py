@@ -13,6 +13,7 @@ import click
 from roost.pages.dates import as_date
 from roost.recorder.store.database import Store, StoreError
 from roost.recorder.view.access import Access, AccessError, TokenAccess
+from roost.recorder.view.reading import read_hubs
 from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import BindError, bind
 
@@ -36,16 +37,20 @@ def run(
 ) -> int:
     """Serve until Ctrl-C. beside: a second database, shown beside the first. hubs: empty for all pods.
 
-    1 when a database can't be read, or the port is taken.
+    1 when a database can't be read, the port is taken, or a service's record has several hubs and none is named.
     """
     stores = []
     try:
         hub_access = _hub_access() if is_service else None
         stores += [Store.open_for_reading(url) for url in (database, beside) if url is not None]
+        if hub_access is not None and not hubs:
+            _refuse_several_hubs(stores[0])
         moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
         access, bound, address = _alone(port, moment) if hub_access is None else _as_service(hub_access)
     except (StoreError, BindError, AccessError) as error:
         print(f"roost view: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        for store in stores:
+            store.close()
         return 1
     app = make_app(
         stores[0],
@@ -80,6 +85,15 @@ def _hub_access() -> HubAccess:
     from roost.recorder.view.hub_sign_in import HubAccess  # noqa: PLC0415 - needs the extra [hub]
 
     return HubAccess()
+
+
+def _refuse_several_hubs(store: Store) -> None:
+    found = read_hubs(store)
+    if len(found) > 1:
+        raise AccessError(
+            f"--jupyterhub: the record has users of {len(found)} hubs ({', '.join(found)}), and an admin of one would "
+            f"see those of all: name the hub whose service this is, such as --hub {found[0]}"
+        )
 
 
 def _as_service(access: HubAccess) -> tuple[Access, socket, str]:

@@ -24,12 +24,25 @@ function make(tag, className, text) {
 const clock = (us) => new Date(us / 1000).toISOString().slice(11, 19);
 const day = (us) => new Date(us / 1000).toISOString().slice(0, 19).replace("T", " ");
 
+// Halves go to the even digit, as they do in Python.
+function round(number) {
+  const found = Math.round(number);
+  return found - number === 0.5 && found % 2 ? found - 1 : found;
+}
+
+// To one decimal. Only quarters can be halfway: of other numbers, ten times the number may not be exact.
+const tenths = (number) => (Number.isInteger(number * 4) ? round(number * 10) / 10 : Number(number.toFixed(1)));
+
+// As show_span of phrases.py: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min.
 function span(us) {
-  const seconds = Math.max(0, Math.round(us / SECOND));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return `${Math.floor(seconds / 86400)} days`;
+  const seconds = Math.max(0, us) / SECOND;
+  if (tenths(seconds) < 60) return seconds > 0 && seconds < 0.9995 ? `${round(seconds * 1000)} ms` : `${tenths(seconds)} s`;
+  return round(seconds) < 3600 ? inTwo(round(seconds), "min", "s") : inTwo(round(seconds / 60), "h", "min");
+}
+
+function inTwo(amount, large, small) {
+  const rest = amount % 60;
+  return `${Math.floor(amount / 60)} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
 
 const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
@@ -63,7 +76,7 @@ class Side {
   }
 }
 
-// ---- What is shown. at: µs since 1970; null: live, or the end of two records.
+// ---- What is shown. at: µs since 1970; null: live, or of two records the last moment of both, until it is known.
 let at = null;
 let sides = [];
 let isAsking = false;
@@ -109,13 +122,19 @@ async function ask() {
   try {
     do {
       isStale = false;
-      const wanted = at === null ? "" : `&at=${at}`;
+      const asked = at;
+      const wanted = asked === null ? "" : `&at=${asked}`;
       const found = await Promise.all(sides.map(async (side) => {
         const answer = await fetch(`api/moment?record=${side.record}${wanted}`);
         return answer.json();
       }));
-      if (at !== null || sides.length > 1) showAll(found);
-    } while (isStale && at !== null);
+      // Each of two records has answered with its own end: they are asked again, for the end of the shorter one.
+      const ends = found.filter((one) => one.end).map((one) => one.end);
+      if (asked === null && sides.length > 1 && ends.length && !found.some((one) => one.error)) {
+        at ??= Math.min(...ends);
+        isStale = true;
+      } else if (at !== null || sides.length > 1) showAll(found);
+    } while (isStale && (at !== null || sides.length > 1));
   } catch (error) {
     pause();
     say(`No answer from roost view: ${error.message}`);
@@ -182,8 +201,6 @@ function showAll(found) {
     side.state = found[index].empty ? null : found[index];
   });
   if (!shown().length) return say("Nothing has been recorded yet.");
-  // Two records begin with what both have.
-  if (at === null && sides.length > 1) at = Math.min(...shown().map((state) => state.end));
   $("when").textContent = `${day(now())} UTC`;
   const age = Date.now() * 1000 - end();
   say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
@@ -196,9 +213,7 @@ function showAll(found) {
 
 function show(side) {
   const state = side.state;
-  // Its record may be shorter than the other one.
-  const ended = state && state.at < now() ? `, which ended ${day(state.end)} UTC` : "";
-  side.$("name").textContent = side.name + (state ? ended : ": nothing has been recorded");
+  side.$("name").textContent = side.name + (state ? "" : ": nothing has been recorded");
   if (!state) return;
   side.$("notices").replaceChildren(...state.notices.map((text) => {
     const notice = make("div", "notice");
@@ -221,7 +236,7 @@ function showTime() {
   // It doesn't move under a hand that holds it.
   const isHeld = document.activeElement === slider && Number(slider.max) !== 100 && now() <= Number(slider.max) * SECOND;
   if (!isHeld) {
-    slider.min = Math.floor(Math.max(begin(), last - length) / SECOND);
+    slider.min = Math.ceil(Math.max(begin(), last - length) / SECOND);
     slider.max = Math.ceil(last / SECOND);
   }
   slider.value = Math.round(now() / SECOND);
@@ -233,7 +248,10 @@ function showCounts(side) {
   const state = side.state;
   const kinds = [...Object.keys(LETTERS), ...Object.keys(state.counts).filter((kind) => !LETTERS[kind]).sort()];
   const words = kinds.filter((kind) => state.counts[kind]).map((kind) => many(state.counts[kind], kind));
-  side.$("counts").textContent = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
+  const isEmpty = !state.nodes.length && !words.length && !state.pending_count;
+  const outside = outsideOf(state, isEmpty);
+  const counts = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
+  side.$("counts").textContent = outside && isEmpty ? outside : `${outside}${counts}`;
   const marks = kinds.map((kind) => legendItem(`pod ${LETTERS[kind] ? kind : ""}`, LETTERS[kind] ?? kind[0], kind));
   marks.push(legendItem("pod pulling", "U", "its image is pulled"), legendItem("pod starting", "U", "starting"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
@@ -247,6 +265,13 @@ function showCounts(side) {
   }
   if (state.chips.length) marks.push(legendItem("chip missing", "A", "missing"), legendItem("chip pulling", "A", "closed while it is pulled"));
   side.$("legend").replaceChildren(...marks);
+}
+
+// What to say where the moment is before the record's begin, or after its end; "" within the record.
+function outsideOf(state, isEmpty) {
+  if (state.begin > now()) return `The record begins ${day(state.begin)} UTC${isEmpty ? "." : "; of the time before, only this is known. "}`;
+  if (state.end < now()) return `The record ends ${day(state.end)} UTC${isEmpty ? "." : "; this is its last state. "}`;
+  return "";
 }
 
 const letter = (index) => String.fromCharCode(65 + index);
@@ -347,7 +372,7 @@ function nodeBox(state, node, fresh) {
   for (const set of node.attracts) head.append(make("span", "mark", `attracts ${set}`));
   if (node.warm) {
     const mark = make("span", "mark warm", `warm set: ${node.warm}`);
-    mark.title = `The webhook chose this node first for ${many(node.warm, "pod")} of the last ten minutes`;
+    mark.title = `The webhook chose this node first for ${many(node.warm, "pod")} created in the last ten minutes and not deleted since`;
     head.append(mark);
   }
   item.append(head, make("p", "", contents(node)));
@@ -492,7 +517,7 @@ $("play").addEventListener("click", () => (isPlaying ? pause() : play()));
 $("back").addEventListener("click", () => shown().length && goTo(now() - MINUTE));
 $("forth").addEventListener("click", () => shown().length && goTo(Math.min(now() + MINUTE, end())));
 // Browsers limit how often an address changes: it does when the slider is let go.
-$("slider").addEventListener("input", () => goTo(Number($("slider").value) * SECOND, { keepsAddress: false }));
+$("slider").addEventListener("input", () => shown().length && goTo(Math.min(Number($("slider").value) * SECOND, end()), { keepsAddress: false }));
 $("slider").addEventListener("change", keepAddress);
 $("slider").addEventListener("blur", () => shown().length && showTime());
 $("span").addEventListener("change", () => shown().length && showTime());

@@ -138,7 +138,8 @@ class NodeBox:
     pulling: frozenset[str]
     # Images in all; None: not recorded.
     images: int | None
-    # Requested, and allocatable (None: not known).
+    # Requested by pods that exist, also by finished ones (when they finish isn't recorded), and allocatable (None: not
+    # known).
     cpu_millicores: tuple[int, int | None]
     memory_bytes: tuple[int, int | None]
 

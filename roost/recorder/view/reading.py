@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from roost.recorder.answers.pod_story import spellings
+from roost.recorder.recording.model import USER
 from roost.recorder.report.query import Extent, consistent_reads, read_extent
 from roost.recorder.store import schema
 from roost.recorder.store.records import DecisionKind, Phase
@@ -89,6 +90,17 @@ def find_pod(store: Store, uid: str) -> Row | None:
     with store.reading() as connection:
         row = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
     return dict(row) if row is not None else None
+
+
+def read_hubs(store: Store) -> list[str]:
+    """The hubs (releases) whose users' pods are recorded, sorted. Raises StoreError.
+
+    Only users' pods: the label that names a release may name that of any other program, too.
+    """
+    pod = schema.pod.c
+    with store.reading() as connection:
+        hubs = connection.execute(sa.select(pod.hub).distinct().where(pod.pod_class == USER, pod.hub != "")).scalars()
+        return sorted(hubs)
 
 
 def _in_parts(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
+from roost.pages.phrases import show_span
 from roost.recorder.store.records import NodeRecord, PreemptionRecord
 from roost.recorder.view.access import TokenAccess
 from roost.recorder.view.server import make_app, serve
@@ -77,13 +78,15 @@ def page(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[Served]:
-    """Two records: the second has fewer nodes, and ends five minutes earlier."""
+    """Two records: the second has fewer nodes, and ends five minutes earlier; then the first gets another node."""
     end_us = time.time_ns() // 1000 - HOUR
     stores = []
     for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE)):
         (tmp_path / name).mkdir()
         stores.append(empty_store(tmp_path / name))
         stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
+    late = NodeRecord(uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}")
+    stores[0].write([late], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
     app = make_app(stores[0], TokenAccess(TOKEN), beside=stores[1], names=["first", "second"])
@@ -306,10 +309,15 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
     # It begins with the last moment of both; then one of them has ended.
     assert driver.find_element("id", "when").text == utc(two.end_us - 5 * MINUTE)
     driver.find_element("id", "slider").send_keys(Keys.END)
-    wait(
-        driver, f"document.getElementById('name-2').innerText === 'second, which ended {utc(two.end_us - 5 * MINUTE)}'"
-    )
+    ends = f"The record ends {utc(two.end_us - 5 * MINUTE)}; this is its last state. 5 nodes: "
+    wait(driver, f"document.getElementById('counts-2').innerText.startsWith('{ends}')")
+    assert driver.execute_script(counts) == [NODES + 1, 5]
+    assert driver.find_element("id", "counts").text.startswith(f"{NODES + 1} nodes: ")
+    # An address without a time is again the last moment of both.
+    driver.execute_script("location.hash = ''")
+    wait(driver, f"document.getElementById('when').innerText === '{utc(two.end_us - 5 * MINUTE)}'")
     assert driver.execute_script(counts) == [NODES, 5]
+    assert driver.find_element("id", "counts-2").text.startswith("5 nodes: ")
     # A pod's why is of its own record.
     pod = driver.find_element("css selector", "#nodes-2 .pod")
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", pod)
@@ -322,6 +330,42 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
         "return new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
     )
     assert browser.console(driver) == []
+
+
+def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Served) -> None:
+    # Each begins a second before the first pod's binding.
+    begins = [two.end_us - 101 * MINUTE - SECOND - later for later in (0, 5 * MINUTE)]
+    show(driver, f"{two.address}#at={utc(begins[1] + 2 * MINUTE).replace(' UTC', 'Z').replace(' ', 'T')}")
+    said = [driver.find_element("id", name).text for name in ("counts", "counts-2")]
+    assert said[0].startswith(f"The record begins {utc(begins[0])}; of the time before, only this is known. 2 nodes: ")
+    assert not said[1].startswith("The record")
+    driver.execute_script("location.hash = '#at=2020-01-01T00:00:00Z'")
+    wait(driver, "document.getElementById('when').innerText.startsWith('2020')")
+    assert [driver.find_element("id", name).text for name in ("counts", "counts-2")] == [
+        f"The record begins {utc(begin_us)}." for begin_us in begins
+    ]
+    assert browser.console(driver) == []
+
+
+def test_durations_read_as_they_do_elsewhere(driver: Chrome, page: Served) -> None:
+    show(driver, page.address)
+    half = [500, 1500, 250_000, 4_250_000, 4_350_000, 4_750_000, 150_500_000, 151_500_000, 7_230_000_000]
+    edge = [-1, 0, 1, 350_000, 999_499, 999_500, 4_200_000, 59_949_999, 59_950_000, 60_000_000, 185_000_000]
+    long = [3_599_499_999, 3_599_500_000, 7_200_000_000, 7_800_000_000, 400 * HOUR + 29 * SECOND]
+    spans = [*half, *edge, *long]
+    found = driver.execute_async_script(
+        """
+        const [spans, done] = arguments;
+        fetch('api/moment').then((answer) => answer.json()).then((state) => {
+          state.pending = spans.map((us) => ({uid: 'u', name: 'n', kind: 'user', created: state.at - us, reason: 'r'}));
+          state.pending_count = spans.length;
+          dispatchEvent(new CustomEvent('roost-state', {detail: state}));
+          done([...document.querySelectorAll('#pending li')].map((one) => one.textContent));
+        });
+        """,
+        spans,
+    )
+    assert found == [f"n (user) for {show_span(one)}: r" for one in spans]
 
 
 def test_keys_play_both_records_at_the_chosen_speed_until_their_end(driver: Chrome, two: Served) -> None:

@@ -9,11 +9,13 @@ import threading
 import urllib.error
 import urllib.request
 from importlib import resources
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from roost.__main__ import main
+from roost.commands import view
 from roost.commands.view import names_of
 from roost.recorder.store.database import StoreError
 from roost.recorder.view import server as served
@@ -238,6 +240,34 @@ def test_a_service_that_no_hub_started_says_what_is_missing(
     assert "JUPYTERHUB_SERVICE_PREFIX, JUPYTERHUB_SERVICE_URL" in said
     assert "c.JupyterHub.services" in said
     assert "JUPYTERHUB_API_TOKEN" not in said
+
+
+def test_a_service_on_a_record_of_several_hubs_needs_to_be_told_whose_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = empty_store(tmp_path)
+    database = str(tmp_path / "roost.db")
+    # Of no hub, and of a release that is none.
+    others = [pod_record("none"), pod_record("ingress", pod_class="", hub="ingress")]
+    store.write([pod_record("p", hub="one"), *others], {"pods": ("1", BEGIN)})
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen(1)
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        monkeypatch.setattr(view, "_hub_access", lambda: SimpleNamespace(url=address))
+        # What it would say if it went on.
+        goes_on = f"roost view: {address[7:-1]} can't be listened on"
+        assert main(["view", "--jupyterhub", "--database", database]) == 1
+        assert capsys.readouterr().err.startswith(goes_on)
+        store.write([pod_record("q", hub="two")], {"pods": ("2", BEGIN)})
+        assert main(["view", "--jupyterhub", "--database", database]) == 1
+        assert capsys.readouterr().err == (
+            "roost view: --jupyterhub: the record has users of 2 hubs (one, two), and an admin of one would see those "
+            "of all: name the hub whose service this is, such as --hub one\n"
+        )
+        for options in (["--jupyterhub", "--hub", "two"], ["--port", address[:-1].rpartition(":")[2]]):
+            assert main(["view", *options, "--database", database]) == 1
+            assert capsys.readouterr().err.startswith(goes_on)
+    store.close()
 
 
 def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
