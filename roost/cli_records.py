@@ -90,7 +90,7 @@ def _why(*, pod: str, database: str, at: str | None, form: str) -> int:
     metavar="ZONE",
     default="UTC",
     show_default=True,
-    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
+    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON, CSV and Parquet have UTC.",
 )
 @click.option(
     "--price",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from roost.recorder.report.costs import unused_prices
 from roost.recorder.report.formats import to_csv, to_json, to_openmetrics
 from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
@@ -62,6 +63,8 @@ def run(database: str, options: ReportOptions) -> int:
     except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
+    for slip in unused_prices(report):
+        print(f"roost report: {slip}", file=sys.stderr)  # noqa: T201 - a command's talk
     if options.cluster is not None:
         report = replace(report, cluster=options.cluster)
     path = Path(options.output or ".")

@@ -1,6 +1,7 @@
 """The peak of what pods requested, against what nodes could give, in each step.
 
-Placeholders don't count: they make way. Nodes count with their allocatable resources as last reported.
+Placeholders don't count: they make way. Nodes count with their allocatable resources as last reported. Pods and nodes
+count within the recorded part of the window, not to the edges of its steps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
+from roost.pages.dates import US
 from roost.pages.drawing import Figure, JSONObject, Mark
 from roost.pages.table import Unit
 from roost.recorder.recording.model import PLACEHOLDER, USER
@@ -22,7 +24,7 @@ from roost.recorder.report.query import Query, Rows, bounded
 from roost.recorder.report.subject import Field, Report, Section, TableOf, time_field
 from roost.recorder.report.timeline import step_bars, time_figure, time_label
 from roost.recorder.store import schema
-from roost.recorder.store.records import NODES, PODS
+from roost.recorder.store.records import NODES, PODS, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from roost.recorder.report.statistics import Steps
 
 _GIB: Final = 1 << 30
+# An eviction through the API deletes the pod at once; the kubelet's leaves a failed pod behind, which has ended.
+_DELETED_AT_ONCE_US: Final = 10 * US
 _CPU_MILLICORES: Final = "cpu"
 _MEMORY_BYTES: Final = "memory"
 USERS: Final = "users"
@@ -96,13 +100,19 @@ def _most_room(lives: Iterable[NodeLife], steps: Steps, resource: str) -> list[i
 def _changes(query: Query) -> Rows:
     """By step: the highest sums (since the first step's start) after a change in it, and what the changes add up to."""
     steps, start, pod, kind = query.steps, schema.start.c, schema.pod.c, schema.start_kind.c
+    from_us, to_us = query.recorded
+    evicted = _evicted_by_kubelet()
     amounts: dict[str, sa.ColumnElement[int]] = {
         USERS: sa.case((kind.pod_class == USER, 1), else_=0),
         "cpu_millicores": bounded(pod.cpu_millicores),
         "memory_bytes": bounded(pod.memory_bytes),
     }
-    came_us = sa.case((start.bound_us > steps.from_us, start.bound_us), else_=steps.from_us)
-    went_us = sa.case((start.deleted_us < start.bound_us, start.bound_us), else_=start.deleted_us)
+    came_us = sa.case((start.bound_us > from_us, start.bound_us), else_=from_us)
+    # The record doesn't tell when other pods finished that are still objects.
+    ended_us = sa.case(
+        (evicted.c.at_us < sa.func.coalesce(start.deleted_us, to_us), evicted.c.at_us), else_=start.deleted_us
+    )
+    went_us = sa.case((ended_us < came_us, came_us), (ended_us < to_us, ended_us), else_=to_us)
     # Used twice, so the database keeps it: looking a pod up is most of the work.
     stays = (
         sa.select(
@@ -111,12 +121,14 @@ def _changes(query: Query) -> Rows:
             *(amount.label(name) for name, amount in amounts.items()),
         )
         .select_from(
-            schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
+            schema.start.join(schema.start_kind, kind.id == start.kind_id)
+            .join(schema.pod, pod.uid == start.pod_uid)
+            .outerjoin(evicted, evicted.c.victim_uid == start.pod_uid)
         )
         .where(
-            start.created_us < steps.to_us,
-            start.bound_us < steps.to_us,
-            sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us),
+            start.created_us < to_us,
+            start.bound_us < to_us,
+            sa.or_(start.deleted_us.is_(None), start.deleted_us > from_us),
             kind.pod_class != PLACEHOLDER,
             query.is_about(start.pod_uid),
         )
@@ -124,9 +136,7 @@ def _changes(query: Query) -> Rows:
     )
     moves = sa.union_all(
         sa.select(stays.c.came_us.label("at_us"), *(stays.c[name] for name in amounts)),
-        sa.select(stays.c.went_us.label("at_us"), *((-stays.c[name]).label(name) for name in amounts)).where(
-            stays.c.went_us < steps.to_us
-        ),
+        sa.select(stays.c.went_us.label("at_us"), *((-stays.c[name]).label(name) for name in amounts)),
     ).subquery()
     # All changes of one moment count together: a pod that comes as another goes makes no peak.
     sums = sa.select(
@@ -141,6 +151,22 @@ def _changes(query: Query) -> Rows:
         sa.func.min(sums.c.at_us).label("first_us"),
     ]
     return query.rows(sa.select(sums.c.step, *columns).group_by(sums.c.step).order_by(sums.c.step))
+
+
+def _evicted_by_kubelet() -> sa.Subquery:
+    """Evicted pods (victim_uid, at_us) that nobody began to delete then."""
+    removal, number, phase = schema.preemption.c, schema.pod_number.c, schema.phase.c
+    deleted = (
+        sa.select(1)
+        .select_from(schema.pod_number.join(schema.phase, phase.pod_number == number.number))
+        .where(
+            number.uid == removal.victim_uid,
+            phase.phase == Phase.TERMINATING,
+            phase.at_us < removal.at_us + _DELETED_AT_ONCE_US,
+        )
+        .exists()
+    )
+    return sa.select(removal.victim_uid, removal.at_us).where(removal.kind == "evicted", ~deleted).subquery()
 
 
 def _peaks(changes: Iterable[Any], steps: Steps) -> Iterator[Peak]:

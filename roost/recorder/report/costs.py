@@ -78,9 +78,23 @@ class Costs:
         return numbers
 
     @property
+    def unused(self) -> list[Price]:
+        """Prices that no node has: a slip in the label, most likely."""
+        return [row.price for row in self.by_price if not row.nodes]
+
+    @property
     def total(self) -> float | None:
         """The cost of all nodes that have a price; None where none was given."""
         return sum(row.cost for row in self.by_price) if self.by_price else None
+
+
+def unused_prices(report: Report) -> list[str]:
+    """A sentence for each price that no node has."""
+    return [
+        f"--price {price}: fits no node of this period; expected a label and value that nodes have, on "
+        "nodes that no earlier --price fits."
+        for price in (() if report.is_empty else report[Costs].unused)
+    ]
 
 
 class _Step(NamedTuple):

@@ -79,9 +79,11 @@ def _removed_about(report: Report) -> str:
 
 def _cost_about(report: Report) -> str:
     missing = len(report[Costs].unpriced)
-    if not missing:
-        return "by the prices given"
-    return f"{missing:,} node{'' if missing == 1 else 's'} {'has' if missing == 1 else 'have'} no price"
+    about = "by the prices given"
+    if missing:
+        about = f"{missing:,} node{'' if missing == 1 else 's'} {'has' if missing == 1 else 'have'} no price"
+    # Nodes have no hub, class or image.
+    return f"of the whole cluster; {about}" if report.scope.chosen else about
 
 
 _FIGURES: Final = (

@@ -35,8 +35,7 @@ class NodeLife(NamedTuple):
 def node_lives(query: Query) -> Iterator[NodeLife]:
     """Nodes of the window, by name; they last until they were seen to go, or until the record's end."""
     node = schema.node.c
-    from_us = max(query.window.from_us, query.extent.from_us)
-    to_us = min(query.window.to_us, query.extent.to_us)
+    from_us, to_us = query.recorded
     # Nodes without a creation are known from their pods only.
     there = sa.and_(node.created_us > 0, node.created_us < to_us, sa.func.coalesce(node.gone_us, to_us) > from_us)
     columns = (node.name, node.created_us, node.gone_us, node.labels, node.allocatable)

@@ -9,6 +9,7 @@ from roost.pages.html_page import render
 from roost.pages.phrases import show_span
 from roost.pages.table import Unit
 from roost.recorder.report import imported
+from roost.recorder.report.costs import unused_prices
 from roost.recorder.report.gaps import unseen
 from roost.recorder.report.key_figures import tiles
 from roost.recorder.report.sections import parts
@@ -51,7 +52,9 @@ def _span(report: Report) -> str:
     covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
     chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
     if chosen:
-        covered += f" Only pods of {', '.join(chosen)}; gaps and new nodes are of the whole record."
+        covered += (
+            f" Only pods of {', '.join(chosen)}; gaps, nodes, node-hours, capacity and costs are of the whole cluster."
+        )
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
@@ -72,7 +75,7 @@ def _notices(report: Report) -> list[str]:
         if report.scope.chosen:
             return ["Nothing of these pods was recorded in this period: choose another with --since and --until."]
         return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
-    notices = []
+    notices = unused_prices(report)
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
         spans = unseen(report, kind)
         if spans:

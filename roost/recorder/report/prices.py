@@ -33,6 +33,9 @@ def parse_price(text: str) -> Price:
         per_hour = float(number)
     except ValueError:
         per_hour = -1.0
+    # Labels have no spaces, and Python's numbers are wider than what people write: 1_000.
+    if "_" in number or not text.isascii() or any(character.isspace() for character in text):
+        per_hour = -1.0
     if not (label and value and isfinite(per_hour) and per_hour >= 0):
         raise PriceError(
             f"{text}: expected LABEL=VALUE:PRICE, the price of a node for an hour, such as "

@@ -75,6 +75,11 @@ class Query:
         self.extent = extent
         self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
 
+    @property
+    def recorded(self) -> Span:
+        """The part of the window that the record covers. The steps are rounded outward, and reach beyond it."""
+        return Span(max(self.window.from_us, self.extent.from_us), min(self.window.to_us, self.extent.to_us))
+
     def rows(self, query: sa.Executable) -> Rows:
         """The query's rows, as they arrive."""
         yield from self._connection.execution_options(yield_per=1000).execute(query)

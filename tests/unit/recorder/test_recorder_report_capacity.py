@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from roost.__main__ import main
@@ -18,11 +18,12 @@ from roost.recorder.report.formats import to_csv, to_json
 from roost.recorder.report.gather import gather
 from roost.recorder.report.page import make_page
 from roost.recorder.report.prices import Price, PriceError, parse_price, price_of
+from roost.recorder.report.scope import Scope
 from roost.recorder.report.usage import Usage
-from roost.recorder.store import schema
+from roost.recorder.store import records, schema
 from roost.recorder.store.database import POSTGRESQL, SQLITE, Store
-from roost.recorder.store.records import NODES, NodeRecord, Record
-from tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store, pod_record
+from roost.recorder.store.records import NODES, NodeRecord, PreemptionRecord, Record
+from tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store, phase_record, pod_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,8 +52,10 @@ class MadeNode(NamedTuple):
     labels: dict[str, str]
 
 
-# Few moments, so that many coincide; some lie before and after the window.
-moments = st.integers(-6, 30).map(lambda number: BEGIN + number * 5 * MINUTE)
+# Few moments, so that many coincide; some lie before and after the window, or within a step.
+moments = st.builds(
+    lambda number, within: BEGIN + number * 5 * MINUTE + within, st.integers(-6, 30), st.sampled_from([0, 15 * SECOND])
+)
 made_pods = st.builds(
     lambda at, lasts, *rest: MadePod(at, None if lasts is None else at + lasts * 5 * MINUTE, *rest),
     moments,
@@ -124,7 +127,14 @@ def fresh_store(
         store.close()
 
 
-@given(st.lists(made_pods, max_size=8), st.lists(made_nodes, min_size=1, max_size=5))
+# Around the moments above, within a step of them: steps are rounded outward.
+edges = st.builds(lambda number, seconds: (number * 5 * 60 + seconds) * SECOND, st.integers(0, 8), st.integers(-40, 40))
+
+
+@given(st.lists(made_pods, max_size=8), st.lists(made_nodes, min_size=1, max_size=5), edges, edges)
+# A pod that goes in the first step but before the window, and one that comes in the last, after it.
+@example([MadePod(BEGIN, BEGIN + 5 * SECOND, 9, 9, "user")], [MadeNode(BEGIN, None, 9, {})], 8 * SECOND, 0)
+@example([MadePod(END - 5 * SECOND, None, 9, 9, "user")], [MadeNode(BEGIN, None, 9, {})], 0, 8 * SECOND)
 @settings(
     max_examples=15,
     deadline=None,
@@ -133,15 +143,16 @@ def fresh_store(
 )
 @pytest.mark.slow
 def test_peaks_and_costs_are_those_that_brute_force_finds(
-    fresh_store: Callable[[], Store], pods: list[MadePod], nodes: list[MadeNode]
+    fresh_store: Callable[[], Store], pods: list[MadePod], nodes: list[MadeNode], late_us: int, early_us: int
 ) -> None:
     store = fresh_store()
     written(store, pods, nodes)
-    report = gather(store, BEGIN, END, prices=PRICES)
+    since_us, until_us = BEGIN + late_us, END - early_us
+    report = gather(store, since_us, until_us, prices=PRICES)
     there = [
         node
         for node in nodes
-        if node.came_us < END and (node.gone_us is None or node.gone_us > max(BEGIN, node.came_us))
+        if node.came_us < until_us and (node.gone_us is None or node.gone_us > max(since_us, node.came_us))
     ]
     found, steps = report[Capacity], report.steps
     if not there:
@@ -150,7 +161,9 @@ def test_peaks_and_costs_are_those_that_brute_force_finds(
         # Nothing happens between these.
         changes = {at for pod in pods for at in (pod.bound_us, pod.gone_us) if at is not None}
         changes |= {at for node in nodes for at in (node.came_us, node.gone_us) if at is not None}
-        inside = [start_us, *(at for at in changes if start_us < at < start_us + steps.step_us)]
+        # What is outside the window counts for neither, also in the first and the last step.
+        first_us, end_us = max(start_us, since_us), min(start_us + steps.step_us, until_us)
+        inside = [first_us, *(at for at in changes if first_us < at < end_us)]
 
         def running(at: int) -> list[MadePod]:
             return [
@@ -162,12 +175,9 @@ def test_peaks_and_costs_are_those_that_brute_force_finds(
         assert peak.users == max(sum(pod.pod_class == "user" for pod in running(at)) for at in inside)
         assert peak.cpu_millicores == max(sum(pod.cpu for pod in running(at)) for at in inside)
         assert peak.memory_bytes == max(sum(pod.memory for pod in running(at)) for at in inside)
-        room_of = [
-            sum(node.cpu for node in there if max(BEGIN, node.came_us) <= at < min(END, node.gone_us or END))
-            for at in inside
-        ]
+        room_of = [sum(node.cpu for node in there if node.came_us <= at < (node.gone_us or until_us)) for at in inside]
         assert (room.cpu_millicores, room.memory_bytes) == (max(room_of), max(room_of) << 20)
-    hours = [(min(END, node.gone_us or END) - max(BEGIN, node.came_us)) / HOUR for node in there]
+    hours = [(min(until_us, node.gone_us or until_us) - max(since_us, node.came_us)) / HOUR for node in there]
     rates = [
         next((price.per_hour for price in PRICES if node.labels.get(price.label) == price.value), None)
         for node in there
@@ -180,6 +190,63 @@ def test_peaks_and_costs_are_those_that_brute_force_finds(
     assert len(costs.unpriced) == rates.count(None)
     whole = sum(row.hours for row in costs.by_price) + sum(node.hours for node in costs.unpriced)
     assert whole == pytest.approx(report[Usage].node_hours or 0)
+
+
+@pytest.mark.parametrize(("began_to_go_us", "users"), [(None, 0), (HOUR, 0), (SECOND, 1)])
+def test_a_pod_that_the_kubelet_evicted_counts_no_more(
+    fresh_store: Callable[[], Store], began_to_go_us: int | None, users: int
+) -> None:
+    store = fresh_store()
+    at_us = BEGIN + 30 * MINUTE
+    written(store, [MadePod(BEGIN, END, 1000, 1, "user")], [MadeNode(BEGIN, None, 4000, {})])
+    rows: list[Record] = [PreemptionRecord(victim_uid="p0", node_name="n0", at_us=at_us, kind="evicted")]
+    if began_to_go_us is not None:
+        # Through the API, a pod is deleted at once, and holds its requests until it is gone.
+        rows.append(phase_record("p0", records.Phase.TERMINATING, at_us + began_to_go_us))
+    store.write(rows, {})
+    report = gather(store, BEGIN, END)
+    peaks = dict(zip(report.steps.starts(), report[Capacity].peaks, strict=True))
+    assert peaks[at_us - MINUTE].users == 1
+    assert (peaks[at_us].users, peaks[at_us].cpu_millicores) == (users, users * 1000)
+
+
+def test_a_step_in_a_gap_has_no_cost_but_the_total_has_it(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    written(store, [MadePod(BEGIN + MINUTE, None, 1, 1, "user")], [MadeNode(BEGIN, None, 4000, {POOL: "big"})])
+    with store.engine.begin() as connection:
+        gap = {"kind": NODES, "from_us": BEGIN, "to_us": BEGIN + HOUR, "why": "watch"}
+        connection.execute(sa.insert(schema.gap).values(gap))
+    report = gather(store, BEGIN, END, prices=PRICES)
+    known = [row["cost"] for row in json.loads(to_json(report))["tables"]["costs_over_time"]]
+    assert None in known
+    assert sum(cost for cost in known if cost is not None) == pytest.approx(2.0, abs=0.001)
+    assert report[Costs].total == pytest.approx(4.0)
+
+
+def test_a_price_that_no_node_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = empty_store(tmp_path)
+    written(store, [MadePod(BEGIN + MINUTE, None, 1, 1, "user")], [MadeNode(BEGIN, None, 4000, {POOL: "big"})])
+    command = ["report", "--database", str(tmp_path / "roost.db"), "--price", "pool=big:1"]
+    assert main(command) == 0
+    found = capsys.readouterr()
+    assert found.err == ""
+    assert "fits no node" not in found.out
+    assert main([*command, "--price", "pool=bgi:1"]) == 0
+    found = capsys.readouterr()
+    assert found.err.startswith("roost report: --price pool=bgi: fits no node of this period; expected")
+    assert "--price pool=bgi: fits no node of this period" in found.out
+
+
+def test_costs_of_one_hub_are_said_to_be_of_the_whole_cluster(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    written(store, [MadePod(BEGIN + MINUTE, None, 1, 1, "user")], [MadeNode(BEGIN, None, 4000, {POOL: "big"})])
+    prices = [parse_price("pool=big:1")]
+    everything = make_page(gather(store, BEGIN, END, prices=prices), "")
+    assert "by the prices given" in everything
+    assert "whole cluster" not in everything
+    page = make_page(gather(store, BEGIN, END, prices=prices, scope=Scope(pod_class="user")), "")
+    assert "of the whole cluster; by the prices given" in page
+    assert "node-hours, capacity and costs are of the whole cluster" in page
 
 
 def test_without_prices_nothing_is_said_of_costs(tmp_path: Path) -> None:
@@ -231,6 +298,11 @@ def test_nodes_of_unknown_size_are_counted(tmp_path: Path) -> None:
         "pool=big:nan",
         "pool=big:inf",
         "a=b:1€",
+        "a = b:0.2",
+        "a=b: 0.2",
+        " a=b:0.2",
+        "a=b:1_000",
+        "a=b:\u0661",
     ],
 )
 def test_a_price_that_can_not_be_read_is_wrong_usage(
