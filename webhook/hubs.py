@@ -84,22 +84,31 @@ class ServedHub:
         try:
             rules = read_hub_rules(text, self.namespace, central)
         except SettingsError as error:
-            self.refuse("; ".join(str(error).splitlines()))
+            self.refuse(error.one_line())
             return
-        self.fault = ""
+        except Exception as error:  # noqa: BLE001 - a fault of the reader must not touch other hubs
+            self.refuse(f"can't be read ({type(error).__name__})", error)
+            return
+        before = self.settings, self.fault
+        self.settings, self.fault = rules.settings, ""
+        try:
+            self.keeper.follow(rules.settings)
+        except Exception:
+            # To be tried again, also if nothing changes.
+            self._tried = None
+            self.settings, self.fault = before
+            raise
         for pod_class, profile in rules.lost_profiles.items():
             log.warning(
                 "hub=%s: pods of class %s keep the cluster's scheduler: scheduler.profiles of the central release has "
                 "no %r",
                 self.namespace, pod_class, profile,
             )  # fmt: skip
-        self.settings = rules.settings
         self._metrics.show_hub(self.namespace, rules.settings.revision)
         log.info("hub=%s: rules in use revision=%s", self.namespace, rules.settings.revision)
-        self.keeper.follow(rules.settings)
 
-    def refuse(self, reason: str) -> None:
-        """Keep the last good rules, and say why."""
+    def refuse(self, reason: str, error: Exception | None = None) -> None:
+        """Keep the last good rules, and say why. error: one whose traceback helps."""
         if reason == self.fault:
             return
         self.fault = reason
@@ -107,6 +116,7 @@ class ServedHub:
         log.error(
             "hub=%s: ConfigMap %s refused, revision=%s stays in use: %s",
             self.namespace, HUB_CONFIG_MAP, self.settings.revision or "none", reason,
+            exc_info=error,
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -149,6 +159,8 @@ class Hubs:
         self._hubs: dict[str, ServedHub] = {}
         self._used_central: Settings = NO_RULES
         self._surplus: frozenset[str] = frozenset()
+        # Whether all documents were looked at once.
+        self._is_taken_in = False
         self._documents = HubFeed(
             client,
             identity,
@@ -165,12 +177,14 @@ class Hubs:
         return served.hub if served is not None and served.has_rules else None
 
     def verdict(self) -> Verdict:
-        """Ready once the hubs were listed and their facts are there; a hub that is slow or faulty holds nothing up."""
+        """Ready once all documents were read and the facts are there; a slow hub holds up for 20 s at most."""
         faults = self._documents.faults
         faults += [f"{hub.namespace}: {hub.fault}" for hub in self._hubs.values() if hub.fault]
         waiting = [hub.namespace for hub in self._hubs.values() if hub.has_rules and not hub.keeper.verdict().passed]
         if not self._documents.is_listed:
-            waiting.append("not listed yet")
+            waiting.append("the list of hubs")
+        elif not self._is_taken_in:
+            waiting.append("the first look at all hubs' rules")
         detail = "; ".join(
             [f"{len(self._hubs)} hubs", *([f"waiting for {', '.join(waiting)}"] if waiting else []), *faults]
         )
@@ -188,32 +202,51 @@ class Hubs:
             if self._changed.wait(LOOK_SECONDS) or self._central() is not self._used_central:
                 self._changed.clear()
                 try:
-                    self._take_in()
+                    is_done = self._take_in()
                 except Exception:  # the thread must survive any error: without it no hub's change would be seen
                     log.exception("hubs not updated")
+                    is_done = False
+                if not is_done:
                     self._changed.set()
                     stop.wait(RETRY_SECONDS)
         for hub in self._hubs.values():
             hub.stop()
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> bool:
+        """Follow what is there now. False: some hub has to be tried again."""
         central = self._central()
         if central is NO_RULES or not self._documents.is_listed:
-            return
+            return True
         documents = self._documents.documents()
         # Those that are served stay, whoever comes later.
         wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
         self._refuse_surplus(frozenset(wanted[MAX_HUBS:]))
-        hubs = {namespace: self._hubs.get(namespace) or self._make(namespace) for namespace in wanted[:MAX_HUBS]}
+        hubs: dict[str, ServedHub] = {}
+        is_done = True
+        for namespace in wanted[:MAX_HUBS]:
+            # Whatever is wrong with one hub, the others are served.
+            try:
+                hub = self._hubs.get(namespace) or self._make(namespace)
+            except Exception:
+                log.exception("hub=%s: not served", namespace)
+                self._metrics.count_refused_hub(namespace)
+                is_done = False
+                continue
+            hubs[namespace] = hub
+            try:
+                hub.follow(documents[namespace], central)
+            except Exception as error:  # noqa: BLE001 - as above
+                hub.refuse(f"can't be followed ({type(error).__name__})", error)
+                is_done = False
         gone = [hub for namespace, hub in self._hubs.items() if namespace not in hubs]
-        for namespace, hub in hubs.items():
-            hub.follow(documents[namespace], central)
         self._hubs = hubs
         for hub in gone:
             hub.stop()
             log.info("hub=%s: no longer served", hub.namespace)
         self._metrics.show_hub_count(len(hubs))
         self._used_central = central
+        self._is_taken_in = True
+        return is_done
 
     def _make(self, namespace: str) -> ServedHub:
         return ServedHub(namespace, self._client, self._metrics, self._feed, self._scheduler_state)

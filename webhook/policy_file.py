@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import POLICY_KEY
 from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.placement.settings_reader import MAX_DOCUMENT_BYTES, SettingsError
 
 if TYPE_CHECKING:
     import threading
@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 # The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter; and reading some ten
 # kilobytes is more robust than watching two levels of symbolic links.
 POLL_SECONDS: Final = 1.0
-# A ConfigMap holds at most 1 MiB.
-MAX_POLICY_BYTES: Final = 2 * 1024 * 1024
 
 NO_RULES: Final = Settings(
     revision="",
@@ -77,20 +75,20 @@ class PolicyFile:
         """Read the file, and use it if it changed and is valid."""
         try:
             with self._path.open("rb") as file:
-                text = file.read(MAX_POLICY_BYTES + 1)
+                text = file.read(MAX_DOCUMENT_BYTES + 1)
         except OSError as error:
             # Logged only when the reason changes, so that the log of a broken mount stays readable.
             self._reject(f"can't be read: {error.strerror}", None)
             return
         if text == self._seen:
             return
-        if len(text) > MAX_POLICY_BYTES:
-            self._reject(f"is longer than {MAX_POLICY_BYTES} bytes", text)
+        if len(text) > MAX_DOCUMENT_BYTES:
+            self._reject(f"is longer than {MAX_DOCUMENT_BYTES} bytes", text)
             return
         try:
             settings = read_settings(text)
         except SettingsError as error:
-            self._reject("; ".join(str(error).splitlines()), text)
+            self._reject(error.one_line(), text)
             return
         reason = self._check(settings)
         if reason:

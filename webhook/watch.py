@@ -118,12 +118,18 @@ class FactsKeeper:
         before = self._watches
         if before is not None and _same_watches(before.settings, settings):
             return
-        self._watches = _Watches(
-            self._client, self._metrics, settings, self._dirty.set, clock=self._clock, feed=self._feed
-        )
+        watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock, feed=self._feed)
+        try:
+            watches.start()
+        except Exception:
+            # A system without room for threads. Those that did start end, and the next call begins anew.
+            watches.stop.set()
+            raise
+        self._watches = watches
         if before is not None:
             before.stop.set()
-        self._watches.start()
+        # What was listed before the line above was not yet looked for here.
+        self._dirty.set()
 
     def verdict(self) -> Verdict:
         """Ready once everything readable has been listed; new rules that need other watches don't change that."""

@@ -6,13 +6,12 @@ server bounds what it can ask for; here is refused what would reach beyond the n
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roost.controllers.settings import ControllersSettings, parse_settings
-from roost_core.placement.hub_documents import MAX_CLASSES
-from roost_core.placement.settings_reader import DNS_LABEL, Fault, Reader, SettingsError, describe
+from roost_core.placement.hub_documents import MAX_CLASSES, check_placeholder_sets, check_size
+from roost_core.placement.settings_reader import DNS_LABEL, Reader, SettingsError, load_document
 
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document
@@ -40,13 +39,8 @@ def read_hub_settings(
 
     scheduler_configuration: the central scheduler's, which binds the hub's pods. Raises SettingsError with all faults.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        found = f"invalid JSON ({type(error).__name__})"
-        raise SettingsError([Fault("the document", found, "a JSON object")]) from None
-    if not isinstance(document, dict):
-        raise SettingsError([Fault("the document", describe(document), "a JSON object")])
+    check_size(text)
+    document = load_document(text)
     read = Reader()
     if document.get("namespace") != namespace:
         read.fault("namespace", document.get("namespace"), f"{namespace}, where the ConfigMap is")
@@ -58,6 +52,7 @@ def read_hub_settings(
     classes = read.mapping(document.get("podClasses"), "podClasses")
     if len(classes) > MAX_CLASSES:
         read.fault("podClasses", len(classes), f"at most {MAX_CLASSES} classes")
+    check_placeholder_sets(read, len(read.items(document.get("placeholders"), "placeholders")))
     for name, pod_class in classes.items():
         match = read.mapping(read.mapping(pod_class, f"podClasses.{name}").get("match"), f"podClasses.{name}.match")
         if match.get("namespaceSelector") is not None:

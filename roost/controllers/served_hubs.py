@@ -214,9 +214,11 @@ class ServedHubs:
             if self._changed.wait(LOOK_SECONDS):
                 self._changed.clear()
                 try:
-                    self._take_in()
+                    is_done = self._take_in()
                 except Exception:  # the thread must survive any error: without it no hub's change would be seen
                     log.exception("hubs not updated")
+                    is_done = False
+                if not is_done:
                     self._changed.set()
                     stop.wait(RETRY_SECONDS)
             led = frozenset(namespace for namespace, hub in self._hubs.items() if hub.is_leader)
@@ -229,29 +231,52 @@ class ServedHubs:
         for hub in self._hubs.values():
             hub.wait_released(max(0.0, deadline - time.monotonic()))
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> bool:
+        """Follow what is there now. False: some hub has to be tried again."""
         if not self._feed.is_listed:
-            return
+            return True
         documents = self._feed.documents()
         # Those that are served stay, whoever comes later.
         wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
         if len(wanted) > MAX_HUBS:
             log.error("refused, as %d hubs are the most: %s", MAX_HUBS, ", ".join(wanted[MAX_HUBS:]))
-        hubs = {}
+        hubs: dict[str, ServedHub] = {}
+        failed: set[str] = set()
         for namespace in wanted[:MAX_HUBS]:
-            hub = self._follow(namespace, documents[namespace])
+            # Whatever is wrong with one hub, the others are served.
+            try:
+                hub = self._follow(namespace, documents[namespace])
+            except Exception as error:  # noqa: BLE001 - as the line above says
+                self._fail(namespace, error)
+                failed.add(namespace)
+                hub = self._hubs.get(namespace)
             if hub is not None:
                 hubs[namespace] = hub
         gone = [hub for namespace, hub in self._hubs.items() if hubs.get(namespace) is not hub]
         for hub in gone:
             hub.stop()
-        for hub in hubs.values():
-            if hub not in self._hubs.values():
+        for namespace, hub in list(hubs.items()):
+            if self._hubs.get(namespace) is hub:
+                continue
+            try:
                 hub.start()
+            except Exception as error:  # noqa: BLE001 - as above
+                # Some of its threads may run: they end, and the next one is a new hub's.
+                hub.stop()
+                del hubs[namespace]
+                self._fail(namespace, error)
+                failed.add(namespace)
         self._hubs = hubs
         self._tried = {namespace: text for namespace, text in self._tried.items() if namespace in documents}
         self._shared.metrics.hubs = {hub.name: hub.metrics for hub in hubs.values()}
         self._shared.wake()
+        return not failed
+
+    def _fail(self, namespace: str, error: Exception) -> None:
+        """Say what went wrong, and try this hub again later, also if its document doesn't change."""
+        log.error("hub=%s: not taken in", namespace, exc_info=error)
+        self._shared.metrics.count_refused_hub(namespace)
+        self._tried.pop(namespace, None)
 
     def _follow(self, namespace: str, text: bytes) -> ServedHub | None:
         """The hub by this document; the one there is if it is no other, or not valid."""
@@ -263,9 +288,15 @@ class ServedHubs:
         try:
             settings = read_hub_settings(text, namespace, shared.central, shared.scheduler_configuration, shared.minor)
         except SettingsError as error:
-            shared.metrics.count_refused_hub(namespace)
-            faults = "; ".join(str(error).splitlines())
-            log.error("hub=%s: settings refused, %s: %s", namespace, "the last ones stay" if before else "none", faults)  # noqa: TRY400 - the message is enough
+            self._refuse(namespace, error.one_line())
+            return before
+        except Exception as error:  # noqa: BLE001 - a fault of the reader, which finds the same the next time
+            self._refuse(namespace, f"can't be read ({type(error).__name__})", error)
             return before
         log.info("hub=%s: served controllers=%s", namespace, ",".join(each.name for each in settings.settings.planners))
         return ServedHub(settings, shared)
+
+    def _refuse(self, namespace: str, reason: str, error: Exception | None = None) -> None:
+        self._shared.metrics.count_refused_hub(namespace)
+        kept = "the last ones stay" if namespace in self._hubs else "none"
+        log.error("hub=%s: settings refused, %s: %s", namespace, kept, reason, exc_info=error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost.doctor.install import path_of
-from roost_core.placement.hub_documents import read_hub_rules
+from roost_core.placement.hub_documents import check_size, read_hub_rules
 from roost_core.placement.labels import (
     CENTRAL_LABEL,
     HUB_CONFIG_MAP,
@@ -129,23 +129,28 @@ def _find_refused(own: Object, hubs: Mapping[str, Object]) -> Iterator[Finding]:
     except SettingsError as error:
         metadata = own["metadata"]
         yield _refused(
-            f"{metadata['namespace']}/{metadata['name']}", error, "The central release's last good rules stay."
+            f"{metadata['namespace']}/{metadata['name']}",
+            error.one_line(),
+            "The central release's last good rules stay.",
         )
         return
     for namespace, config_map in hubs.items():
         try:
             rules = read_hub_rules(_rules_of(config_map), namespace, central)
         except SettingsError as error:
-            yield _refused(f"{namespace}/{HUB_CONFIG_MAP}", error, _LAST_GOOD)
+            yield _refused(f"{namespace}/{HUB_CONFIG_MAP}", error.one_line(), _LAST_GOOD)
+            continue
+        except Exception as error:  # noqa: BLE001 - what one hub wrote must not end the checks of the others
+            yield _refused(f"{namespace}/{HUB_CONFIG_MAP}", f"it can't be read ({type(error).__name__})", _LAST_GOOD)
             continue
         if rules.lost_profiles:
             yield _lost(namespace, rules.lost_profiles)
 
 
-def _refused(config_map: str, error: SettingsError, consequence: str) -> Finding:
+def _refused(config_map: str, reason: str, consequence: str) -> Finding:
     return Finding(
         "error",
-        f"ConfigMap {config_map} is refused: {'; '.join(str(error).splitlines())}. {consequence}",
+        f"ConfigMap {config_map} is refused: {reason}. {consequence}",
         "Put right in the release's values what is named, or bring both releases to the same version of Roost.",
     )
 
@@ -162,8 +167,10 @@ def _lost(namespace: str, profiles: Mapping[str, str]) -> Finding:
 def _central_of(config_map: Object) -> tuple[str, str] | None:
     """Name and namespace of the central release that a hub's rules name; None where they can't be read."""
     try:
-        return read_settings(_rules_of(config_map)).central
-    except SettingsError:
+        rules = _rules_of(config_map)
+        check_size(rules)
+        return read_settings(rules).central
+    except Exception:  # noqa: BLE001 - what anyone wrote in a namespace that isn't served
         return None
 
 

@@ -10,13 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.placement.settings import CONTROLLERS, PodClass, Settings, read_settings
-from roost_core.placement.settings_reader import Reader, SettingsError
+from roost_core.placement.settings_reader import Fault, Reader, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Each class of a hub is one watch, or two: no hub may take all that the API server gives the central webhook.
 MAX_CLASSES: Final = 16
+# The controllers plan for each set, and the webhook keeps a label for each.
+MAX_PLACEHOLDER_SETS: Final = 100
+# A hub's ConfigMap holds two documents, and at most 1 MiB.
+MAX_HUB_BYTES: Final = 512 * 1024
+# What is kept in place of a longer document. No JSON begins like this.
+TOO_LARGE: Final = b"\0too large"
 
 
 class HubRules(NamedTuple):
@@ -27,11 +33,19 @@ class HubRules(NamedTuple):
     lost_profiles: Mapping[str, str]
 
 
+def check_size(text: bytes) -> None:
+    """Refuse what stands for a document that is too large. Raises SettingsError."""
+    if text == TOO_LARGE or len(text) > MAX_HUB_BYTES:
+        fault = Fault("the document", f"more than {MAX_HUB_BYTES} bytes", f"at most {MAX_HUB_BYTES} bytes")
+        raise SettingsError([fault])
+
+
 def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
     """Read policy.json of the hub in `namespace`; central: the central release's own rules.
 
     Raises SettingsError with all faults at once.
     """
+    check_size(text)
     settings = read_settings(text)
     read = Reader()
     if settings.namespace != namespace:
@@ -41,6 +55,7 @@ def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
         read.fault("central", settings.central, f"{owner}: hubs.central of the hub's values")
     if len(settings.classes) > MAX_CLASSES:
         read.fault("podClasses", len(settings.classes), f"at most {MAX_CLASSES} classes")
+    check_placeholder_sets(read, len(settings.placeholder_sets))
     for name, pod_class in settings.classes.items():
         if pod_class.namespace_selector is not None:
             key = f"podClasses.{name}.match.namespaceSelector"
@@ -61,6 +76,12 @@ def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
         leases=leases,
     )
     return HubRules(held, lost if held.sets_scheduler else {})
+
+
+def check_placeholder_sets(read: Reader, count: int) -> None:
+    """Add a fault if a hub has too many placeholder sets."""
+    if count > MAX_PLACEHOLDER_SETS:
+        read.fault("placeholders", count, f"at most {MAX_PLACEHOLDER_SETS} sets of placeholders")
 
 
 def _without_profile(pod_class: PodClass) -> PodClass:

@@ -5,7 +5,6 @@ Defaults are in chart/values.yaml alone: a missing key is a fault here, except w
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,15 @@ from typing import Final, Literal
 from roost_core.placement.managed_images import managed_images
 from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
-from roost_core.placement.settings_reader import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.settings_reader import (
+    DNS_LABEL,
+    DNS_NAME,
+    MAX_DOCUMENT_BYTES,
+    Document,
+    Reader,
+    SettingsError,
+    load_document,
+)
 from roost_core.placement.warm_sets import MAX_NODES, Spare
 
 VERSION: Final = 1
@@ -384,11 +391,12 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
     classes = read_pod_classes(read, document)
+    known = ", ".join(classes)
     for pod_class in classes.values():
         for side in ("join", "avoid"):
             for other in pod_class.join if side == "join" else pod_class.avoid:
                 if other not in classes:
-                    read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {', '.join(classes)}")
+                    read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {known}")
     settings = Settings(
         revision=revision,
         release=read.name(document.get("release"), "release", DNS_NAME, "a release's name"),
@@ -414,14 +422,6 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
     return settings
 
 
-def read_settings(text: bytes) -> Settings:
+def read_settings(text: bytes, most_bytes: int = MAX_DOCUMENT_BYTES) -> Settings:
     """Read the policy document's bytes; the revision comes from their SHA-256. Raises SettingsError."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(
-            [Fault("the document", f"invalid JSON ({type(error).__name__})", "a JSON object")]
-        ) from None
-    if not isinstance(document, dict):
-        raise SettingsError([Fault("the document", describe(document), "a JSON object")])
-    return parse_settings(document, sha256(text).hexdigest()[:12])
+    return parse_settings(load_document(text, most_bytes), sha256(text).hexdigest()[:12])

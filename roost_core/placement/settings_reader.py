@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,19 @@ DNS_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+# Longer documents aren't parsed. An API server stores at most 1 MiB in a ConfigMap.
+MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024
+# Of lists and mappings in each other; readers call themselves for each level.
+MAX_DEPTH: Final = 100
+# A reader keeps no more: each is described, and a document can have hundreds of thousands.
+MAX_FAULTS: Final = 50
+# No number of a document needs more, and one of thousands fits no float.
+_MAX_DIGITS: Final = 100
+_MAX_KEY_LETTERS: Final = 200
+_MAX_EXPECTED_LETTERS: Final = 1000
+# Of a fault in logs and on /readyz.
+_MAX_LINE_LETTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +43,15 @@ class Fault:
 
 
 class SettingsError(Exception):
-    """A settings document has faults; `faults` has all of them."""
+    """A settings document has faults; `faults` has all of them, or the first MAX_FAULTS and one that says so."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
+
+    def one_line(self) -> str:
+        """All faults in one line of at most 500 characters, for logs: who wrote the document chose its length."""
+        return _cut("; ".join(str(self).splitlines()), _MAX_LINE_LETTERS)
 
 
 Document = Mapping[str, object]
@@ -57,7 +75,63 @@ def describe(found: object) -> str:
     except ValueError:
         # Python writes no integer of more than 4300 digits, and YAML's hexadecimal ones have no bound.
         return "a number of thousands of digits"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return _cut(text, 60)
+
+
+def load_document(text: bytes, most_bytes: int = MAX_DOCUMENT_BYTES) -> dict[str, object]:
+    """Parse a JSON object that others wrote: bounded in bytes, depth and numbers, and all its texts are Unicode.
+
+    Raises SettingsError.
+    """
+    if len(text) > most_bytes:
+        raise _no_document(f"{len(text)} bytes", f"at most {most_bytes} bytes")
+    try:
+        decoded = text.decode("utf-8-sig")
+        document = json.loads(decoded, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+        if "\\ud" in decoded.lower():
+            # Half a surrogate pair is valid JSON, but neither a hash nor an answer can be made of it.
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise _no_document(f"invalid JSON ({type(error).__name__})", "a JSON object") from None
+    if not isinstance(document, dict):
+        raise _no_document(describe(document), "a JSON object")
+    if _is_too_deep(document):
+        raise _no_document("lists and mappings in each other", f"a JSON object of at most {MAX_DEPTH} levels")
+    return document
+
+
+def _no_document(found: str, expected: str) -> SettingsError:
+    return SettingsError([Fault("the document", found, expected)])
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("too many digits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a number of JSON")
+    return number
+
+
+def _is_too_deep(document: object) -> bool:
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
+        ]
+    return bool(level)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 @dataclass(slots=True)
@@ -65,12 +139,22 @@ class Reader:
     """Reads values by type and collects faults; a faulty value is replaced by a default, so that reading continues."""
 
     faults: list[Fault] = field(default_factory=list)
+    # Of calls of `fault`, those included that added nothing.
+    count: int = 0
+    _known: set[Fault] = field(default_factory=set)
 
     def fault(self, key: str, found: object, expected: str) -> None:
-        """Add a fault under `key`, unless it has been added before."""
-        fault = Fault(key, describe(found), expected)
-        if fault not in self.faults:
-            self.faults.append(fault)
+        """Add a fault under `key`, unless it has been added before; after MAX_FAULTS only that there are more."""
+        self.count += 1
+        if len(self.faults) > MAX_FAULTS:
+            return
+        fault = Fault(_cut(key, _MAX_KEY_LETTERS), describe(found), _cut(expected, _MAX_EXPECTED_LETTERS))
+        if fault in self._known:
+            return
+        if len(self.faults) == MAX_FAULTS:
+            fault = Fault("and more", f"more than {MAX_FAULTS} faults", "none")
+        self._known.add(fault)
+        self.faults.append(fault)
 
     def mapping(self, value: object, key: str) -> Document:
         """`value` as a mapping with string keys; {} when it is null."""
@@ -101,12 +185,12 @@ class Reader:
         names: set[str] = set()
         for index, entry in enumerate(entries):
             at = f"{key}[{index}]"
-            faults_before = len(self.faults)
+            faults_before = self.count
             one = parse(entry, at)
             if one.name in names:
                 self.fault(f"{at}.name", one.name, f"a name that no other {what} has")
             names.add(one.name)
-            if len(self.faults) == faults_before:
+            if self.count == faults_before:
                 parsed.append(one)
         return tuple(parsed)
 
@@ -195,7 +279,8 @@ class Reader:
                 operators = frozenset({"In", "NotIn"})
             else:
                 self.label_key(entry.get("key"), f"{at}.key")
-            if operator not in operators:
+            # Not any value can be looked up in a set.
+            if not isinstance(operator, str) or operator not in operators:
                 self.fault(f"{at}.operator", operator, " or ".join(sorted(operators)))
             if not all(isinstance(item, str) for item in values):
                 self.fault(f"{at}.values", list(values), "a list of texts")

@@ -151,7 +151,7 @@ class CalendarFeed:
         self._source = source
         for fault in source.faults:
             log.warning("booking refused: %s", fault)
-        log.info("calendar read events=%d faults=%d", len(events), len(read.faults))
+        log.info("calendar read events=%d faults=%d", len(events), read.count)
         self._on_change()
 
     def _fetch(self) -> str:

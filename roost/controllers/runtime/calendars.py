@@ -129,7 +129,7 @@ def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[E
         uid = of["UID"].value if "UID" in of else ""
         summary = _unescaped(of["SUMMARY"].value).strip() if "SUMMARY" in of else ""
         at = f"{key}: {summary[:60] or uid[:60] or 'an event without SUMMARY'}"
-        faults_before = len(read.faults)
+        faults_before = read.count
         moved = of.get("RECURRENCE-ID")
         instance = None if moved is None else _moment(moved, Reading(read, at, quiet="people" not in ours))
         if instance is not None:
@@ -151,7 +151,7 @@ def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[E
             set_name=ours.get("set", ""),
             limits=limits,
         )
-        if len(read.faults) != faults_before:
+        if read.count != faults_before:
             continue
         if moved is not None:
             single.setdefault(uid, []).append(event)

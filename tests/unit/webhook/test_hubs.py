@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client
+from roost_core.placement.hub_documents import HubRules, read_hub_rules
 from roost_core.placement.labels import CENTRAL_LABEL
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import allowed, facts, patched, policy_document, review, settings, user_pod
@@ -19,6 +20,7 @@ from webhook.hubs import Hubs
 from webhook.metrics import Metrics
 from webhook.node_feed import NodeFeed
 from webhook.review import Outcome, Reviewer
+from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -237,3 +239,75 @@ def test_a_hub_remembers_its_own_builds_and_no_others(running: Running) -> None:
     running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
     first, second = (cast("Any", running.hubs.hub_of(name)) for name in ("hub-a", "hub-b"))
     assert first.memory is not second.memory
+
+
+def test_no_error_of_one_hub_touches_the_others(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def faulty(text: bytes, namespace: str, central: Settings) -> HubRules:
+        if namespace == "evil" and b'"user": []' in text:
+            raise TypeError("unhashable type")
+        return read_hub_rules(text, namespace, central)
+
+    monkeypatch.setattr(hubs_module, "read_hub_rules", faulty)
+    running.server.label("alpha", "evil", "physics")
+    for namespace in ("alpha", "evil", "physics"):
+        running.server.put(namespace, rules(namespace))
+    running.wait(lambda: all(map(running.serves, ("alpha", "evil", "physics"))))
+    running.server.put("evil", json.dumps({"podClasses": {"user": []}}))
+    running.wait(lambda: running.metric("roost_webhook_hub_policy_reload_failures_total", hub="evil") == 1)
+    # Before and after it in the order of names.
+    for namespace in ("alpha", "physics"):
+        running.server.put(namespace, rules(namespace, podClasses={"user": {"profile": ""}}))
+    running.wait(lambda: {running.scheduler_of(name) for name in ("alpha", "physics")} == {"default-scheduler"})
+    assert running.scheduler_of("evil") == "roost.roost-system.user"
+    assert "evil: can't be read (TypeError)" in running.hubs.verdict().detail
+    assert "hub=evil: ConfigMap roost-hub refused" in caplog.text
+    assert "hubs not updated" not in caplog.text
+
+
+def test_a_hub_that_could_not_be_taken_in_is_tried_again(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    follow = FactsKeeper.follow
+
+    def failing(keeper: FactsKeeper, wanted: Settings) -> None:
+        if wanted.namespace == "evil":
+            tried.append(wanted.namespace)
+            if len(tried) < 3:
+                raise RuntimeError("can't start new thread")
+        follow(keeper, wanted)
+
+    monkeypatch.setattr(FactsKeeper, "follow", failing)
+    monkeypatch.setattr(hubs_module, "RETRY_SECONDS", 0.01)
+    running.server.label("alpha", "evil", "physics")
+    for namespace in ("alpha", "evil", "physics"):
+        running.server.put(namespace, rules(namespace))
+    running.wait(lambda: all(map(running.serves, ("alpha", "evil", "physics"))))
+    assert len(tried) == 3
+    threads = [thread.name for thread in threading.enumerate()]
+    assert [threads.count(f"facts-{name}") for name in ("alpha", "evil", "physics")] == [1, 1, 1]
+    assert running.metric("roost_webhook_hub_policy_reload_failures_total", hub="evil") == 1
+
+
+def test_a_replica_is_not_ready_before_it_read_all_documents(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.wait(lambda: running.hubs.verdict().passed)
+    server, may_read = FakeServer(), threading.Event()
+    server.label("alpha")
+    server.put("alpha", rules("alpha"))
+
+    def slow(text: bytes, namespace: str, central: Settings) -> HubRules:
+        may_read.wait(10)
+        return read_hub_rules(text, namespace, central)
+
+    monkeypatch.setattr(hubs_module, "read_hub_rules", slow)
+    second = Running(server)
+    try:
+        second.wait(lambda: "first look" in second.hubs.verdict().detail)
+        assert not second.hubs.verdict().passed
+        may_read.set()
+        second.wait(lambda: second.hubs.verdict().passed)
+        assert second.serves("alpha")
+    finally:
+        may_read.set()
+        second.stop.set()
+        second.thread.join()
