@@ -520,14 +520,18 @@ class _Watches:
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         classes, rules = self._classes, self._rules[pod_class.name]
         own_scheduler = rules.scheduler_name
+        # A served hub's placeholders name no scheduler: those that came before the hub was served lack nothing else.
+        is_served_hub = self.settings.central is not None
 
         def is_unplaced(pod: Pod) -> bool:
             # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
             # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
             # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
             is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
-            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or (
-                bool(own_scheduler) and pod.scheduler_name == own_scheduler
+            carries_all = (
+                pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER
+                or is_served_hub
+                or (bool(own_scheduler) and pod.scheduler_name == own_scheduler)
             )
             return not (
                 POLICY_REVISION_ANNOTATION in pod.annotations

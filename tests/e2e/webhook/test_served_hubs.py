@@ -28,6 +28,7 @@ IMAGE_VALUES: Final = {"singleuser": {"image": {"name": IMAGE.rpartition(":")[0]
 # The promise: a hub that comes, changes or goes is in force by then.
 IN_FORCE_SECONDS: Final = 60.0
 CENTRAL_RELEASE: Final = "roost"
+MINE: Final[dict[str, Any]] = {"profiles": {"mine": {"strategy": "pack"}}}
 
 
 class Site:
@@ -133,6 +134,25 @@ def test_a_hub_is_served_only_with_its_operators_label(site: Site) -> None:
     assert site.scheduler_of(hub.namespace) == "default-scheduler"
     site.label(hub.namespace)
     site.wait_for_scheduler(hub.namespace, site.own_scheduler)
+
+
+def test_placeholders_get_the_central_releases_scheduler_and_the_clusters_where_it_has_none(site: Site) -> None:
+    sets = [{"name": "spare", "replicas": 1, "resources": {"requests": {"cpu": "100m"}}}]
+    served = site.add(placeholders=sets)
+    # Only the hub has this profile, so no scheduler runs it.
+    lost = site.add(placeholders=sets, podClasses={"placeholder": {"profile": "mine"}}, scheduler=MINE)
+    for hub in (served, lost):
+        site.wait_for_scheduler(hub.namespace, site.own_scheduler)
+
+    def scheduler_of_placeholder(hub: Stack) -> str:
+        (manifest,) = [one for one in hub.manifests if one["kind"] == "StatefulSet"]
+        pod = {"apiVersion": "v1", "kind": "Pod", **manifest["spec"]["template"]}
+        pod["metadata"] = {**pod["metadata"], "name": "placeholder"}
+        created = site.cluster.api.create(pod, hub.namespace, dryRun="All")
+        return str(created["spec"]["schedulerName"])
+
+    assert scheduler_of_placeholder(served) == f"{CENTRAL_RELEASE}.{site.namespace}.placeholder"
+    assert scheduler_of_placeholder(lost) == "default-scheduler"
 
 
 def test_a_broken_hub_keeps_its_last_good_rules_and_touches_no_other(site: Site) -> None:
