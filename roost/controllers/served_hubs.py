@@ -104,7 +104,14 @@ class ServedHub:
         self.metrics = Metrics(
             version(), [gauge for planner in settings.planners for gauge in planner.gauges], of_process=False
         )
-        client = connect_as(shared.client, namespace, hub.account, shared.metrics.count_request)
+        client = connect_as(
+            shared.client,
+            namespace,
+            hub.account,
+            shared.metrics.count_request,
+            # The account may have been made anew, with another uid.
+            on_refused=lambda: owner.cache_clear(),  # noqa: PLW0108 - defined below
+        )
         self._watching = Watching(
             client,
             shared.scope_of(settings),

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.placement.hub_documents import MAX_HUB_BYTES, TOO_LARGE
 from roost_core.placement.labels import CENTRAL_LABEL, HUB_CONFIG_MAP, central_name
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ class HubFeed:
 
         def read(item: JSONObject) -> bytes | None:
             text = (item.get("data") or {}).get(key)
-            return str(text or "").encode() if is_needed or text is not None else None
+            if text is None and not is_needed:
+                return None
+            document = str(text or "").encode()
+            # Kept for namespaces without the label, too: a label that comes later brings no new event of a ConfigMap.
+            return document if len(document) <= MAX_HUB_BYTES else TOO_LARGE
 
         # By name: RBAC then grants this one ConfigMap of each namespace, and no other.
         self._config_maps: WatchCache[bytes] = WatchCache(

@@ -24,7 +24,7 @@ MAX_DEPTH: Final = 100
 MAX_FAULTS: Final = 50
 # No number of a document needs more, and one of thousands fits no float.
 _MAX_DIGITS: Final = 100
-_MAX_KEY_LETTERS: Final = 200
+_MAX_KEY_LETTERS: Final = 500
 _MAX_EXPECTED_LETTERS: Final = 1000
 # Of a fault in logs and on /readyz.
 _MAX_LINE_LETTERS: Final = 500

@@ -123,6 +123,31 @@ def test_a_borrowed_account_asks_for_a_token_and_for_the_next_one_in_time(tmp_pa
         client.get("/api/v1/nodes")
 
 
+def test_a_refused_token_is_requested_anew(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "of-the-lender"}}
+    kubeconfig.write_text(
+        json.dumps({"current-context": "c", "clusters": [cluster], "contexts": [context], "users": [user]})
+    )
+    lender = Lender(connect(kubeconfig).api_client)
+    status, refused = 403, []
+    expected = ((403, 1), (401, 1), (403, 2), (403, 2))
+
+    def answer(client: Client, *_args: Any, **_options: Any) -> Any:
+        client.api_client.configuration.auth_settings()
+        raise ApiError(status, "refused")
+
+    monkeypatch.setattr(Client, "_request", answer)
+    client = connect_as(cast("Client", lender), "hub-a", "a", on_refused=lambda: refused.append(status))
+    for status, tokens in expected:  # noqa: B007 - `answer` reads it
+        with pytest.raises(ApiError):
+            client.get("/api/v1/nodes")
+        assert len(lender.asked) == tokens
+    assert refused == [401]
+
+
 class ServedCluster:
     """A cluster without nodes, and without a Deployment of this hub's controllers."""
 

@@ -192,4 +192,4 @@ def test_equal_faults_are_kept_once_and_counted_each() -> None:
     assert [str(fault) for fault in read.faults] == ["a: found 1, expected a text."]
     assert read.count == 3
     read.fault("k" * 1000, 1, "a text")
-    assert len(read.faults[1].key) == 200
+    assert len(read.faults[1].key) == 500

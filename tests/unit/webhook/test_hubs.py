@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client
-from roost_core.placement.hub_documents import HubRules, read_hub_rules
+from roost_core.placement.hub_documents import MAX_HUB_BYTES, TOO_LARGE, HubRules, read_hub_rules
 from roost_core.placement.labels import CENTRAL_LABEL
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import allowed, facts, patched, policy_document, review, settings, user_pod
@@ -311,3 +311,11 @@ def test_a_replica_is_not_ready_before_it_read_all_documents(running: Running, m
         may_read.set()
         second.stop.set()
         second.thread.join()
+
+
+def test_no_more_of_a_document_is_kept_than_the_bound(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a"))
+    running.server.put("hub-a", " " * MAX_HUB_BYTES + rules("hub-a"))
+    running.wait(lambda: f"at most {MAX_HUB_BYTES} bytes" in running.hubs.verdict().detail)
+    assert running.hubs._documents.documents()["hub-a"] == TOO_LARGE
+    assert running.serves("hub-a")
