@@ -98,7 +98,8 @@ def _kill_and_remove(folder: Path) -> None:
 def memory_bytes(pod_uid: str) -> int:
     """Memory that the processes of a pod hold for themselves, without the files that the kernel keeps for them."""
     for hierarchy in hierarchies():
-        for folder in hierarchy.glob(f"{PREFIX}*/**/pod{pod_uid}"):
+        # Of this process's nodes: other workers' groups come and go meanwhile.
+        for folder in hierarchy.glob(f"{PREFIX}{os.getpid()}-*/**/pod{pod_uid}"):
             stat = folder / "memory.stat"
             if stat.exists():
                 lines = dict(line.split() for line in stat.read_text().splitlines())
