@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.placement.managed_images import count_combinations
 from roost_core.placement.settings import CONTROLLERS, PodClass, Settings, read_settings
-from roost_core.placement.settings_reader import Fault, Reader, SettingsError
+from roost_core.placement.settings_reader import Fault, Reader, SettingsError, load_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MAX_CLASSES: Final = 16
 # The controllers plan for each set, and the webhook keeps a label for each.
 MAX_PLACEHOLDER_SETS: Final = 100
+# Of choices of a profile's options: they multiply, and reading the document takes time for each.
+MAX_COMBINATIONS: Final = 20_000
 # A hub's ConfigMap holds two documents, and at most 1 MiB.
 MAX_HUB_BYTES: Final = 512 * 1024
 # What is kept in place of a longer document. No JSON begins like this.
@@ -46,8 +49,14 @@ def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
     Raises SettingsError with all faults at once.
     """
     check_size(text)
-    settings = read_settings(text)
     read = Reader()
+    combinations = count_combinations(load_document(text).get("singleuser"))
+    if combinations > MAX_COMBINATIONS:
+        # Before the whole document is read, which looks at each of them.
+        most = f"profiles with at most {MAX_COMBINATIONS} combinations of choices"
+        read.fault("singleuser.profileList", f"more than {MAX_COMBINATIONS}", most)
+        raise SettingsError(read.faults)
+    settings = read_settings(text)
     if settings.namespace != namespace:
         read.fault("namespace", settings.namespace, f"{namespace}, where the ConfigMap is")
     if settings.central != central.scheduler_owner:

@@ -119,8 +119,9 @@ def main(argv: list[str] | None = None) -> int:
         copy(folder)
         said = fill(folder, addresses)
         # Pages that repeat values.yaml.
-        command = [sys.executable, "-m", "tools.write_values_reference"]
-        subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": str(folder.resolve())})
+        for writer in ("write_values_reference", "write_chart_pages"):
+            command = [sys.executable, "-m", f"tools.{writer}"]
+            subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": str(folder.resolve())})
     except (AddressError, FillError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

@@ -70,6 +70,20 @@ def test_a_document_that_reaches_beyond_its_hub_is_refused(changes: dict[str, ob
     assert fault in str(refused.value)
 
 
+def test_choices_that_multiply_without_end_are_refused_before_they_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def options(count: int) -> dict[str, object]:
+        choices = {name: {"kubespawner_override": {"node_selector": {name: name}}} for name in "ab"}
+        profile = {"profile_options": {f"o{number}": {"choices": choices} for number in range(count)}}
+        return {"singleuser": {"image": {}, "profileList": [profile]}}
+
+    assert read(options(4)).settings.classes
+    monkeypatch.setattr("roost_core.placement.hub_documents.read_settings", lambda _: pytest.fail("was read"))
+    with pytest.raises(SettingsError, match=r"singleuser\.profileList: .* at most 20000 combinations"):
+        read(options(40))
+
+
 def test_a_class_whose_profile_the_central_scheduler_lacks_keeps_the_clusters_scheduler() -> None:
     rules = read({"podClasses": {"user": {"profile": "gpu"}}})
     rulebook = Rulebook(rules.settings)
