@@ -117,6 +117,49 @@ FIRINGS = {
         30,
         {"RoostActionsFail": [{"controller": "m", "kind": "EvictPod"}]},
     ),
+    "plans and writes fail for one of two hubs": Firing(
+        {
+            **LEADS,
+            controllers("plan_failures_total", controller="image-gate", hub=ONE_HUB): "0x120",
+            controllers("plan_failures_total", controller="image-gate", hub=OTHER_HUB): "0x10 1+2x100",
+            controllers("actions_total", controller="m", kind="EvictPod", outcome="failed"): "0x10 1x100",
+            controllers("actions_total", controller="m", kind="EvictPod", outcome="failed", hub=ONE_HUB): (
+                "0x10 1+2x100"
+            ),
+        },
+        30,
+        {
+            "RoostPlanFailures": [{"controller": "image-gate", "hub": OTHER_HUB}],
+            "RoostActionsFail": [{"controller": "m", "kind": "EvictPod", "hub": ONE_HUB}],
+        },
+    ),
+    "few writes of each of three hubs are refused": Firing(
+        {
+            **LEADS,
+            **{
+                controllers("actions_total", controller="m", kind="EvictPod", outcome="failed", hub=hub): "0x10 3x100"
+                for hub in (ONE_HUB, OTHER_HUB, "hub.chemistry")
+            },
+        },
+        20,
+        NOBODY,
+    ),
+    "images of two of three hubs don't come": Firing(
+        {
+            **LEADS,
+            controllers("gate_oldest_wait_seconds"): "0x120",
+            controllers("gate_oldest_wait_seconds", hub=ONE_HUB): "0+60x120",
+            controllers("gate_pull_faults", reason="denied", hub=ONE_HUB): "2x120",
+            controllers("gate_pull_faults", reason="denied", hub=OTHER_HUB): "0x120",
+            controllers("gate_nodes_opened_without_images", hub=OTHER_HUB): "0x10 1x100",
+        },
+        40,
+        {
+            "RoostImageGateStuck": [{"hub": ONE_HUB}],
+            "RoostImagesCannotBePulled": [{"reason": "denied", "hub": ONE_HUB}],
+            "RoostNodesOpenedWithoutImages": [{"hub": OTHER_HUB}],
+        },
+    ),
     "an image doesn't come": Firing(
         {**LEADS, controllers("gate_oldest_wait_seconds"): "0+60x120"}, 40, {"RoostImageGateStuck": [{}]}
     ),

@@ -182,6 +182,28 @@ def test_panels_that_the_page_on_alerts_names_exist(dashboard: Object) -> None:
     assert named <= {panel["title"] for panel in dashboard["panels"]}
 
 
+def test_a_central_release_has_the_alerts_of_what_only_its_hubs_use(tmp_path: Path) -> None:
+    of_hubs = {
+        "RoostImageGateStuck",
+        "RoostImagesCannotBePulled",
+        "RoostNodesOpenedWithoutImages",
+        "RoostMoverOverBudget",
+    }
+
+    def alerts(values: str) -> set[str]:
+        file = tmp_path / "values.yaml"
+        file.write_text(values)
+        return {rule["alert"] for rule in rules_of(groups_of(list(roost_render([file]).values())))}
+
+    off = """
+monitoring: {prometheusRule: {enabled: true}}
+imageGate: {mode: 'off'}
+placeholderMover: {enabled: false}
+"""
+    assert not alerts(off) & of_hubs
+    assert alerts(off + "hubs: {serve: true}\n") & of_hubs == of_hubs
+
+
 def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON.replace("{enabled: true}", "{enabled: true, runbooks: 'https://wiki.example.org/x'}", 1))
