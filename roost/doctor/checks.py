@@ -18,10 +18,10 @@ from roost.doctor.admission_checks import (
 from roost.doctor.buffer_checks import check_buffers
 from roost.doctor.findings import Finding, Outcome
 from roost.doctor.hub_checks import check_hubs
+from roost.doctor.kubelet_checks import check_kubelets
 from roost.doctor.node_checks import (
     check_clocks,
     check_image_volumes,
-    check_kubelets,
     check_labels,
     check_nodes,
     check_startup_taints,

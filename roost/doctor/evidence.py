@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Names told of many objects.
 SHOWN: Final = 3
+# The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
+DEFAULT_REPORTED: Final = 50
 
 
 def some(names: Sequence[str]) -> str:
@@ -86,3 +88,14 @@ def pod_templates(install: Install) -> list[tuple[str, Object]]:
     """What the rendered workloads make pods of: (name for people, template)."""
     kinds = ("Deployment", "DaemonSet", "StatefulSet")
     return [(name_of(body), body["spec"]["template"]) for kind in kinds for body in install.of_kind(kind)]
+
+
+def is_ready(node: Object) -> bool:
+    """Whether a node says that it is Ready."""
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def mounts_images(template: Object) -> bool:
+    """Whether pods of a template mount images."""
+    return any("image" in volume for volume in template["spec"].get("volumes") or [])

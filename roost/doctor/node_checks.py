@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import age_seconds, count, label_items, some
+from roost.doctor.evidence import DEFAULT_REPORTED, age_seconds, count, label_items, mounts_images, some
 from roost.doctor.findings import Finding
-from roost_core.kube.client import ApiError
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label, pulled_prefix, startup_taint
 from roost_core.placement.managed_images import managed_images
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
     from roost.doctor.install import Install, Object
 
 _PULL_SECONDS: Final = 1800.0
-# A kubelet's own default, and the most nodes whose kubelets are asked.
-_REPORTED: Final = 50
-_ASKED: Final = 5
 # Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
 _MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
+# Kubelets mount images by default from this minor on.
+_KUBELET_MOUNTS_IMAGES: Final = (1, 35)
 _STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 # After that long a start is over, whatever somebody waits for.
 _START_SECONDS: Final = 1800.0
@@ -70,7 +68,7 @@ def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:
                 for name in image.get("names") or []
             }
             # A full list is cut: what it lacks may be there.
-            if not reported or len(node["status"]["images"]) >= _REPORTED:
+            if not reported or len(node["status"]["images"]) >= DEFAULT_REPORTED:
                 continue
             own = label_items(node)
             wrong += [
@@ -89,70 +87,37 @@ def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:
     return f"labels of {count(len(labels), 'image')}", find()
 
 
-def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
-    """Kubelets report all images that they hold, where a warm set asks for it."""
-    asks = any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
-    # Nodes that report fewer images than kubelets do by default report all that they hold.
-    nodes = [node for node in install.nodes if len((node.get("status") or {}).get("images") or []) >= _REPORTED]
-    nodes = nodes[:_ASKED] if asks else []
-
-    def find() -> Iterator[Finding]:
-        cut = []
-        silent = []
-        for node in nodes:
-            name = node["metadata"]["name"]
-            try:
-                config = install.client.get(f"/api/v1/nodes/{name}/proxy/configz")["kubeletconfig"]
-            except ApiError as error:
-                if error.status in (401, 403):
-                    raise
-                silent.append(name)
-                continue
-            limit = config.get("nodeStatusMaxImages", _REPORTED)
-            if 0 <= limit <= len(node["status"]["images"]):
-                cut.append(f"{name} ({limit})")
-        if cut:
-            yield Finding(
-                "warning",
-                f"{len(cut)} of {len(nodes)} kubelets hold more images than they report: {some(cut)}. A webhook that "
-                "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
-                "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
-            )
-        if silent:
-            yield Finding(
-                "unknown",
-                f"No configuration through the API server from {count(len(silent), 'kubelet')}: {some(silent)}.",
-                "Look there yourself: nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls.",
-            )
-
-    what = f"nodeStatusMaxImages of {count(len(nodes), 'kubelet')}" if nodes else f"no node reports {_REPORTED} images"
-    return what if asks else "no warm set is used", find()
-
-
 def check_image_volumes(install: Install) -> tuple[str, Iterator[Finding]]:
     """Where the puller mounts images, runtimes and kubelets can."""
-    mounts = [
-        body
-        for body in install.of_kind("DaemonSet")
-        if any("image" in volume for volume in body["spec"]["template"]["spec"].get("volumes") or [])
-    ]
+    mounts = any(mounts_images(body["spec"]["template"]) for body in install.of_kind("DaemonSet"))
 
     def find() -> Iterator[Finding]:
-        old = []
+        old, old_kubelets = [], []
         for node in install.nodes if mounts else []:
-            version = str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion", ""))
+            info = (node.get("status") or {}).get("nodeInfo") or {}
+            version = str(info.get("containerRuntimeVersion", ""))
             runtime, _, number = version.partition("://")
             least = _MOUNTS_IMAGES.get(runtime)
             if least and _numbers(number) < least:
                 old.append(f"{node['metadata']['name']} ({version})")
+            kubelet = _numbers(str(info.get("kubeletVersion", "")))
+            if len(kubelet) == 2 and kubelet < _KUBELET_MOUNTS_IMAGES:
+                old_kubelets.append(f"{node['metadata']['name']} ({info['kubeletVersion']})")
         if old:
             yield Finding(
                 "error",
                 f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.",
                 "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop.",
             )
+        if old_kubelets:
+            yield Finding(
+                "error",
+                "The puller mounts images, which kubelets before 1.35 do only with the feature gate ImageVolume: "
+                f"{some(old_kubelets)}.",
+                "Upgrade these nodes, switch the gate on there, or set prePuller.method: noop.",
+            )
 
-    return "runtimes of nodes" if mounts else "no image is mounted", find()
+    return "runtimes and kubelets of nodes" if mounts else "no image is mounted", find()
 
 
 def check_startup_taints(install: Install) -> tuple[str, Iterator[Finding]]:

@@ -58,6 +58,12 @@ KERNEL_SETTINGS = {
 }
 # Replaced for the node by folders of its own, so that it finds nothing of the machine's and leaves nothing there.
 PRIVATE_FOLDERS = ("/var/lib", "/var/log")
+# `kubelet=` of a node that answers anybody who asks for logs, configuration or metrics: for the test's own addresses.
+SERVING = {
+    "enableServer": True,
+    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+    "authorization": {"mode": "AlwaysAllow"},
+}
 _numbers = itertools.count(1)
 
 

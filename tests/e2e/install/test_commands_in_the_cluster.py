@@ -18,7 +18,7 @@ import yaml
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.fixtures import give_up, require_binary, require_image
 from tests.harness.pod_network import PodNetwork
-from tests.harness.real_nodes import RealNode
+from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
@@ -42,12 +42,6 @@ VALUES: dict[str, Any] = {
     "placeholders": [],
     "recorder": {"enabled": True, "database": {"persistence": {"enabled": False}}},
 }
-# A kubelet that serves whoever asks: only this test reaches its address.
-SERVES = {
-    "enableServer": True,
-    "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
-    "authorization": {"mode": "AlwaysAllow"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             registry = stack.enter_context(RealRegistry())
             made = stack.enter_context(network.make_cluster())
             registry.push_image(f"library/roost:{version}", image)
-            stack.enter_context(RealNode(made, "node-a", registry, network=network, kubelet=SERVES))
+            stack.enter_context(RealNode(made, "node-a", registry, network=network, kubelet=SERVING))
             stack.enter_context(start_scheduler(made, leader_elect=False))
             made.create_namespace("hub")
             arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,15 @@ from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
 from roost_core.kube.client import connect
 from roost_core.placement.labels import startup_taint
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.pod_network import PodNetwork
+from tests.harness.real_nodes import SERVING, RealNode
+from tests.harness.registry import RealRegistry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from roost.doctor.findings import Finding
     from tests.harness.controlplane import ControlPlane
     from tests.harness.nodes import FakeNodes
@@ -25,12 +33,14 @@ pytestmark = pytest.mark.e2e
 LISTED = "singleuser: {image: {name: a/b, tag: '1'}}"
 
 
-def asked(cluster: ControlPlane, namespace: str, check: str, values: str = LISTED) -> list[Finding]:
-    """What one check says of a release that isn't installed."""
+def asked(
+    cluster: ControlPlane, namespace: str, check: str, values: str = LISTED, kubeconfig: Path | None = None
+) -> list[Finding]:
+    """What one check says of a release that isn't installed; kubeconfig: the administrator's by default."""
     release = Release("hub", namespace, f"v{cluster.minor}.0")
     merged = parse_values(values.encode(), "values.yaml")
     rendered = [manifest.body for manifest in render(merged.values, release)]
-    install = Install(connect(cluster.kubeconfig), release, merged.values, rendered)
+    install = Install(connect(kubeconfig or cluster.kubeconfig), release, merged.values, rendered)
     checks = dict((*BEFORE, *INSTALLED))
     ((_, _, findings),) = run_checks(install, [(check, checks[check])])
     return list(findings)
@@ -106,3 +116,33 @@ def test_nodes_are_asked_for_their_runtime_their_kubelet_and_their_taints(
     # No kubelet is behind it.
     assert [finding.severity for finding in asked(control_plane, namespace, "kubelets")] == ["unknown"]
     assert asked(control_plane, namespace, "platform") == []
+
+
+def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets() -> None:
+    kubelet = {"nodeStatusMaxImages": 20, "imageGCLowThresholdPercent": 50, "imageGCHighThresholdPercent": 65}
+    values = f"{LISTED}\npopularImages: {{enabled: true, nodeStatusMaxImages: 20}}"
+    try:
+        with contextlib.ExitStack() as stack:
+            network = stack.enter_context(PodNetwork())
+            registry = stack.enter_context(RealRegistry())
+            cluster = stack.enter_context(network.make_cluster())
+            stack.enter_context(RealNode(cluster, "node-a", registry, network=network, kubelet={**SERVING, **kubelet}))
+            namespace = cluster.create_namespace()
+            short, early = asked(cluster, namespace, "kubelets", values)
+            assert (short.severity, "node-a (20)" in short.evidence) == ("warning", True)
+            assert (early.severity, "node-a (65)" in early.evidence) == ("error", True)
+
+            stranger = account_that_may(cluster, namespace, "list", "nodes")
+            ((severity, evidence, fix),) = asked(cluster, namespace, "kubelets", values, kubeconfig=stranger)
+            assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == ("unknown", True, True)
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+def account_that_may(cluster: ControlPlane, namespace: str, verb: str, resource: str) -> Path:
+    """The kubeconfig of an account that has this right in the whole cluster, and no other."""
+    name = f"{namespace}-{resource}"
+    cluster.kubectl("create", "clusterrole", name, f"--verb={verb}", f"--resource={resource}")
+    account = f"--serviceaccount={namespace}:default"
+    cluster.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+    return cluster.service_account_kubeconfig(namespace, "default")

@@ -29,7 +29,7 @@ from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import memory_bytes
 from tests.harness.fixtures import give_up, require_binary, require_image
 from tests.harness.pod_network import PodNetwork
-from tests.harness.real_nodes import RealNode, condition
+from tests.harness.real_nodes import SERVING, RealNode, condition
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
@@ -176,7 +176,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             registry.push("me/data:1", size_bytes=1_000_000)
             registry.push("me/newer:1", size_bytes=1_000_000)
             labels = {"purpose": "user", "hub.jupyter.org/node-purpose": "user"}
-            node = stack.enter_context(RealNode(cluster, "node-a", registry, labels=labels, network=network))
+            node = stack.enter_context(
+                RealNode(cluster, "node-a", registry, labels=labels, network=network, kubelet=SERVING)
+            )
             stack.enter_context(start_scheduler(cluster, leader_elect=False))
             yield World(cluster, node, folder)
     except HarnessUnavailableError as error:

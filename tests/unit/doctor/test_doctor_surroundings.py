@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,9 @@ from roost_core.placement.labels import pulled_label, startup_taint
 from tests.unit.doctor.whole_cluster import (
     BUDGETS,
     LEASES,
+    LISTED,
     NODE_LEASES,
+    NODES,
     PLACED,
     PODS,
     POLICIES,
@@ -20,25 +22,9 @@ from tests.unit.doctor.whole_cluster import (
     Object,
     ago,
     found,
+    node,
     pod,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-NODES = "/api/v1/nodes"
-LISTED = "singleuser: {image: {name: a/b, tag: '1'}}"
-
-
-def node(name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str) -> Object:
-    return {
-        "metadata": {"name": name, "creationTimestamp": ago(age), "labels": labels},
-        "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints], "providerID": ""},
-        "status": {
-            "images": [{"names": [f"x/{number}:1"]} for number in range(images)],
-            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"},
-        },
-    }
 
 
 def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_its_list_is_cut() -> None:
@@ -53,28 +39,6 @@ def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_it
     ((severity, evidence, _),) = cluster.said("labels")
     assert severity == "warning"
     assert evidence.endswith(": wrong (docker.io/a/b:1).")
-
-
-def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
-    cluster = Cluster()
-    cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
-    cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
-    ((severity, evidence, fix),) = cluster.said("kubelets")
-    assert (severity, "1 of 2 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
-    assert "nodeStatusMaxImages: -1" in fix
-
-
-def test_kubelets_that_do_not_answer_are_unknown_and_those_of_a_hub_without_a_warm_set_are_not_asked() -> None:
-    for values, count in (("", 1), ("podClasses: {user: {warm: null}}", 0)):
-        cluster = Cluster(values)
-        cluster.lists[NODES] = [node("n", images=50)]
-        cluster.kubelets = {"n": ApiError(503, "no route to host")}
-        findings = cluster.said("kubelets")
-        assert [finding.severity for finding in findings] == ["unknown"] * count
-    refused = Cluster()
-    refused.lists[NODES] = [node("n", images=50)]
-    refused.kubelets = {"n": ApiError(403, "nodes/proxy is forbidden")}
-    assert "forbidden" in refused.said("kubelets")[0].evidence
 
 
 @pytest.mark.parametrize(

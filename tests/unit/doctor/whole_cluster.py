@@ -15,7 +15,7 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from roost.doctor.findings import Finding, Outcome
 
@@ -27,6 +27,9 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 BUDGETS: Final = "/apis/policy/v1/namespaces/jhub/poddisruptionbudgets"
+NODES: Final = "/api/v1/nodes"
+# The puller brings this image.
+LISTED: Final = "singleuser: {image: {name: a/b, tag: '1'}}"
 USER: Final = {"component": "singleuser-server"}
 Object = dict[str, Any]
 
@@ -52,7 +55,7 @@ class Cluster:
         for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
             entry["clientConfig"]["caBundle"] = "LS0t"
         self.lists: dict[str, list[Object]] = {
-            "/api/v1/nodes": [],
+            NODES: [],
             PODS: [],
             ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
             "/apis/apps/v1/deployments": [],
@@ -112,6 +115,18 @@ def found(outcomes: list[Outcome], check: str) -> list[Finding]:
 
 def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> Object:
     return {"metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})}, **rest}
+
+
+def node(name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str) -> Object:
+    return {
+        "metadata": {"name": name, "creationTimestamp": ago(age), "labels": labels},
+        "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints], "providerID": ""},
+        "status": {
+            "images": [{"names": [f"x/{number}:1"]} for number in range(images)],
+            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.37.2"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
 
 
 PLACED: Final = {POLICY_REVISION_ANNOTATION: "abc"}

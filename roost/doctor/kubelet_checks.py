@@ -1,0 +1,277 @@
+"""Do kubelets pull, report and delete images as Roost takes it for granted?
+
+Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server (right: nodes/proxy).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost.doctor.evidence import DEFAULT_REPORTED, count, is_ready, mounts_images, some
+from roost.doctor.findings import Finding
+from roost_core.kube.client import ApiError
+from roost_core.placement.managed_images import managed_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from roost.doctor.install import Install, Object
+
+# The most nodes whose kubelets are asked.
+_ASKED: Final = 5
+_LOOK_YOURSELF: Final = (
+    "nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls and imageGCHighThresholdPercent"
+)
+# Nodes of one pool have one kubelet configuration.
+_POOL_LABELS: Final = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+)
+# Beyond this, pulls that all begin at once leave each a small part of the network and of the disk.
+_FEW_AT_ONCE: Final = 3
+# Gates under which users may come to a node while the puller is still at work there.
+_OPEN_GATES: Final = ("prefer", "off")
+
+
+class PullSettings(NamedTuple):
+    """What of a kubelet's configuration concerns images; defaults are the kubelet's own."""
+
+    # Most images in node.status.images; -1: all.
+    reported: int
+    # Pulls at once; None: no limit.
+    at_once: int | None
+    # Share of the disk from which on unused images are deleted; 100: never.
+    deleted_from_percent: int
+    # False: its feature gate ImageVolume is switched off.
+    mounts_images: bool
+
+
+@dataclass
+class _Answers:
+    """What kubelets said, by node; each node that was asked is in one of them, or `refusal` says why not."""
+
+    settings: dict[str, PullSettings] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+    refusal: ApiError | None = None
+
+
+def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Kubelets report the images that they hold, pull more than one where users wait, and delete none too early."""
+    if not _uses_images(install):
+        return "nothing that depends on kubelets' images is used", iter(())
+    nodes = _sample([node for node in install.nodes if is_ready(node)])
+    answers = _ask(install, nodes)
+
+    def find() -> Iterator[Finding]:
+        if answers.refusal is not None:
+            yield Finding(
+                "unknown",
+                f"Not allowed to look at kubelets' configuration: {answers.refusal}",
+                f"Run it with an account that may get nodes/proxy, or look at {_LOOK_YOURSELF} yourself.",
+            )
+        if answers.silent:
+            yield Finding(
+                "unknown",
+                f"No configuration through the API server from {count(len(answers.silent), 'kubelet')}: "
+                f"{some(answers.silent)}.",
+                f"Look there yourself: {_LOOK_YOURSELF}.",
+            )
+        yield from _find_reporting(install, answers.settings, nodes)
+        yield from _find_pulling(install, answers.settings)
+        yield from _find_deleting(install, answers.settings)
+        yield from _find_mounting(install, answers.settings)
+
+    return _describe(answers.settings), find()
+
+
+def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
+    """Read a KubeletConfiguration; what is missing or malformed counts as the kubelet's default."""
+    most = config.get("maxParallelImagePulls")
+    is_serial = config.get("serializeImagePulls") is not False
+    gates = config.get("featureGates")
+    return PullSettings(
+        reported=_integer(config.get("nodeStatusMaxImages"), DEFAULT_REPORTED),
+        at_once=1 if is_serial else most if isinstance(most, int) else None,
+        deleted_from_percent=_integer(config.get("imageGCHighThresholdPercent"), 85),
+        mounts_images=not isinstance(gates, dict) or gates.get("ImageVolume") is not False,
+    )
+
+
+def _find_reporting(
+    install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Object]
+) -> Iterator[Finding]:
+    """Reports that are cut: the gate needs the puller's images in them, warm sets need all that nodes hold."""
+    held = {node["metadata"]["name"]: len(_images_of(node)) for node in nodes}
+    managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
+    least = max(DEFAULT_REPORTED, managed)
+    short = _named(kubelets, lambda kubelet: 0 <= kubelet.reported < least, lambda kubelet: kubelet.reported)
+    if install.values["imageGate"]["mode"] != "off" and managed and short:
+        yield Finding(
+            "warning",
+            f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond that the gate learns "
+            "from Events and statuses only: a label may outlive it, and a new leader may miss it.",
+            "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
+        )
+    cut = [
+        f"{name} ({kubelet.reported})"
+        for name, kubelet in kubelets.items()
+        if held[name] >= DEFAULT_REPORTED and 0 <= kubelet.reported <= held[name]
+    ]
+    if cut and _has_warm_set(install):
+        yield Finding(
+            "warning",
+            f"{len(cut)} of {len(kubelets)} kubelets hold more images than they report: {some(cut)}. A webhook that "
+            "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
+            "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
+        )
+    told = install.values["popularImages"]["nodeStatusMaxImages"]
+    other = _named(kubelets, lambda kubelet: kubelet.reported != told, lambda kubelet: kubelet.reported)
+    if other and install.values["popularImages"]["enabled"]:
+        yield Finding(
+            "warning",
+            f"popularImages.nodeStatusMaxImages is {told}, and that of these kubelets isn't: {some(other)}. Where "
+            "it is higher, nodes that Roost takes for full get no popular image; where lower, the disk may fill up.",
+            "Set popularImages.nodeStatusMaxImages to the kubelets' number: the smallest, where they differ.",
+        )
+
+
+def _find_pulling(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
+    """Users' pulls that wait behind the puller's, or share the network with all of them."""
+    longest = max((_images_pulled_by(body) for body in install.of_kind("DaemonSet")), default=0)
+    gate = install.values["imageGate"]["mode"]
+    serial = [name for name, kubelet in kubelets.items() if kubelet.at_once == 1]
+    if longest > 1 and serial and gate in _OPEN_GATES:
+        yield Finding(
+            "warning",
+            f"Kubelets that pull one image at a time: {some(serial)}. With imageGate.mode {gate}, a user on a new node "
+            f"waits until the puller's images ahead of theirs are there (the puller brings {longest}).",
+            "imageGate.mode: requireLabel keeps users off such nodes for that time. Or let kubelets pull several: "
+            f"serializeImagePulls: false with maxParallelImagePulls: {_FEW_AT_ONCE}.",
+        )
+    unlimited = [name for name, kubelet in kubelets.items() if kubelet.at_once is None]
+    if longest > _FEW_AT_ONCE and unlimited:
+        yield Finding(
+            "warning",
+            f"Kubelets that pull any number of images at once: {some(unlimited)}. On a new node the puller's {longest} "
+            "images share its network and disk, so the first comes late.",
+            f"Set maxParallelImagePulls: {_FEW_AT_ONCE} in the kubelets' configuration.",
+        )
+
+
+def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
+    """Kubelets that delete images which Roost still pulls, or none at all."""
+    popular = install.values["popularImages"]
+    share = popular["diskHeadroomPercent"]
+    early = _named(
+        kubelets, lambda kubelet: kubelet.deleted_from_percent <= share, lambda kubelet: kubelet.deleted_from_percent
+    )
+    if popular["enabled"] and early:
+        yield Finding(
+            "error",
+            f"popularImages fill up to {share} % of a disk, and kubelets delete images from a lower or the same "
+            f"imageGCHighThresholdPercent on: {some(early)}. What was just pulled is deleted again.",
+            "Set popularImages.diskHeadroomPercent below the kubelets' imageGCHighThresholdPercent.",
+        )
+    never = [name for name, kubelet in kubelets.items() if kubelet.deleted_from_percent >= 100]
+    if never:
+        yield Finding(
+            "warning",
+            f"Kubelets that never delete images (imageGCHighThresholdPercent: 100): {some(never)}. Where users bring "
+            "many images, the disk fills up, and the kubelet then evicts pods, users' too.",
+            "Set imageGCHighThresholdPercent: 85, unless something else deletes images there.",
+        )
+
+
+def _find_mounting(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
+    off = [name for name, kubelet in kubelets.items() if not kubelet.mounts_images]
+    if off and any(mounts_images(body["spec"]["template"]) for body in install.of_kind("DaemonSet")):
+        yield Finding(
+            "error",
+            f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
+            "Take it out of the kubelets' featureGates, or set prePuller.method: noop.",
+        )
+
+
+def _uses_images(install: Install) -> bool:
+    return bool(
+        install.values["enabled"]
+        and (install.of_kind("DaemonSet") or install.values["popularImages"]["enabled"] or _has_warm_set(install))
+    )
+
+
+def _has_warm_set(install: Install) -> bool:
+    return any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
+
+
+def _sample(nodes: Sequence[Object]) -> list[Object]:
+    """The nodes whose kubelets are asked: one of each pool and version first, those with the most images before."""
+    fullest = sorted(nodes, key=lambda node: -len(_images_of(node)))
+    first: dict[tuple[str, ...], Object] = {}
+    for node in fullest:
+        first.setdefault(_kind_of(node), node)
+    names = {node["metadata"]["name"] for node in first.values()}
+    return [*first.values(), *(node for node in fullest if node["metadata"]["name"] not in names)][:_ASKED]
+
+
+def _kind_of(node: Object) -> tuple[str, ...]:
+    labels = node["metadata"].get("labels") or {}
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return (*(str(labels.get(key, "")) for key in _POOL_LABELS), str(info.get("kubeletVersion", "")))
+
+
+def _ask(install: Install, nodes: Sequence[Object]) -> _Answers:
+    """Read the configuration of each node's kubelet; ends at the first refusal, as all others would be refused, too."""
+    answers = _Answers()
+    for node in nodes:
+        name = node["metadata"]["name"]
+        try:
+            config = install.client.get(f"/api/v1/nodes/{name}/proxy/configz").get("kubeletconfig")
+        except ApiError as error:
+            if error.status in (401, 403):
+                answers.refusal = error
+                break
+            answers.silent.append(name)
+            continue
+        if isinstance(config, dict):
+            answers.settings[name] = read_pull_settings(config)
+        else:
+            answers.silent.append(name)
+    return answers
+
+
+def _describe(kubelets: Mapping[str, PullSettings]) -> str:
+    """The settings of the kubelets that answered, each once."""
+    if not kubelets:
+        return "no kubelet was asked"
+    said = dict.fromkeys(
+        f"{'all' if kubelet.reported < 0 else kubelet.reported} images reported, "
+        f"{'any number of' if kubelet.at_once is None else kubelet.at_once} pulled at once, "
+        + ("none deleted" if kubelet.deleted_from_percent >= 100 else f"deleted from {kubelet.deleted_from_percent} %")
+        for kubelet in kubelets.values()
+    )
+    return f"{count(len(kubelets), 'kubelet')}: {'; '.join(said)}"
+
+
+def _named(
+    kubelets: Mapping[str, PullSettings],
+    concerns: Callable[[PullSettings], bool],
+    number: Callable[[PullSettings], int],
+) -> list[str]:
+    """The nodes that something concerns, each with the number that makes it so."""
+    return [f"{name} ({number(kubelet)})" for name, kubelet in kubelets.items() if concerns(kubelet)]
+
+
+def _images_of(node: Object) -> list[Object]:
+    return list((node.get("status") or {}).get("images") or [])
+
+
+def _images_pulled_by(daemon_set: Object) -> int:
+    """How many images a puller's pod brings: one a container."""
+    return len(daemon_set["spec"]["template"]["spec"]["containers"])
+
+
+def _integer(value: object, default: int) -> int:
+    return value if isinstance(value, int) else default

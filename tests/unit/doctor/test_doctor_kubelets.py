@@ -1,0 +1,166 @@
+"""What `roost doctor` says of kubelets' configuration, and of what they can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from roost.doctor.checks import run_checks
+from roost.doctor.kubelet_checks import PullSettings, check_kubelets, read_pull_settings
+from roost_core.kube.client import ApiError
+from tests.unit.doctor.whole_cluster import LISTED, NODES, Cluster, node
+
+POPULAR = "popularImages: {enabled: true}"
+
+
+def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Cluster:
+    """A cluster of one Ready node for each of these configurations: n0, n1 …"""
+    cluster = Cluster(values)
+    for number, config in enumerate(configs):
+        cluster.lists[NODES].append(node(f"n{number}", images=images))
+        cluster.kubelets[f"n{number}"] = config
+    return cluster
+
+
+def pulling(images: int, gate: str = "requireLabel") -> str:
+    """Values whose puller brings so many images."""
+    extra = {f"x{number}": {"name": f"a/x{number}", "tag": "1"} for number in range(images)}
+    return yaml.safe_dump({"prePuller": {"extraImages": extra}, "imageGate": {"mode": gate}})
+
+
+def test_what_kubelets_are_set_to_is_told_where_nothing_is_wrong() -> None:
+    cluster = with_kubelets(LISTED, {}, {}, {"serializeImagePulls": False, "maxParallelImagePulls": 3})
+    ((_, looked_at, findings),) = run_checks(cluster.install, [("kubelets", check_kubelets)])
+    assert findings == ()
+    assert looked_at == (
+        "3 kubelets: 50 images reported, 1 pulled at once, deleted from 85 %; "
+        "50 images reported, 3 pulled at once, deleted from 85 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, PullSettings(50, 1, 85, mounts_images=True)),
+        ({"maxParallelImagePulls": 5}, PullSettings(50, 1, 85, mounts_images=True)),
+        ({"serializeImagePulls": False}, PullSettings(50, None, 85, mounts_images=True)),
+        ({"serializeImagePulls": False, "maxParallelImagePulls": 1}, PullSettings(50, 1, 85, mounts_images=True)),
+        (
+            {"nodeStatusMaxImages": -1, "imageGCHighThresholdPercent": 100, "featureGates": {"ImageVolume": False}},
+            PullSettings(-1, 1, 100, mounts_images=False),
+        ),
+        ({"nodeStatusMaxImages": "x", "featureGates": None}, PullSettings(50, 1, 85, mounts_images=True)),
+    ],
+)
+def test_a_configuration_is_read_by_the_kubelets_own_defaults(config: dict[str, Any], expected: PullSettings) -> None:
+    assert read_pull_settings(config) == expected
+
+
+def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
+    cluster = Cluster()
+    cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
+    cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
+    ((severity, evidence, fix),) = cluster.said("kubelets")
+    assert (severity, "1 of 3 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
+    assert "nodeStatusMaxImages: -1" in fix
+
+
+@pytest.mark.parametrize(("reported", "is_told"), [(10, True), (0, True), (50, False), (-1, False)])
+def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(reported: int, is_told: bool) -> None:
+    for values, counts in ((LISTED, True), (f"{LISTED}\nimageGate: {{mode: 'off'}}", False), ("", False)):
+        cluster = with_kubelets(values, {"nodeStatusMaxImages": reported})
+        findings = cluster.said("kubelets")
+        assert [finding.severity for finding in findings] == ["warning"] * (is_told and counts)
+
+
+def test_a_puller_of_more_images_than_are_reported_is_told() -> None:
+    ((severity, evidence, _),) = with_kubelets(pulling(60), {}).said("kubelets")
+    assert (severity, "fewer than 60 images: n0 (50)" in evidence) == ("warning", True)
+
+
+def test_users_who_would_wait_behind_the_pullers_images_are_told_unless_the_gate_keeps_them_off() -> None:
+    for gate, images, config, count in (
+        ("prefer", 2, {}, 1),
+        ("off", 2, {}, 1),
+        ("requireLabel", 2, {}, 0),
+        ("prefer", 1, {}, 0),
+        ("prefer", 2, {"serializeImagePulls": False, "maxParallelImagePulls": 2}, 0),
+    ):
+        findings = with_kubelets(pulling(images, gate), config).said("kubelets")
+        assert [finding.severity for finding in findings] == ["warning"] * count, (gate, images, config)
+        assert all("pull one image at a time: n0" in finding.evidence for finding in findings)
+
+
+def test_a_kubelet_that_pulls_all_of_the_pullers_images_at_once_is_told() -> None:
+    config = {"serializeImagePulls": False}
+    ((severity, evidence, fix),) = with_kubelets(pulling(4), config).said("kubelets")
+    assert (severity, "any number of images at once: n0" in evidence) == ("warning", True)
+    assert "maxParallelImagePulls: 3" in fix
+    assert with_kubelets(pulling(3), config).said("kubelets") == []
+
+
+def test_popular_images_go_by_what_kubelets_report_and_delete() -> None:
+    assert with_kubelets(POPULAR, {}).said("kubelets") == []
+    ((severity, evidence, _),) = with_kubelets(POPULAR, {"nodeStatusMaxImages": -1}).said("kubelets")
+    assert (severity, "nodeStatusMaxImages is 50, and that of these kubelets isn't: n0 (-1)" in evidence) == (
+        "warning",
+        True,
+    )
+    early = {"imageGCHighThresholdPercent": 70}
+    ((severity, evidence, _),) = with_kubelets(POPULAR, early).said("kubelets")
+    assert (severity, "n0 (70)" in evidence) == ("error", True)
+    assert with_kubelets(LISTED, early).said("kubelets") == []
+
+
+def test_a_kubelet_that_never_deletes_images_is_told() -> None:
+    ((severity, evidence, _),) = with_kubelets(LISTED, {"imageGCHighThresholdPercent": 100}).said("kubelets")
+    assert (severity, "never delete images" in evidence) == ("warning", True)
+
+
+def test_a_kubelet_whose_image_volumes_are_off_is_an_error_where_the_puller_mounts_images() -> None:
+    off = {"featureGates": {"ImageVolume": False}}
+    ((severity, evidence, _),) = with_kubelets(LISTED, off).said("kubelets")
+    assert (severity, "ImageVolume switched off: n0" in evidence) == ("error", True)
+    assert with_kubelets(f"{LISTED}\nprePuller: {{method: noop}}", off).said("kubelets") == []
+
+
+@pytest.mark.parametrize(("version", "is_told"), [("v1.34.3", True), ("v1.35.0", False), ("", False)])
+def test_a_kubelet_too_old_to_mount_images_is_an_error_where_the_puller_does(version: str, is_told: bool) -> None:
+    cluster = with_kubelets(LISTED, {})
+    cluster.lists[NODES][0]["status"]["nodeInfo"]["kubeletVersion"] = version
+    assert [finding.severity for finding in cluster.said("image-volumes")] == ["error"] * is_told
+
+
+def test_kubelets_that_do_not_answer_are_unknown_and_those_of_a_hub_that_pulls_nothing_are_not_asked() -> None:
+    for values, count in (("", 1), ("podClasses: {user: {warm: null}}", 0)):
+        cluster = Cluster(values)
+        cluster.lists[NODES] = [node("n")]
+        cluster.kubelets = {"n": ApiError(503, "no route to host")}
+        findings = cluster.said("kubelets")
+        assert [finding.severity for finding in findings] == ["unknown"] * count
+
+
+def test_an_account_that_may_not_look_at_kubelets_is_told_so_and_what_to_look_at() -> None:
+    cluster = Cluster(LISTED)
+    cluster.lists[NODES] = [node("a"), node("b")]
+    cluster.kubelets = dict.fromkeys("ab", ApiError(403, "nodes/proxy is forbidden"))
+    ((severity, evidence, fix),) = cluster.said("kubelets")
+    assert (severity, evidence.count("forbidden")) == ("unknown", 1)
+    assert "nodes/proxy" in fix
+    assert "serializeImagePulls" in fix
+
+
+def test_one_kubelet_of_each_pool_is_asked_first_and_five_at_most() -> None:
+    cluster = Cluster(LISTED)
+    cluster.lists[NODES] = [node(f"a{number}", images=9) for number in range(9)]
+    other, down = node("other"), node("down")
+    other["metadata"]["labels"]["karpenter.sh/nodepool"] = "gpu"
+    down["metadata"]["labels"]["karpenter.sh/nodepool"] = "down"
+    down["status"]["conditions"][0]["status"] = "Unknown"
+    cluster.lists[NODES] += [other, down]
+    cluster.kubelets = {"other": {"imageGCHighThresholdPercent": 100}, "down": ApiError(503, "gone")}
+    ((_, looked_at, findings),) = run_checks(cluster.install, [("kubelets", check_kubelets)])
+    assert looked_at.startswith("5 kubelets")
+    assert ["100): other." in finding.evidence for finding in findings] == [True]
