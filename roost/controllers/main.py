@@ -21,12 +21,13 @@ from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.booking_sources import CalendarFeed
-from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
+from roost.controllers.runtime.budget import WRITES_PER_MINUTE
 from roost.controllers.runtime.events import EventWriter
+from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.runtime.watching import Scope, Watching
-from roost.controllers.served_hubs import ServedHubs, Surroundings
+from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
@@ -192,11 +193,15 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         owner=owner,
         is_fit=lambda: watching.verdict().passed and (loop is None or loop.is_working),
     )
+    # With nobody to share with, they give what one hub may take.
+    writes = FairShares(WRITES_PER_MINUTE_OF_ALL, time.monotonic)
+    evictions = FairShares(settings.evictions_per_minute_of_all, time.monotonic)
+    own = Budgets(writes.share(WRITES_PER_MINUTE), evictions.share(settings.evictions_per_minute, starts_spent=True))
     applier = Applier(
         client,
         options.namespace,
-        writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
-        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+        writes=own.writes,
+        evictions=own.evictions,
         events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
@@ -212,6 +217,9 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         minor=minor,
         scheduler_configuration=settings.scheduler_configuration,
         scope_of=scope_of,
+        writes=writes,
+        evictions=evictions,
+        own=own,
     )
     hubs = ServedHubs(shared) if options.serves_hubs else None
     loop = shared.loop = Loop(

@@ -13,12 +13,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.controllers.hub_settings import HubSettings, read_hub_settings
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.runtime.apply import Applier
-from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
+from roost.controllers.runtime.budget import WRITES_PER_MINUTE
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import RESYNC_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
@@ -34,6 +34,7 @@ from roost_core.placement.settings_reader import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from roost.controllers.runtime.fair_shares import FairShares, Share
     from roost.controllers.runtime.watching import Scope
     from roost.controllers.settings import ControllersSettings
     from roost_core.kube.client import Client
@@ -50,6 +51,13 @@ TURN_SECONDS: Final = 1.0
 RELEASE_SECONDS: Final = 3.0
 
 
+class Budgets(NamedTuple):
+    """One hub's shares."""
+
+    writes: Share
+    evictions: Share
+
+
 class Surroundings:
     """What all hubs of one process share."""
 
@@ -64,8 +72,14 @@ class Surroundings:
         minor: int,
         scheduler_configuration: Document | None,
         scope_of: Callable[[ControllersSettings], Scope],
+        writes: FairShares,
+        evictions: FairShares,
+        own: Budgets,
     ) -> None:
-        """client: the release's own, which may request tokens of the hubs' accounts. watching: nodes and pods."""
+        """client: the release's own, which may request tokens of the hubs' accounts. watching: nodes and pods.
+
+        writes, evictions: of all hubs of this process together. own: of what the release does for itself.
+        """
         self.client = client
         self.watching = watching
         self.metrics = metrics
@@ -74,6 +88,9 @@ class Surroundings:
         self.minor = minor
         self.scheduler_configuration = scheduler_configuration
         self.scope_of = scope_of
+        self.writes = writes
+        self.evictions = evictions
+        self.own = own
         # The release's own, in whose thread all plans are made; set before `ServedHubs.run`.
         self.loop: Loop | None = None
 
@@ -86,6 +103,13 @@ class Surroundings:
         """Plan later."""
         if self.loop is not None:
             self.loop.wake_later()
+
+    def divide(self, acting: list[Budgets], served: int) -> None:
+        """Divide the totals among the hubs that this process acts for, of so many, and the release's own work."""
+        if self.loop is not None and self.loop.leads:
+            acting = [self.own, *acting]
+        self.writes.divide([each.writes for each in acting], served + 1)
+        self.evictions.divide([each.evictions for each in acting], served + 1)
 
     def progressed(self) -> None:
         """Note that a step is done."""
@@ -131,11 +155,15 @@ class ServedHub:
         self._thread = threading.Thread(
             target=self._leadership.run, args=(self._stop,), name=f"lease-{self.name}", daemon=True
         )
+        self.budgets = Budgets(
+            shared.writes.share(WRITES_PER_MINUTE),
+            shared.evictions.share(settings.evictions_per_minute, starts_spent=True),
+        )
         applier = Applier(
             client,
             namespace,
-            writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
-            evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+            writes=self.budgets.writes,
+            evictions=self.budgets.evictions,
             events=EventWriter(client, identity, hub=self.name),
             may_write=lambda: self.is_leader and not self._stop.is_set(),
             on_eviction=self.metrics.count_eviction,
@@ -207,6 +235,7 @@ class ServedHubs:
         """Do each hub's turn, another one first each time; return the seconds that all of them may wait."""
         order = deque(self._hubs.values())
         order.rotate(-self._next)
+        self._shared.divide([hub.budgets for hub in order if hub.is_leader], len(order))
         self._next = (self._next + 1) % max(1, len(order))
         wait_seconds = RESYNC_SECONDS
         for hub in order:

@@ -35,7 +35,7 @@ from roost_core.placement.labels import CONTROLLERS_MANAGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from roost.controllers.runtime.budget import MinuteBudget
+    from roost.controllers.runtime.budget import Budget
     from roost.controllers.runtime.events import EventWriter
     from roost_core.kube.client import Client, JSONObject
 
@@ -65,8 +65,8 @@ class Applier:
         client: Client,
         namespace: str,
         *,
-        writes: MinuteBudget,
-        evictions: MinuteBudget,
+        writes: Budget,
+        evictions: Budget,
         events: EventWriter,
         may_write: Callable[[], bool],
         on_eviction: Callable[[], None] = lambda: None,
@@ -97,6 +97,11 @@ class Applier:
         self._owner = owner
         self._plan_seconds = plan_seconds
 
+    def begin_turn(self) -> None:
+        """Tell the budgets that plans are made anew."""
+        self.writes.begin_turn()
+        self.evictions.begin_turn()
+
     def apply(self, actions: Iterable[Action]) -> list[Done]:
         """Carry out the actions in order; return each with its outcome. Errors of the API server are outcomes, too."""
         self._due_at = math.inf
@@ -124,9 +129,9 @@ class Applier:
             # The remaining actions are based on an outdated snapshot.
             return self._hold_back(0.0)
         if self.writes.left <= 0:
-            return self._hold_back(self.writes.seconds_until_next())
+            return self._hold_back(self.writes.hold_back())
         if isinstance(action, EvictPod) and self.evictions.left <= 0:
-            return self._hold_back(self.evictions.seconds_until_next())
+            return self._hold_back(self.evictions.hold_back())
         rest_until, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
         if rest_until > self._clock():
             return self._hold_back(rest_until - self._clock())

@@ -108,6 +108,11 @@ class Loop:
                 self._news.notify()
 
     @property
+    def leads(self) -> bool:
+        """Whether this replica led in its last turn."""
+        return self._led
+
+    @property
     def is_alive(self) -> bool:
         """Whether the loop still runs."""
         return self._steady() - self._alive_at < STUCK_SECONDS
@@ -188,6 +193,7 @@ class Loop:
             # The Lease is tried every two seconds.
             return 1.0
         snapshot = self._snapshot()
+        self._applier.begin_turn()
         wait_seconds = RESYNC_SECONDS
         for planner in self._planners:
             wait_seconds = min(wait_seconds, self._run_planner(planner, snapshot))
