@@ -4,6 +4,10 @@
 so that no two hubs share an image (`--same-images`: they do). Compared: zero-to-jupyterhub with its placeholders
 packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each hub has the same number of
 placeholders on all sides.
+
+`--central` compares what hubs of a central release can have: a warm set each, none, or one for all. `--launches small`:
+a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with 120 launches a day of an image of their
+own, which no puller brings.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import mybinder
+from benchmarks.hub_scenarios import courses, mybinder, small_binder
 from generator.values.merge import Settings
 from roost.simulator.engine.results import TOTAL
 from roost.simulator.setup.assumptions import Assumptions
@@ -30,12 +34,20 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import Policy
     from roost.simulator.trace.attempt import Attempt
 
+CENTRAL: Final = {"hubs": {"central": {"release": "roost", "namespace": "roost-system"}}}
 SHARED: Final = {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}
+NO_WARM: Final = {"podClasses": {"user": {"warm": None}}}
 # Shipped policy, and values over it.
 ARMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "z2jh, placeholders packed": ("z2jh-placeholders-packed", {}),
     "Roost, each hub for itself": ("roost", {}),
     "Roost, sharedPools": ("roost", {"sharedPools": SHARED}),
+}
+CENTRAL_ARMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "z2jh, placeholders packed": ("z2jh-placeholders-packed", {}),
+    "a warm set for each hub": ("roost", CENTRAL),
+    "sharedPools, no warm set": ("roost", {**CENTRAL, "sharedPools": SHARED, **NO_WARM}),
+    "sharedPools, one warm set for all": ("roost", {**CENTRAL, "sharedPools": SHARED}),
 }
 FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
     "cold starts": lambda run: run.cold,
@@ -54,9 +66,16 @@ def split(launches: Sequence[Attempt], hubs: int, *, same_images: bool = False) 
     return [launch._replace(hub=hub(str(launch.number) if same_images else launch.repository)) for launch in launches]
 
 
+def launches_of(kind: str, seed: int, days: float, hubs: int, *, same_images: bool) -> list[Attempt]:
+    """The launches of all hubs."""
+    if kind == "courses":
+        return courses(seed, days, hubs)
+    return split((mybinder if kind == "mybinder" else small_binder)(seed, days), hubs, same_images=same_images)
+
+
 def policy_of(arm: str, placeholders: int) -> Policy:
     """The policy of an arm with so many placeholders a hub."""
-    name, values = ARMS[arm]
+    name, values = {**ARMS, **CENTRAL_ARMS}[arm]
     requests = {"cpu": "10m", "memory": "550M"}
     sets = [{"name": "default", "replicas": placeholders, "resources": {"requests": requests}}]
     told = {"placeholders": sets, **values}
@@ -90,11 +109,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--same-images", action="store_true", help="launches of a repository at any hub, not at one")
     parser.add_argument("--days", type=float, default=1.0, help="of launches, 1 at most")
+    parser.add_argument("--launches", choices=("mybinder", "small", "courses"), default="mybinder")
+    parser.add_argument("--central", action="store_true", help="compare what hubs of a central release can have")
     options = parser.parse_args(arguments)
     hubs = [f"hub-{number}" for number in range(1, options.hubs + 1)]
-    runs: dict[str, list[RunResult]] = {arm: [] for arm in ARMS}
+    runs: dict[str, list[RunResult]] = {arm: [] for arm in (CENTRAL_ARMS if options.central else ARMS)}
     for seed in range(1, options.seeds + 1):
-        launches = split(mybinder(seed, options.days), options.hubs, same_images=options.same_images)
+        launches = launches_of(options.launches, seed, options.days, options.hubs, same_images=options.same_images)
         for arm, found in runs.items():
             found.append(replay(launches, policy_of(arm, options.placeholders), Assumptions(), seed, hubs=hubs))
             say(f"  seed {seed}: {arm}: {found[-1].cold:,} cold starts")

@@ -20,17 +20,19 @@ from roost_core.placement.settings_reader import SettingsError
 from webhook.metrics import HubMetrics
 from webhook.policy_file import NO_RULES
 from webhook.review import Hub
+from webhook.shared_pools import SharedPools, labels_of
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from roost_core.kube.client import Client
     from roost_core.placement.lease_state import LeaseState
     from roost_core.placement.settings import Settings
     from webhook.metrics import Metrics
     from webhook.node_feed import NodeFeed
-    from webhook.rules.facts import Facts
+    from webhook.rules.facts import Facts, WarmFacts
+    from webhook.shared_pools import Labels, Loads
 
 log = logging.getLogger(__name__)
 
@@ -52,19 +54,30 @@ class ServedHub:
         client: Client,
         metrics: Metrics,
         feed: NodeFeed,
+        *,
         scheduler_state: Callable[[], LeaseState],
+        loads_changed: Callable[[], None],
     ) -> None:
-        """scheduler_state: of the central release's scheduler, which binds the hub's pods."""
+        """scheduler_state: of the central release's scheduler, which binds the hub's pods.
+
+        loads_changed: called when `loads` did.
+        """
         self.namespace = namespace
         self.hub = Hub(lambda: self.settings, self._current_facts)
         self.settings: Settings = NO_RULES
-        self.keeper = FactsKeeper(client, HubMetrics(metrics, namespace), self.hub.pod_seen, feed=feed)
+        self.common: Mapping[Labels, WarmFacts] = {}
+        self.keeper = FactsKeeper(
+            client, HubMetrics(metrics, namespace), self.hub.pod_seen, feed=feed, loads_changed=loads_changed
+        )
         self._metrics = metrics
         self._scheduler_state = scheduler_state
         # Of the last try: the document, the central rules, and why it was refused ("" if it wasn't).
         self._tried: tuple[bytes, Settings] | None = None
         self.fault = ""
-        self._merged: tuple[Facts, LeaseState, Facts] | None = None
+        # The facts, and what they were made of.
+        self._merged: tuple[tuple[Facts, LeaseState, Mapping[Labels, WarmFacts]], Facts] | None = None
+        # By class: the same of its warm set.
+        self._seen: dict[str, tuple[WarmFacts, WarmFacts, WarmFacts]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self.keeper.run, args=(self._stop,), name=f"facts-{namespace}", daemon=True
@@ -119,18 +132,37 @@ class ServedHub:
             exc_info=error,
         )  # fmt: skip
 
+    @property
+    def loads(self) -> Loads:
+        """Its users' pods, which other hubs of its pool count."""
+        return self.keeper.loads
+
     def stop(self) -> None:
         """End its watches; its pods are no longer decided by its rules."""
         self._stop.set()
         self._metrics.forget_hub(self.namespace)
 
     def _current_facts(self) -> Facts:
-        facts, state = self.keeper.facts, self._scheduler_state()
+        parts = self.keeper.facts, self._scheduler_state(), self.common
         merged = self._merged
-        if merged is None or merged[0] is not facts or merged[1] is not state:
-            merged = (facts, state, replace(facts, leases={**facts.leases, SCHEDULER: state}))
+        if merged is None or any(one is not other for one, other in zip(merged[0], parts, strict=True)):
+            facts, state, _ = parts
+            warm = {name: self._with_others(name, own) for name, own in facts.warm.items()}
+            merged = (parts, replace(facts, leases={**facts.leases, SCHEDULER: state}, warm=warm))
             self._merged = merged
-        return merged[2]
+        return merged[1]
+
+    def _with_others(self, name: str, own: WarmFacts) -> WarmFacts:
+        """What a class's warm set counts: the pods of all hubs of its pool, if it shares one."""
+        pod_class = self.settings.classes.get(name)
+        common = self.common.get(labels_of(pod_class)) if pod_class is not None else None
+        if common is None:
+            return own
+        seen = self._seen.get(name)
+        # The same object while nothing changed: warm sets are recognised by it.
+        if seen is None or seen[0] is not own or seen[1] is not common:
+            seen = self._seen[name] = (own, common, common.seen_by(own))
+        return seen[2]
 
 
 class Hubs:
@@ -157,6 +189,7 @@ class Hubs:
         self._started = clock()
         self._changed = threading.Event()
         self._hubs: dict[str, ServedHub] = {}
+        self._pools = SharedPools(feed)
         self._used_central: Settings = NO_RULES
         self._surplus: frozenset[str] = frozenset()
         # Whether all documents were looked at once.
@@ -197,6 +230,7 @@ class Hubs:
     def run(self, stop: threading.Event) -> None:
         """Follow hubs that come, change and go, until `stop`."""
         threading.Thread(target=self._feed.run, args=(stop,), name="watch-nodes", daemon=True).start()
+        threading.Thread(target=self._pools.run, args=(stop,), name="shared-pools", daemon=True).start()
         self._documents.start(stop)
         while not stop.is_set():
             if self._changed.wait(LOOK_SECONDS) or self._central() is not self._used_central:
@@ -240,6 +274,7 @@ class Hubs:
                 is_done = False
         gone = [hub for namespace, hub in self._hubs.items() if namespace not in hubs]
         self._hubs = hubs
+        self._pools.follow(hubs, self._documents.labels())
         for hub in gone:
             hub.stop()
             log.info("hub=%s: no longer served", hub.namespace)
@@ -249,7 +284,14 @@ class Hubs:
         return is_done
 
     def _make(self, namespace: str) -> ServedHub:
-        return ServedHub(namespace, self._client, self._metrics, self._feed, self._scheduler_state)
+        return ServedHub(
+            namespace,
+            self._client,
+            self._metrics,
+            self._feed,
+            scheduler_state=self._scheduler_state,
+            loads_changed=self._pools.tell,
+        )
 
     def _refuse_surplus(self, surplus: frozenset[str]) -> None:
         for namespace in sorted(surplus - self._surplus):

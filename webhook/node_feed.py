@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.watch_cache import WatchCache
 from webhook.rules.facts import NodeFact, Nodes, read_node
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roost_core.kube.client import Client
+
+
+# Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
+STALE_SECONDS: Final = 300.0
 
 
 class NodeFeed:
@@ -61,6 +65,12 @@ class NodeFeed:
                     self.cache.give_back(changes)
                     raise
             return self._nodes
+
+    def trusted(self) -> tuple[Nodes | None, bool]:
+        """The nodes, None while they can't be read; and whether they were heard of lately."""
+        if not self.cache.synced or self.cache.is_forbidden:
+            return None, False
+        return self.nodes(), self.cache.age_seconds() <= STALE_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """List and watch until `stop`."""

@@ -30,6 +30,8 @@ from roost_core.placement.labels import (
 from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, MalformedPodError, read_pod
 from roost_core.placement.selectors import read_label_selector
 from roost_core.placement.settings import SCHEDULER
+from webhook.node_feed import STALE_SECONDS
+from webhook.node_images import NodeImages
 from webhook.rules.facts import (
     Facts,
     HomePod,
@@ -44,6 +46,7 @@ from webhook.rules.facts import (
     read_warm_pod,
 )
 from webhook.rules.rulebook import Reads, Rulebook
+from webhook.shared_pools import counts_for_others, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from roost_core.placement.settings import PodClass, Settings
     from webhook.metrics import FactsMetrics
     from webhook.node_feed import NodeFeed
+    from webhook.shared_pools import Loads
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +67,6 @@ T = TypeVar("T")
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
 RETRY_SECONDS: Final = 2.0
-# Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
-STALE_SECONDS: Final = 300.0
-# Nodes whose images are taken in together.
-_REPORTS_AT_ONCE: Final = 500
 
 
 class WatchedPod(NamedTuple):
@@ -77,7 +77,7 @@ class WatchedPod(NamedTuple):
     home: HomePod | None
     # It was created without the webhook.
     is_unplaced: bool
-    # None: finished, or of a class without a warm set.
+    # None: finished, or of a class that no warm set counts.
     warm: WarmPod | None = None
     # It names Roost's scheduler and has no node yet.
     is_waiting: bool = False
@@ -92,11 +92,13 @@ class FactsKeeper:
         metrics: FactsMetrics,
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
         feed: NodeFeed | None = None,
+        loads_changed: Callable[[], None] = lambda: None,
     ) -> None:
         """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show.
 
-        feed: nodes that somebody else watches; None: they are watched here.
+        feed: nodes that somebody else watches; None: they are watched here. loads_changed: called when `loads` did.
         """
         self._client = client
         self._metrics = metrics
@@ -107,11 +109,18 @@ class FactsKeeper:
         self._watches: _Watches | None = None
         self._facts = Facts()
         self._has_facts = False
+        self._loads: Loads = {}
+        self._loads_changed = loads_changed
 
     @property
     def facts(self) -> Facts:
         """The newest facts; immutable."""
         return self._facts
+
+    @property
+    def loads(self) -> Loads:
+        """Users' pods that take room in other hubs' warm sets, too; replaced when they change."""
+        return self._loads
 
     def follow(self, settings: Settings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
@@ -177,6 +186,8 @@ class FactsKeeper:
         if watches is None or not self._has_facts:
             return False
         facts = self._facts
+        if watches.counted.keys() != self._loads.keys():
+            return True
         return watches.knows_nodes != (facts.nodes is not None) or watches.shows_new_pods != facts.shows_new_pods
 
     def _swap(self) -> None:
@@ -186,6 +197,10 @@ class FactsKeeper:
         facts, seen = watches.refresh()
         self._facts = facts
         self._has_facts = True
+        loads = watches.counted
+        if loads.keys() != self._loads.keys() or any(loads[key] is not self._loads[key] for key in loads):
+            self._loads = loads
+            self._loads_changed()
         # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
         for key in seen:
             namespace, _, name = key.partition("/")
@@ -304,11 +319,13 @@ class _Watches:
         self._homes = Homes()
         # Without nodes nothing reads them, and nothing says which to forget.
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
-        # Names that now belong to other machines, whose images are still to be forgotten.
-        self._replaced: set[str] = set()
-        # Each node as it was when warm sets last took in a report of its images, and the nodes of the last time.
-        self._reported: dict[str, NodeFact] = {}
-        self._reported_at: tuple[object, int] | None = None
+        self._images = NodeImages()
+        # Pods of users without a warm set that take room in other hubs' sets.
+        self._cold: dict[str, Mapping[str, WarmPod]] = {
+            pod_class.name: {}
+            for pod_class in classes
+            if pod_class.name not in self._warm and counts_for_others(settings, pod_class)
+        }
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -343,6 +360,18 @@ class _Watches:
         """Whether nodes were listed, may still be read, and were heard of lately."""
         nodes = self._nodes
         return nodes is not None and nodes.synced and not nodes.is_forbidden and nodes.age_seconds() <= STALE_SECONDS
+
+    @property
+    def counted(self) -> Loads:
+        """The pods that other hubs count, of classes whose pods may still be read and were heard of lately."""
+        pods = {name: known.pods for name, known in self._warm.items()} | self._cold
+        return {
+            labels_of(pod_class): pods[name]
+            for name, pod_class in self.settings.classes.items()
+            if counts_for_others(self.settings, pod_class)
+            and not (cache := self._pods[name]).is_forbidden
+            and cache.age_seconds() <= STALE_SECONDS
+        }
 
     @property
     def shows_new_pods(self) -> bool:
@@ -411,9 +440,7 @@ class _Watches:
                 self._builder_nodes = {**self._builder_nodes, name: names}
         seen = self._refresh_pods()
         # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
-        self._forget_images()
-        if self.knows_nodes:
-            self._take_in_reports()
+        self._keep_in_step()
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes=self._builder_nodes,
@@ -429,57 +456,18 @@ class _Watches:
         if self._known_nodes is None:
             self._known_nodes = Nodes(node for node in changes.values() if node is not None)
         elif changes:
-            self._replaced |= _replaced(self._known_nodes, changes)
+            self._images.note_replaced(self._known_nodes, changes)
             self._known_nodes = self._known_nodes.updated(changes)
 
     def _follow_feed(self, nodes: Nodes) -> None:
-        before = self._known_nodes
-        if before is not None:
-            changed = nodes.changed_since(before.moment)
-            names = before.names if changed is None else changed
-            self._replaced |= _replaced(before, {name: nodes.get_node(name) for name in names})
+        self._images.note_changed(self._known_nodes, nodes)
         self._known_nodes = nodes
 
-    def _forget_images(self) -> None:
-        """Forget images with their nodes; while nodes can't be read, with the last pod there."""
+    def _keep_in_step(self) -> None:
+        """Let warm sets forget images with their nodes, and take in what nodes report."""
         hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
-        there = self._known_nodes.names if self._known_nodes is not None and hears_of_nodes else None
-        for name, known in self._warm.items():
-            nodes = known.nodes_with_images
-            gone = {node for node in nodes if not known.pods_on(node)} if there is None else nodes - there
-            self._warm = {**self._warm, name: known.without_nodes(gone | self._replaced)}
-        if there is None:
-            # Their reports are taken in again once nodes can be read.
-            self._reported, self._reported_at = {}, None
-        for node in self._replaced:
-            self._reported.pop(node, None)
-        self._replaced = set()
-
-    def _take_in_reports(self) -> None:
-        """Tell warm sets which images nodes report."""
-        nodes = self._known_nodes
-        if nodes is None or not self._warm or nodes.moment == self._reported_at:
-            return
-        changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
-        reports: list[tuple[str, tuple[NodeFact | None, NodeFact]]] = []
-        # Replaced with the facts, and not before: after a fault the same reports are taken in again.
-        reported = {} if changed is None else {name: at for name, at in self._reported.items() if name not in changed}
-        for name in nodes if changed is None else changed:
-            node, before = nodes.get_node(name), self._reported.get(name)
-            if node is None:
-                continue
-            if node.images:
-                reported[name] = node
-                reports.append((name, (before, node)))
-            elif before is not None:
-                # A kubelet that starts reports no image at first.
-                reported[name] = before
-        warm = self._warm
-        # A few at a time, for what is kept meanwhile takes as much memory as the result.
-        for start in range(0, len(reports), _REPORTS_AT_ONCE):
-            some = dict(reports[start : start + _REPORTS_AT_ONCE])
-            warm = {name: known.with_reports(some) for name, known in warm.items()}
-        self._warm, self._reported, self._reported_at = warm, reported, nodes.moment
+        nodes = self._known_nodes if hears_of_nodes else None
+        self._warm = self._images.follow(self._warm, nodes, with_reports=self.knows_nodes)
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, HomePod | None] = {}
@@ -490,6 +478,9 @@ class _Watches:
             if changes and name in self._warm:
                 warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
+            elif changes and name in self._cold:
+                cold = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
+                self._cold = {**self._cold, name: _changed(self._cold[name], cold)}
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -551,7 +542,7 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
             home = read_home_pod(item, pod_class.name) if Reads.HOMES in rules.reads else None
-            warm = read_warm_pod(item) if pod_class.name in self._warm else None
+            warm = read_warm_pod(item) if pod_class.name in self._warm or pod_class.name in self._cold else None
             # A pod that is being deleted doesn't wait.
             is_waiting = (
                 bool(own_scheduler)
@@ -586,11 +577,6 @@ class _Watches:
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
     return namespace["metadata"].get("labels") or {}
-
-
-def _replaced(known: Nodes, changes: Mapping[str, NodeFact | None]) -> set[str]:
-    """Names of nodes that were replaced by other machines within these changes."""
-    return {name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid}
 
 
 def _changed(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

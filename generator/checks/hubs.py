@@ -67,11 +67,6 @@ def _lint_hub(report: Report) -> None:
         reason = "the central release's controllers fetch no calendars for hubs."
         fix = "Book with ConfigMaps, or set hubs.central.controllers: false."
         report.refuse(("events", "calendarUrl"), reason, fix)
-    shared = at(report.values, "sharedPools", "namespaceSelector")
-    warm = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "warm") is not None]
-    if shared is not None and warm:
-        reason = "beside hubs.central counts in join and avoid; warm sets count the pods of this hub alone."
-        report.warn(("sharedPools", "namespaceSelector"), reason, f"Set podClasses.{warm[0]}.warm: null.")
     if at(report.values, "recorder", "enabled") is True:
         reason = "true beside hubs.central: each recorder records the whole cluster."
         report.warn(("recorder", "enabled"), reason, "Enable it in the central release alone.")

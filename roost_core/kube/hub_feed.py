@@ -39,10 +39,10 @@ class HubFeed:
         is_needed: a ConfigMap without the key has an empty document; else it is as if there were no ConfigMap.
         """
         self._own_namespace = identity[1]
-        self._namespaces: WatchCache[str] = WatchCache(
+        self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
             "/api/v1/namespaces",
-            lambda item: str(item["metadata"]["name"]),
+            lambda item: item["metadata"].get("labels") or {},
             kind="hub-namespaces",
             label_selector=label_selector({CENTRAL_LABEL: central_name(*identity)}),
             keeps_changes=False,
@@ -87,6 +87,10 @@ class HubFeed:
         texts = {key.partition("/")[0]: text for key, text in self._config_maps.objects().items()}
         named = set(self._namespaces.objects()) - {self._own_namespace}
         return {namespace: texts[namespace] for namespace in sorted(named & texts.keys())}
+
+    def labels(self) -> Mapping[str, Mapping[str, str]]:
+        """Labels of the namespaces that the operator gave to this release, by name."""
+        return self._namespaces.objects()
 
     def start(self, stop: threading.Event) -> None:
         """Give each watch a thread."""

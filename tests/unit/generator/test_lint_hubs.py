@@ -35,7 +35,6 @@ def test_what_does_not_work_is_refused(text: str, reason: str) -> None:
     ("text", "reason"),
     [
         (HUB + "recorder: {enabled: true}", "each recorder records the whole cluster"),
-        (HUB + "sharedPools: {namespaceSelector: {}}", "warm sets count the pods of this hub alone"),
         (HUB + "scheduler: {profiles: {user: {strategy: packTo}}}", "pods get the central release's scheduler"),
     ],
 )
@@ -48,7 +47,7 @@ def test_a_release_is_not_its_own_hub() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [HUB, CENTRAL, HUB + "sharedPools: {namespaceSelector: {}}\npodClasses: {user: {warm: null}}"]
+    "text", [HUB, CENTRAL, HUB + "sharedPools: {namespaceSelector: {matchLabels: {hub.jupyter.org/pool: users}}}"]
 )
 def test_plain_values_of_either_kind_are_fine(text: str) -> None:
     assert not [line for line in said(text).splitlines() if "hint" not in line]

@@ -11,14 +11,14 @@ import pytest
 
 from roost_core.kube.client import ApiError, Client
 from roost_core.placement.hub_documents import MAX_HUB_BYTES, TOO_LARGE, HubRules, read_hub_rules
-from roost_core.placement.labels import CENTRAL_LABEL
+from roost_core.placement.labels import CENTRAL_LABEL, WARM_TARGET_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import allowed, facts, patched, policy_document, review, settings, user_pod
 from tests.harness.waiting import wait_until
 from webhook import hubs as hubs_module
 from webhook.hubs import Hubs
 from webhook.metrics import Metrics
-from webhook.node_feed import NodeFeed
+from webhook.node_feed import STALE_SECONDS, NodeFeed
 from webhook.review import Outcome, Reviewer
 from webhook.watch import FactsKeeper
 
@@ -62,8 +62,26 @@ class FakeServer:
         raise ApiError(410, "list again")
         yield b""
 
-    def label(self, *namespaces: str) -> None:
-        self.lists["/api/v1/namespaces", SELECTOR] = [{"metadata": {"name": name, "uid": name}} for name in namespaces]
+    def label(self, *namespaces: str, **labels: str) -> None:
+        self.lists["/api/v1/namespaces", SELECTOR] = [
+            {"metadata": {"name": name, "uid": name, "labels": labels}} for name in namespaces
+        ]
+
+    def fill(self, namespace: str, node_name: str, number: int) -> None:
+        """Bind so many users of a hub to a node, and none elsewhere."""
+        self.lists[f"/api/v1/namespaces/{namespace}/pods", "component=singleuser-server"] = [
+            {
+                "metadata": {
+                    "name": f"user-{place}",
+                    "namespace": namespace,
+                    "uid": f"{namespace}-{place}",
+                    "labels": {"component": "singleuser-server"},
+                },
+                "spec": {"nodeName": node_name, "containers": [{"name": "main", "image": "team/x:1"}]},
+                "status": {"phase": "Running"},
+            }
+            for place in range(number)
+        ]
 
     def put(self, namespace: str, text: str) -> None:
         """Give a namespace its ConfigMap."""
@@ -123,6 +141,13 @@ class Running:
         body["metadata"]["namespace"] = namespace
         placed = patched(body, allowed(self.reviewer.review(review(body, namespace))))
         return str(placed["spec"]["schedulerName"])
+
+    def warm_node_of(self, namespace: str) -> str:
+        """The node that comes first for a user's pod in this namespace, whose image no puller brings."""
+        body = user_pod("team/y:1")
+        body["metadata"]["namespace"] = namespace
+        placed = patched(body, allowed(self.reviewer.review(review(body, namespace))))
+        return str(placed["metadata"].get("annotations", {}).get(WARM_TARGET_ANNOTATION, ""))
 
     def metric(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, labels)
@@ -319,3 +344,49 @@ def test_no_more_of_a_document_is_kept_than_the_bound(running: Running) -> None:
     running.wait(lambda: f"at most {MAX_HUB_BYTES} bytes" in running.hubs.verdict().detail)
     assert running.hubs._documents.documents()["hub-a"] == TOO_LARGE
     assert running.serves("hub-a")
+
+
+POOL: Object = {"matchLabels": {"pool": "users"}}
+WARM: Object = {"user": {"warm": {"podsPerNode": 4}, "imageGate": False}}
+
+
+def test_users_of_hubs_that_share_nodes_gather_on_the_same_ones(running: Running) -> None:
+    running.server.lists["/api/v1/nodes", ""] = [node("node-1"), node("node-2")]
+    for namespace in ("hub-a", "hub-b", "hub-c"):
+        shared = None if namespace == "hub-c" else POOL
+        running.server.put(namespace, rules(namespace, podClasses=WARM, sharedNamespaces=shared))
+    running.server.label("hub-a", "hub-b", "hub-c", pool="users")
+    running.wait(lambda: {running.warm_node_of(name) for name in ("hub-a", "hub-b", "hub-c")} == {"node-1"})
+    # Another hub's users fill the node that this one would take for empty.
+    running.server.fill("hub-b", "node-1", 4)
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-2")
+    assert running.warm_node_of("hub-c") == "node-1"
+    # The set is as large as both hubs' users need it.
+    running.server.fill("hub-b", "node-1", 3)
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-1")
+    # Only what the hub's own Role grants is read: nobody's pods are listed across namespaces.
+    assert "/api/v1/pods" not in running.server.asked
+    running.server.fill("hub-b", "node-1", 4)
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-2")
+    running.server.label("hub-a", "hub-b", "hub-c")
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-1")
+
+
+def test_pods_that_may_no_longer_be_read_take_no_room_in_other_hubs_sets(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.server.lists["/api/v1/nodes", ""] = [node("node-1"), node("node-2")]
+    running.server.fill("hub-b", "node-1", 4)
+    for namespace in ("hub-a", "hub-b"):
+        running.server.put(namespace, rules(namespace, podClasses=WARM, sharedNamespaces=POOL))
+    running.server.label("hub-a", "hub-b", pool="users")
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-2")
+    # Its admins take the central webhook's rights away: what was seen before is no longer true.
+    running.server.forbidden.add("/api/v1/namespaces/hub-b/pods")
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-1")
+    running.server.forbidden.clear()
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-2")
+    # Nor do those of which nothing was heard for minutes.
+    silent = cast("Any", running.hubs._hubs["hub-b"].keeper._watches)._pods["user"]
+    monkeypatch.setattr(silent, "age_seconds", lambda: STALE_SECONDS + 1)
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-1")

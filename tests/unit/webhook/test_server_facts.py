@@ -14,8 +14,9 @@ from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.metrics import Metrics
+from webhook.node_feed import STALE_SECONDS
 from webhook.rules.facts import Facts, HomePod, Homes
-from webhook.watch import STALE_SECONDS, FactsKeeper
+from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,0 +1,85 @@
+"""Keep warm facts in step with the nodes: images go with their node, and what nodes report is taken in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.rules.facts import NodeFact, Nodes, WarmFacts
+
+Key = TypeVar("Key")
+
+# Nodes whose images are taken in together.
+_REPORTS_AT_ONCE: Final = 500
+
+
+class NodeImages:
+    """What was taken in of nodes so far, for some warm facts. Only one thread may call it."""
+
+    def __init__(self) -> None:
+        # Names that now belong to other machines, whose images are still to be forgotten.
+        self._replaced: set[str] = set()
+        # Each node as it was when a report of its images was last taken in, and the nodes of the last time.
+        self._reported: dict[str, NodeFact] = {}
+        self._reported_at: tuple[object, int] | None = None
+
+    def note_replaced(self, known: Nodes, changes: Mapping[str, NodeFact | None]) -> None:
+        """Note the names of nodes that were replaced by other machines within these changes."""
+        self._replaced |= {
+            name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid
+        }
+
+    def note_changed(self, before: Nodes | None, nodes: Nodes) -> None:
+        """The same for all that changed between two states of the nodes. before: None: there was none."""
+        if before is not None:
+            changed = nodes.changed_since(before.moment)
+            names = before.names if changed is None else changed
+            self.note_replaced(before, {name: nodes.get_node(name) for name in names})
+
+    def follow(self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, *, with_reports: bool) -> dict[Key, WarmFacts]:
+        """The facts without the images of nodes that went, and with what nodes report.
+
+        nodes: None: they can't be read, so images go with the last pod of their node. with_reports: what nodes say is
+        recent. A fault loses nothing: the same is taken in by the next call.
+        """
+        there = nodes.names if nodes is not None else None
+        followed: dict[Key, WarmFacts] = {}
+        for key, known in warm.items():
+            held = known.nodes_with_images
+            gone = {node for node in held if not known.pods_on(node)} if there is None else held - there
+            followed[key] = known.without_nodes(gone | self._replaced)
+        if there is None:
+            # Their reports are taken in again once nodes can be read.
+            self._reported, self._reported_at = {}, None
+        for node in self._replaced:
+            self._reported.pop(node, None)
+        if nodes is not None and with_reports:
+            followed = self._with_reports(followed, nodes)
+        self._replaced = set()
+        return followed
+
+    def _with_reports(self, warm: dict[Key, WarmFacts], nodes: Nodes) -> dict[Key, WarmFacts]:
+        if not warm or nodes.moment == self._reported_at:
+            return warm
+        changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
+        reports: list[tuple[str, tuple[NodeFact | None, NodeFact]]] = []
+        # Replaced at the end, and not before: after a fault the same reports are taken in again.
+        reported = {} if changed is None else {name: at for name, at in self._reported.items() if name not in changed}
+        for name in nodes if changed is None else changed:
+            node, before = nodes.get_node(name), self._reported.get(name)
+            if node is None:
+                continue
+            if node.images:
+                reported[name] = node
+                reports.append((name, (before, node)))
+            elif before is not None:
+                # A kubelet that starts reports no image at first.
+                reported[name] = before
+        # A few at a time, for what is kept meanwhile takes as much memory as the result.
+        for start in range(0, len(reports), _REPORTS_AT_ONCE):
+            some = dict(reports[start : start + _REPORTS_AT_ONCE])
+            warm = {key: known.with_reports(some) for key, known in warm.items()}
+        self._reported, self._reported_at = reported, nodes.moment
+        return warm
