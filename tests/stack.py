@@ -181,6 +181,7 @@ class Stack:
         self._over = threading.Event()
         self._versions = itertools.count(1)
         self._scheduler_flags = tuple(scheduler_flags)
+        self.roost = ROOST  # the program that runs as webhook, controllers and recorder
         self._stack = contextlib.ExitStack()
         self._starts = 0
         self.schedulers: list[Scheduler] = []
@@ -391,13 +392,17 @@ class Stack:
             *flags,
         ]
         self._starts += 1
-        process = self.cluster.run.start(f"webhook-{self.release}-{self.namespace}-{self._starts}", ROOST, arguments)
+        name = f"webhook-{self.release}-{self.namespace}-{self._starts}"
+        process = self.cluster.run.start(name, self.roost, arguments)
         webhook = Webhook(process, self.port.number, metrics_port.number)
         self.webhooks.append(webhook)
         return webhook
 
-    def start_scheduler(self) -> Scheduler:
-        """Start a replica of the rendered scheduler, with the rendered flags that say how it works."""
+    def start_scheduler(self, minor: str | None = None) -> Scheduler:
+        """Start a replica of the rendered scheduler, with the rendered flags that say how it works.
+
+        minor: another kube-scheduler than the cluster's.
+        """
         (container,) = self._pod_spec("scheduler")["containers"]
         rendered = [flag for flag in container["command"] if flag.startswith(_SCHEDULER_FLAGS)]
         scheduler = start_scheduler(
@@ -405,6 +410,7 @@ class Stack:
             self.scheduler_configuration(),
             kubeconfig=self._account("scheduler"),
             flags=(*rendered, *self._scheduler_flags),
+            minor=minor,
         )
         self.schedulers.append(scheduler)
         return scheduler
@@ -444,7 +450,7 @@ class Stack:
         # The machine picks the port, and the log names it.
         arguments = [*self.controllers_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
         process = self.cluster.run.start(
-            f"controllers-{self.release}-{self.namespace}-{self._starts}", ROOST, arguments
+            f"controllers-{self.release}-{self.namespace}-{self._starts}", self.roost, arguments
         )
         port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
         controllers = Controllers(process, port)
@@ -453,9 +459,19 @@ class Stack:
 
     def start_recorder(self, *flags: str) -> Replica:
         """Start the recorder with the rendered command and variables; its volumes are folders below ours."""
-        pod = self._pod_spec("recorder")
-        (container,) = pod["containers"]
-        files = {volume["name"] for volume in pod["volumes"] if "configMap" in volume}
+        self._starts += 1
+        arguments = [*self.recorder_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
+        name = f"recorder-{self.release}-{self.namespace}-{self._starts}"
+        process = self.cluster.run.start(name, self.roost, arguments, environment=self.recorder_environment())
+        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
+        recorder = Replica(process, port)
+        self.recorders.append(recorder)
+        return recorder
+
+    def recorder_environment(self) -> dict[str, str]:
+        """The rendered variables of the recorder, with its volumes where we keep them."""
+        (container,) = self._pod_spec("recorder")["containers"]
+        files = {one["name"] for one in self._pod_spec("recorder")["volumes"] if "configMap" in one}
         environment = {}
         for variable in container["env"]:
             environment[variable["name"]] = self._value_of(variable)
@@ -464,14 +480,7 @@ class Stack:
                     folder = self.folder / f"recorder-{mount['name']}"
                     folder.mkdir(exist_ok=True)
                     environment[variable["name"]] = str(folder) + variable["value"].removeprefix(mount["mountPath"])
-        self._starts += 1
-        arguments = [*self.recorder_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
-        name = f"recorder-{self.release}-{self.namespace}-{self._starts}"
-        process = self.cluster.run.start(name, ROOST, arguments, environment=environment)
-        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
-        recorder = Replica(process, port)
-        self.recorders.append(recorder)
-        return recorder
+        return environment
 
     def _value_of(self, variable: Object) -> str:
         """A rendered variable's value, from its Secret as a kubelet takes it."""
@@ -493,7 +502,7 @@ class Stack:
     def plan(self) -> str:
         """What `roost controllers --dry-run` prints, as the rendered account."""
         done = subprocess.run(
-            [ROOST, *self.controllers_arguments(), "--dry-run"], capture_output=True, text=True, check=False
+            [self.roost, *self.controllers_arguments(), "--dry-run"], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}")
