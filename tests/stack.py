@@ -260,7 +260,7 @@ class Stack:
         }
         before = getattr(self, "manifests", [])
         self.manifests = [manifest for manifest in everything if manifest["kind"] != "Deployment"]
-        self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests))
+        self.bring(values)
         kept = {_identity(manifest) for manifest in self.manifests}
         gone = [manifest for manifest in before if _identity(manifest) not in kept]
         if gone:
@@ -269,6 +269,10 @@ class Stack:
         self._mount("scheduler")
         self._mount("controllers")
         self._mount("recorder")
+
+    def bring(self, values: Mapping[str, Any]) -> None:
+        """Put the manifests, which are what these values give, into the cluster."""
+        self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests))
 
     def _mount(self, component: str) -> None:
         """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet does."""

@@ -83,6 +83,9 @@ def _kubernetes(name: str, *, for_each_minor: bool = True) -> Program:
     return Program(name, "kubernetes", package, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor)
 
 
+GITOPS_ENGINE = "github.com/argoproj/argo-cd/gitops-engine"
+
+
 def _containerd(name: str) -> Program:
     module = "github.com/containerd/containerd/v2"
     return Program(name, "containerd", f"{module}/cmd/{name}", module, (f"{module}/version.Version={{version}}",))
@@ -163,6 +166,9 @@ PROGRAMS: dict[str, Program] = {
             ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
+        # Argo CD's engine and Flux's libraries, on the control plane's own versions of what both stand on: nine in ten
+        # of its packages are compiled already.
+        Program("gitops", "gitops", ".", GITOPS_ENGINE, sources=("main.go", "argo.go", "flux.go")),
     )
 }
 # program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.

@@ -1,137 +1,239 @@
-"""Argo CD and Flux see no difference between the manifests and the cluster, also after Roost's own writes.
+"""Argo CD and Flux see no difference between Git and the cluster while Roost works, and can remove it all.
 
-Flux asks the API server by a server-side apply that it doesn't carry out; Argo CD compares each field that a manifest
-sets with the one that is stored. Both are done here against the real API server.
+They are here with their own code (tests/controlplane/gitops): Argo CD's engine, which synchronizes, compares and judges
+health; the comparison of Flux's helm-controller beside the real Helm; and how Flux's kustomize-controller applies.
 """
 
 from __future__ import annotations
 
-import copy
+import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+import yaml
 
-from generator.render.manifests import render
-from generator.values.files import parse_values
-from generator.values.release import Release
 from roost_core.placement.labels import attract_label, pulled_label, startup_taint
+from tests.e2e.leftovers import leftovers
 from tests.harness.binaries import ensure_binary
+from tests.harness.fixtures import require_binary
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, HelmError, run_helm
 from tests.stack import REPOSITORY, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.harness.api import Api
     from tests.harness.controlplane import ControlPlane
     from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 
-VALUES = """
-singleuser: {image: {name: quay.io/a/b, tag: "1"}}
-recorder: {enabled: true}
-webhook: {resources: {requests: {cpu: 100m, memory: 128Mi}}}
-placeholders:
-  - {name: fixed, replicas: 2}
-  - name: timed
-    replicas: 1
-    windows: [{name: day, replicas: 4, timeZone: UTC, start: "0 8 * * 1-5", end: "0 18 * * 1-5"}]
-"""
-# What the API server writes by itself.
-_OWN = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid")
+VALUES: dict[str, Any] = {
+    "singleuser": {"image": {"name": "quay.io/a/b", "tag": "1"}},
+    "recorder": {"enabled": True},
+    "placeholders": [
+        {"name": "fixed", "replicas": 2},
+        {
+            "name": "timed",
+            "replicas": 1,
+            "windows": [{"name": "day", "replicas": 4, "timeZone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *"}],
+        },
+    ],
+}
+UNINSTALL = (REPOSITORY / "docs" / "uninstall.md").read_text()
+RELEASE = "hub"
+CLEANUP = "hub-roost-cleanup"
+SECONDS = 90.0
+Found = list[dict[str, str]]
 
 
-@pytest.fixture
-def applied(control_plane: ControlPlane, namespace: str) -> Iterator[list[Any]]:
-    """The manifests as Flux applies them."""
-    bodies: list[Any] = [
-        manifest.body
-        for manifest in render(
-            parse_values(VALUES.encode(), "values.yaml").values, Release("hub", namespace, f"v{control_plane.minor}.0")
-        )
-    ]
-    for body in bodies:
-        control_plane.api.apply(body, namespace, manager="helm-controller")
-    yield bodies
-    for body in bodies:
-        control_plane.api.delete(control_plane.api.path_of(body, namespace))
+def documented(kind: str) -> dict[str, Any]:
+    """The object of a kind in docs/how-to/gitops.md."""
+    page = (REPOSITORY / "docs" / "how-to" / "gitops.md").read_text()
+    blocks = [yaml.safe_load(block.partition("```")[0]) for block in page.split("```yaml\n")[1:]]
+    (found,) = [block for block in blocks if block.get("kind") == kind]
+    return dict(found)
 
 
-def bare(body: Mapping[str, Any]) -> dict[str, Any]:
-    stripped = copy.deepcopy(dict(body))
-    stripped.pop("status", None)
-    for key in _OWN:
-        stripped["metadata"].pop(key, None)
-    return stripped
+class Installed(Stack):
+    """Roost as a GitOps tool installs it: Deployments, too, though its programs run as processes of ours."""
+
+    changed = "Configured"  # what the tool calls an object that somebody changed
+    values: ClassVar[dict[str, Any]] = {}  # of docs/how-to/gitops.md
+    stays: ClassVar[frozenset[str]] = frozenset()  # what docs/uninstall.md says stays, of all objects by name
+
+    def bring(self, values: Mapping[str, Any]) -> None:
+        self.values_file = self.folder / "values.yaml"
+        self.values_file.write_text(yaml.safe_dump(dict(values)))
+        self.install()
+
+    def install(self) -> None:
+        """Put the chart with `values_file` into the cluster."""
+        raise NotImplementedError
+
+    def drift(self) -> Found:
+        """What the tool finds that isn't as in Git, and what it warns of."""
+        raise NotImplementedError
+
+    def uninstall(self) -> None:
+        """Remove it although no cleanup can run, as docs/uninstall.md says."""
+        raise NotImplementedError
+
+    def helm(self, *arguments: str, program: Path | None = None) -> str:
+        helm = program or require_binary("helm3")
+        return run_helm(helm, *arguments, f"--namespace={self.namespace}", kubeconfig=self.cluster.kubeconfig)
+
+    def template(self, *more: str) -> str:
+        """The chart's manifests, hooks included, as a tool renders them that doesn't let Helm install."""
+        chart = (RELEASE, str(CHART), f"--values={self.values_file}", f"--kube-version=v{self.cluster.minor}.0")
+        return self.helm("template", *chart, *more)
+
+    def tool(self, *command: str, manifests: str = "") -> Found:
+        """Run the tool's own code; tests/controlplane/gitops."""
+        environment = {
+            "KUBECONFIG": str(self.cluster.kubeconfig),
+            "NAME": RELEASE,
+            "NAMESPACE": self.namespace,
+            "PATH": "/usr/bin:/bin",
+        }
+        # In a folder of its own, for the caches of kubectl's that come into where it works.
+        done = subprocess.run(
+            [require_binary("gitops"), *command],
+            input=manifests, capture_output=True, text=True, check=False, env=environment, cwd=self.folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found: Found = json.loads(done.stdout)
+        return found
 
 
-def flux_differences(api: Api, bodies: list[Any], namespace: str) -> list[str]:
-    """Objects that a further server-side apply would change."""
-    return [
-        body["metadata"]["name"]
-        for body in bodies
-        if bare(api.get(api.path_of(body, namespace)))
-        != bare(api.apply(body, namespace, manager="helm-controller", dryRun="All"))
-    ]
+class ArgoCD(Installed):
+    """Argo CD renders by `helm template`, and its engine does the rest."""
+
+    changed = "OutOfSync"
+    values: ClassVar[dict[str, Any]] = documented("Application")["spec"]["source"]["helm"]["valuesObject"]
+    stays: ClassVar[frozenset[str]] = frozenset({"hub-roost-scheduler"})
+
+    def install(self) -> None:
+        synced = self.tool("argo", "sync", manifests=self.template())
+        # Helm's tests and the cleanup are hooks that no synchronization runs.
+        hooks = {one["object"] for one in synced if one["says"] == "HookOfNoSync"}
+        assert f"Job/{CLEANUP}" in hooks
+        assert {one["says"] for one in synced if one["object"] not in hooks} == {"Synced"}
+        assert not {one["object"] for one in synced if one["says"] == "Synced"} & hooks
+
+    def drift(self) -> Found:
+        manifests = self.template()
+        return self.tool("argo", "diff", manifests=manifests) + self.tool("argo", "server-diff", manifests=manifests)
+
+    def health(self, manifests: str) -> Found:
+        return self.tool("argo", "health", manifests=manifests)
+
+    def uninstall(self) -> None:
+        # Its controller creates the hook, and deletes nothing while the hook isn't healthy.
+        cleanup = self.template("--show-only=templates/controllers/cleanup-job.yaml")
+        self.cluster.kubectl("create", "-f", "-", input=cleanup)
+        assert [one["says"] for one in self.health(cleanup)] == ["Progressing"]
+        job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{CLEANUP}"
+        self.cluster.api.patch(job, {"spec": {"activeDeadlineSeconds": 1}})
+        wait_until(lambda: self.health(cleanup)[0]["says"] == "Degraded", SECONDS, "the cleanup to be given up")
+        self.cluster.api.delete(job, propagationPolicy="Background")
+        setting = UNINSTALL.partition("argocd app set roost --helm-set ")[2]
+        without = self.template(f"--set={setting.split()[0]}")
+        assert "pre-delete" not in without
+        pruned = self.tool("argo", "prune")
+        assert {one["says"] for one in pruned} == {"Pruned"}
 
 
-def lost(wanted: object, stored: object, path: str) -> Iterator[str]:
-    """Fields of a manifest that are stored otherwise."""
-    if isinstance(wanted, dict):
-        for key, value in wanted.items():
-            yield from lost(value, stored.get(key) if isinstance(stored, dict) else None, f"{path}.{key}")
-    elif isinstance(wanted, list):
-        if not isinstance(stored, list) or len(stored) != len(wanted):
-            yield path
-        else:
-            for index, value in enumerate(wanted):
-                yield from lost(value, stored[index], f"{path}[{index}]")
-    elif wanted != stored:
-        yield f"{path}: {wanted!r}, stored {stored!r}"
+class HelmRelease(Installed):
+    """Flux's helm-controller is Helm, with a comparison of its own."""
+
+    changed = "update"
+    values: ClassVar[dict[str, Any]] = documented("HelmRelease")["spec"]["values"]
+
+    @property
+    def program(self) -> Path:
+        """Helm under the name that its field manager has in Flux."""
+        path = self.folder / "helm-controller"
+        if not path.exists():
+            path.symlink_to(require_binary("helm"))
+        return path
+
+    def install(self) -> None:
+        self.helm("install", RELEASE, str(CHART), f"--values={self.values_file}", program=self.program)
+
+    def drift(self) -> Found:
+        manifests = self.helm("get", "manifest", RELEASE, program=self.program)
+        return self.tool("helm-controller", "diff", manifests=manifests)
+
+    def uninstall(self) -> None:
+        with pytest.raises(HelmError, match=f"{CLEANUP} not ready"):
+            self.helm("uninstall", RELEASE, "--timeout=3s", program=self.program)
+        assert self.drift() == []  # all is still there
+        self.helm("uninstall", RELEASE, "--no-hooks", program=self.program)
+        job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{CLEANUP}"
+        self.cluster.api.delete(job, propagationPolicy="Background")
 
 
-def argo_differences(api: Api, bodies: list[Any], namespace: str) -> list[str]:
-    return [
-        difference
-        for body in bodies
-        for difference in lost(body, api.get(api.path_of(body, namespace)), body["metadata"]["name"])
-        # An empty map and none are the same to both tools.
-        if not difference.endswith(("{}, stored None", "[], stored None", "'', stored None"))
-    ]
+class Kustomization(Installed):
+    """Flux's kustomize-controller applies what `roost render` wrote; there are no hooks."""
+
+    changed = "configured"
+
+    def manifests_in_git(self) -> str:
+        return yaml.safe_dump_all([*self.manifests, *self.deployments.values()])
+
+    def install(self) -> None:
+        made = self.tool("kustomize-controller", "apply", manifests=self.manifests_in_git())
+        assert {one["says"] for one in made} == {"created"}
+
+    def drift(self) -> Found:
+        return self.tool("kustomize-controller", "diff", manifests=self.manifests_in_git())
+
+    def uninstall(self) -> None:
+        self.tool("kustomize-controller", "prune", manifests=self.manifests_in_git())
 
 
-def test_no_tool_sees_a_difference_before_or_after_roosts_own_writes(
-    control_plane: ControlPlane, namespace: str, applied: list[Any]
+@pytest.mark.parametrize("tool", [ArgoCD, HelmRelease, Kustomization])
+def test_a_tool_sees_no_drift_in_what_roost_writes_and_removes_all_of_it(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tool: type[Installed]
 ) -> None:
     api = control_plane.api
-    assert flux_differences(api, applied, namespace) == []
-    assert argo_differences(api, applied, namespace) == []
-    # The controllers' leader: certificates, placeholders by the clock.
-    (webhook,) = [body for body in applied if body["kind"] == "MutatingWebhookConfiguration"]
-    entries = [{"name": one["name"], "clientConfig": {"caBundle": "TFM="}} for one in webhook["webhooks"]]
-    api.patch(
-        api.path_of(webhook),
-        {"webhooks": entries},
-        content_type="application/strategic-merge-patch+json",
-        fieldManager="roost-webhook-ca",
-    )
-    (timed,) = [
-        body for body in applied if body["kind"] == "StatefulSet" and body["metadata"]["name"].endswith("timed")
-    ]
-    path = f"{api.path_of(timed, namespace)}/scale"
-    api.patch(path, {"spec": {"replicas": 4}}, fieldManager="roost-controllers")
-    stored = api.get(api.path_of(webhook))
-    assert {one["clientConfig"].get("caBundle") for one in stored["webhooks"]} == {"TFM="}
-    assert api.get(api.path_of(timed, namespace))["spec"]["replicas"] == 4
-    assert flux_differences(api, applied, namespace) == []
-    assert argo_differences(api, applied, namespace) == []
-    # And a change by hand is seen by both.
-    api.patch(f"{path.replace('timed', 'fixed')}", {"spec": {"replicas": 9}}, fieldManager="somebody")
-    assert flux_differences(api, applied, namespace) == ["hub-roost-placeholder-fixed"]
-    assert len(argo_differences(api, applied, namespace)) == 1
+    node = f"{namespace}-a"
+    fake_nodes.create(node, cpu="4", memory="8Gi", images={"quay.io/a/b:1": 1_000_000})
+    with tool(control_plane, namespace, VALUES | tool.values, controllers=True) as roost:
+        (webhook,) = [one for one in roost.manifests if one["kind"] == "MutatingWebhookConfiguration"]
+        wait_until(
+            lambda: all(one["clientConfig"].get("caBundle") for one in api.get(api.path_of(webhook))["webhooks"]),
+            SECONDS,
+            "the leader to write caBundle",
+        )
+        sets = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+        wait_until(
+            lambda: api.get(f"{sets}/hub-roost-placeholder-timed")["spec"]["replicas"] == 4,
+            SECONDS,
+            "the leader to scale placeholders by the clock",
+        )
+        assert roost.drift() == []
+        # And a change by hand is seen.
+        fixed = f"{sets}/hub-roost-placeholder-fixed"
+        api.patch(f"{fixed}/scale", {"spec": {"replicas": 9}}, fieldManager="somebody")
+        seen = {(one["object"], one["says"]) for one in roost.drift()}
+        assert seen == {("StatefulSet/hub-roost-placeholder-fixed", tool.changed)}
+        api.patch(f"{fixed}/scale", {"spec": {"replicas": 2}}, fieldManager="somebody")
+        for replica in (*roost.controllers, *roost.webhooks):
+            replica.process.kill()
+        for scheduler in roost.schedulers:
+            scheduler.kill()
+        roost.uninstall()
+        keep = tool.stays | {"hub-roost-recorder", node}  # the recorder's volume stays on purpose
+
+        def left() -> list[str]:
+            return leftovers(api, namespace, keep)
+
+        wait_until(lambda: not left(), SECONDS, "all to go", explain=lambda: "\n".join(left()))
 
 
 def test_the_scheduler_makes_the_lease_that_argo_cd_leaves_out(control_plane: ControlPlane, namespace: str) -> None:
@@ -148,8 +250,7 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     control_plane: ControlPlane, fake_nodes: FakeNodes, tmp_path: Path
 ) -> None:
     """As docs/uninstall.md says for when Roost's image can't be pulled."""
-    text = (REPOSITORY / "docs" / "uninstall.md").read_text()
-    section = text.partition("## Without Roost's image")[2]
+    section = UNINSTALL.partition("## Without Roost's image")[2]
     script = section.partition("```sh\n")[2].partition("```")[0].partition("# 2.")[2]
     assert "kubectl label" in script
     own = {pulled_label("hub", "hub", "a/b:1"): "true", attract_label("hub", "hub", "default"): "true"}
@@ -161,8 +262,9 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     (tmp_path / "kubectl").symlink_to(ensure_binary("kubectl", control_plane.minor))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(control_plane.kubeconfig)}
     done = subprocess.run(
-        ["sh", "-eu", "-c", f"#{script}"], env=environment, capture_output=True, text=True, check=False
-    )
+        # In a folder of its own: without a HOME, kubectl's caches come into where it works.
+        ["sh", "-eu", "-c", f"#{script}"], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     node = control_plane.api.get("/api/v1/nodes/marked")
     assert not own.keys() & node["metadata"]["labels"].keys()
