@@ -339,7 +339,7 @@ class PlayedDay:
             for one in self.stack.manifests
             if one["kind"] == "PriorityClass" and one["value"] == 0
         )
-        self.database = str(self.stack.folder / "recorder-data" / "roost.db")
+        self.database = self.stack.recorder_environment()["ROOST_DATABASE"]
         self.recorder: Replica = self.stack.start_recorder()
         self.recorder.wait_ready()
         self.witness = exits.enter_context(Witness(self.cluster, self.namespace))

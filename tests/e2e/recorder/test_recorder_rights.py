@@ -182,7 +182,7 @@ def test_the_account_may_do_exactly_what_the_recorder_asks_for(cluster: ControlP
             more = rights_by_the_server(account, place) - rights_by_the_server(bare, place)
             assert more == granted(stack), place
         record_a_start(stack)
-        assert is_stored(str(stack.folder / "recorder-data" / "roost.db"), namespace)
+        assert is_stored(stack.recorder_environment()["ROOST_DATABASE"], namespace)
         wait_until(
             lambda: granted(stack) <= asked(cluster, namespace).keys(), 20.0, "the watches to be in the audit log",
             explain=lambda: str(asked(cluster, namespace)),
@@ -218,7 +218,7 @@ def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_h
         rendered = dict(argument.split("=", 1) for argument in container["command"] if "=" in argument)
         # In the pod, the account is the pod's own.
         account = ["--kubeconfig", ours["--kubeconfig"]]
-        environment = {**os.environ, "ROOST_DATABASE": str(stack.folder / "recorder-data" / "roost.db")}
+        environment = {**os.environ, **stack.recorder_environment()}
         assert [one["name"] for one in container["env"]] == ["ROOST_DATABASE"]
         told = {}
         for line in TROUBLESHOOTING.read_text(encoding="utf-8").splitlines():
