@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.options import ControllersOptions
 from roost.recorder.options import RecorderOptions
+from tools.generated_file import write_or_check
 from webhook.options import WebhookOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from dataclasses import Field
 
 TEMPLATES: Final = Path(__file__).resolve().parent.parent / "templates"
@@ -39,29 +39,13 @@ def macro(program: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the files, or check them."""
-    stale = list(_stale())
-    if arguments == ["--check"]:
-        for path, _ in stale:
-            print(f"{path.relative_to(TEMPLATES.parent)} is not fresh. Write it: {WRITER}", file=sys.stderr)
-        return 1 if stale else 0
-    if arguments:
-        print(f"usage: {WRITER} [--check]", file=sys.stderr)
-        return 2
-    for path, text in stale:
-        path.write_text(text, encoding="utf-8")
-    return 0
+    files = ((TEMPLATES / program / "_arguments.yaml.j2", macro(program)) for program in PROGRAMS)
+    return write_or_check(files, arguments, WRITER)
 
 
 def _argument(option: Field[object]) -> str:
     flag, value = option.metadata["flag"], option.metadata["chart"]
     return f'- {{{{ ("{flag}=" ~ {value}) | to_json }}}}' if value else f"- {flag}"
-
-
-def _stale() -> Iterator[tuple[Path, str]]:
-    for program in PROGRAMS:
-        path, text = TEMPLATES / program / "_arguments.yaml.j2", macro(program)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            yield path, text
 
 
 if __name__ == "__main__":

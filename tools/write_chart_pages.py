@@ -10,11 +10,15 @@ import base64
 import re
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from tools.generated_file import write_or_check
 from tools.write_values_reference import comments_of_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CHART: Final = ROOT / "chart"
@@ -81,20 +85,13 @@ def images() -> list[tuple[str, str]]:
 
 def main(arguments: list[str]) -> int:
     """Write the files, or check them."""
-    if arguments not in ([], ["--check"]):
-        print(f"usage: {WRITER} [--check]", file=sys.stderr)
-        return 2
-    is_stale = False
+    return write_or_check(_files(), arguments, WRITER)
+
+
+def _files() -> Iterator[tuple[Path, str]]:
     # Chart.yaml first: the README quotes it.
-    for path, fresh in ((CHART / "Chart.yaml", chart_file()), (CHART / "README.md", readme())):
-        if path.exists() and path.read_text(encoding="utf-8") == fresh:
-            continue
-        if arguments:
-            print(f"{path.relative_to(ROOT)} is not fresh. Write it: {WRITER}", file=sys.stderr)
-            is_stale = True
-        else:
-            path.write_text(fresh, encoding="utf-8")
-    return 1 if is_stale else 0
+    yield CHART / "Chart.yaml", chart_file()
+    yield CHART / "README.md", readme()
 
 
 def _values() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from roost.cli import cli
+from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,17 +39,7 @@ def page() -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or check it."""
-    fresh = page()
-    if arguments == ["--check"]:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == fresh:
-            return 0
-        print(f"{PAGE.relative_to(ROOT)} is not fresh. Write it: {WRITER}", file=sys.stderr)
-        return 1
-    if arguments:
-        print(f"usage: {WRITER} [--check]", file=sys.stderr)
-        return 2
-    PAGE.write_text(fresh, encoding="utf-8")
-    return 0
+    return write_or_check([(PAGE, page())], arguments, WRITER)
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.checks import list_assumptions
 from roost.simulator.setup.shipped import describe, is_study, policy_files
 from roost.simulator.sweep.measure_registry import ALL_BOUNDS
+from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,17 +57,10 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(arguments: list[str]) -> int:
     """Write the tables, or check them."""
-    old = PAGE.read_text(encoding="utf-8")
-    new = page(old)
-    if "--check" in (sys.argv[1:] if argv is None else argv):
-        if new != old:
-            print(f"{PAGE.name} isn't fresh: run {WRITER}", file=sys.stderr)
-        return int(new != old)
-    PAGE.write_text(new, encoding="utf-8")
-    return 0
+    return write_or_check([(PAGE, page(PAGE.read_text(encoding="utf-8")))], arguments, WRITER)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

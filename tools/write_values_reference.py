@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from tools.generated_file import write_or_check
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -90,18 +92,8 @@ def comments_of_groups() -> list[tuple[str, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or check it; the chart's own pages are made from the same values, and written along."""
-    fresh = page()
-    if arguments == ["--check"]:
-        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == fresh:
-            return 0
-        print(f"{PAGE.relative_to(ROOT)} is not fresh. Write it: {WRITER}", file=sys.stderr)
-        return 1
-    if arguments:
-        print(f"usage: {WRITER} [--check]", file=sys.stderr)
-        return 2
-    PAGE.write_text(fresh, encoding="utf-8")
-    return 0
+    """Write the page, or check it."""
+    return write_or_check([(PAGE, page())], arguments, WRITER)
 
 
 def _comment_above(lines: Sequence[str], line: int) -> list[str]:

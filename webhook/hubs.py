@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.hub_feed import HubFeed
 from roost_core.kube.readiness import Verdict
-from roost_core.placement.hub_documents import read_hub_rules
+from roost_core.placement.hub_documents import MAX_HUBS, read_hub_rules
 from roost_core.placement.labels import HUB_CONFIG_MAP, POLICY_KEY
 from roost_core.placement.settings import SCHEDULER
 from roost_core.placement.settings_reader import SettingsError
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Each takes some threads and connections; further ones are refused, and counted.
-MAX_HUBS: Final = 200
 # A replica that starts isn't ready until each hub's facts are there, or for so long: one hub must not hold up the rest.
 PATIENCE_SECONDS: Final = 20.0
 # Between two looks at whether the central release's own rules changed.

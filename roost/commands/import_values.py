@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -102,6 +103,6 @@ def _trace_file(history: str, folder: Path) -> str:
     from roost.recorder.store.database import Store  # noqa: PLC0415
 
     launches = folder / "launches.jsonl"
-    with launches.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in launch_lines(Store.open_for_reading(history)))
+    with contextlib.closing(Store.open_for_reading(history)) as store, launches.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in launch_lines(store))
     return str(launches)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roost.controllers.settings import ControllersSettings, parse_settings
-from roost_core.placement.hub_documents import MAX_CLASSES, check_placeholder_sets, check_size
-from roost_core.placement.settings_reader import DNS_LABEL, Reader, SettingsError, load_document
+from roost_core.placement.hub_documents import check_reach, load_hub_document
+from roost_core.placement.settings_reader import DNS_LABEL, Reader, SettingsError
 
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document
@@ -39,25 +39,11 @@ def read_hub_settings(
 
     scheduler_configuration: the central scheduler's, which binds the hub's pods. Raises SettingsError with all faults.
     """
-    check_size(text)
-    document = load_document(text)
+    document = load_hub_document(text)
     read = Reader()
-    if document.get("namespace") != namespace:
-        read.fault("namespace", document.get("namespace"), f"{namespace}, where the ConfigMap is")
-    owner = read.mapping(document.get("central"), "central")
-    if (owner.get("release"), owner.get("namespace")) != central:
-        read.fault("central", owner, f"{' in namespace '.join(central)}: hubs.central of the hub's values")
+    check_reach(read, document, namespace, central)
     account = read.name(document.get("account"), "account", DNS_LABEL, "a ServiceAccount's name")
     lease = read.name(document.get("lease"), "lease", DNS_LABEL, "a Lease's name")
-    classes = read.mapping(document.get("podClasses"), "podClasses")
-    if len(classes) > MAX_CLASSES:
-        read.fault("podClasses", len(classes), f"at most {MAX_CLASSES} classes")
-    check_placeholder_sets(read, len(read.items(document.get("placeholders"), "placeholders")))
-    for name, pod_class in classes.items():
-        match = read.mapping(read.mapping(pod_class, f"podClasses.{name}").get("match"), f"podClasses.{name}.match")
-        if match.get("namespaceSelector") is not None:
-            key = f"podClasses.{name}.match.namespaceSelector"
-            read.fault(key, match["namespaceSelector"], "nothing: a hub's rules are for pods of its own namespace")
     events = read.mapping(document.get("events"), "events")
     if events.get("calendarUrl"):
         # It would be fetched from within the central release's network.

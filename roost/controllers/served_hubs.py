@@ -28,6 +28,7 @@ from roost_core.kube.hub_feed import HubFeed
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import version
 from roost_core.kube.trust import own_service_account
+from roost_core.placement.hub_documents import MAX_HUBS
 from roost_core.placement.labels import HUB_SETTINGS_KEY
 from roost_core.placement.settings_reader import SettingsError
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_HUBS: Final = 200
 LOOK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 2.0
 # One hub's writes must not hold up the others': what it doesn't get done in its turn, it does in the next one.

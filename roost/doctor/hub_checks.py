@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost.doctor.install import path_of
-from roost_core.placement.hub_documents import check_size, read_hub_rules
+from roost_core.placement.hub_documents import central_of, load_hub_document, read_hub_rules
 from roost_core.placement.labels import (
     CENTRAL_LABEL,
     HUB_CONFIG_MAP,
@@ -164,13 +164,11 @@ def _lost(namespace: str, profiles: Mapping[str, str]) -> Finding:
     )
 
 
-def _central_of(config_map: Object) -> tuple[str, str] | None:
+def _central_of(config_map: Object) -> tuple[object, object] | None:
     """Name and namespace of the central release that a hub's rules name; None where they can't be read."""
     try:
-        rules = _rules_of(config_map)
-        check_size(rules)
-        return read_settings(rules).central
-    except Exception:  # noqa: BLE001 - what anyone wrote in a namespace that isn't served
+        return central_of(load_hub_document(_rules_of(config_map)))
+    except SettingsError:
         return None
 
 

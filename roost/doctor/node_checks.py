@@ -47,8 +47,7 @@ def check_nodes(install: Install) -> tuple[str, Iterator[Finding]]:
                 "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
             )
 
-    number = len(install.nodes)
-    return f"{number} {'node' if number == 1 else 'nodes'}", find()
+    return count(len(install.nodes), "node"), find()
 
 
 def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:

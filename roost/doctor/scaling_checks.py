@@ -50,11 +50,7 @@ def _find_karpenter(install: Install) -> Iterator[Finding]:
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
     users = users_of(install) if moving else []
-    bare = [
-        pod["metadata"]["name"]
-        for pod in users
-        if (pod["metadata"].get("annotations") or {}).get("karpenter.sh/do-not-disrupt") != "true"
-    ]
+    bare = [pod["metadata"]["name"] for pod in users if annotation_of(pod, "karpenter.sh/do-not-disrupt") != "true"]
     if bare:
         yield Finding(
             "warning",

@@ -118,6 +118,10 @@ class Registries:
             return ""
         parts = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
         realm = parts.pop("realm", "")
+        # What answered may name any address, a file of this machine included.
+        address = urllib.parse.urlsplit(realm)
+        if address.scheme != "https" and not (address.scheme == "http" and _LOOPBACK.fullmatch(address.netloc)):
+            return ""
         answer = self._fetch("GET", f"{realm}?{urllib.parse.urlencode(parts)}", {})
         if answer.status != 200:
             return ""

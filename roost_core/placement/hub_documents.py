@@ -6,16 +6,16 @@ never from what it says, and nothing in a document reaches another hub's pods, l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_core.placement.managed_images import count_combinations
-from roost_core.placement.settings import CONTROLLERS, PodClass, Settings, read_settings
-from roost_core.placement.settings_reader import Fault, Reader, SettingsError, load_document
+from roost_core.placement.settings import CONTROLLERS, PodClass, Settings, parse_settings, revision_of
+from roost_core.placement.settings_reader import Document, Fault, Reader, SettingsError, load_document
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+# Each takes some threads and connections; further ones are refused, and counted.
+MAX_HUBS: Final = 200
 # Each class of a hub is one watch, or two: no hub may take all that the API server gives the central webhook.
 MAX_CLASSES: Final = 16
 # The controllers plan for each set, and the webhook keeps a label for each.
@@ -36,41 +36,58 @@ class HubRules(NamedTuple):
     lost_profiles: Mapping[str, str]
 
 
-def check_size(text: bytes) -> None:
-    """Refuse what stands for a document that is too large. Raises SettingsError."""
-    if text == TOO_LARGE or len(text) > MAX_HUB_BYTES:
+def load_hub_document(text: bytes) -> dict[str, object]:
+    """Parse a document of a hub's ConfigMap. Raises SettingsError."""
+    if text == TOO_LARGE:
         fault = Fault("the document", f"more than {MAX_HUB_BYTES} bytes", f"at most {MAX_HUB_BYTES} bytes")
         raise SettingsError([fault])
+    return load_document(text, MAX_HUB_BYTES)
+
+
+def central_of(document: Document) -> tuple[object, object] | None:
+    """Name and namespace of the central release that a hub's document names; None: it names none."""
+    central = document.get("central")
+    return (central.get("release"), central.get("namespace")) if isinstance(central, Mapping) else None
+
+
+def check_reach(read: Reader, document: Document, namespace: str, central: tuple[str, str]) -> None:
+    """Add a fault for all that would reach beyond the hub in `namespace`, or take more than its share.
+
+    Both documents of a hub have these keys. It is for a document of which nothing else was read yet.
+    """
+    if document.get("namespace") != namespace:
+        read.fault("namespace", document.get("namespace"), f"{namespace}, where the ConfigMap is")
+    if central_of(document) != central:
+        expected = f"{' in namespace '.join(central)}: hubs.central of the hub's values"
+        read.fault("central", document.get("central"), expected)
+    classes = read.mapping(document.get("podClasses"), "podClasses")
+    if len(classes) > MAX_CLASSES:
+        read.fault("podClasses", len(classes), f"at most {MAX_CLASSES} classes")
+    for name, pod_class in classes.items():
+        match = pod_class.get("match") if isinstance(pod_class, Mapping) else None
+        selector = match.get("namespaceSelector") if isinstance(match, Mapping) else None
+        if selector is not None:
+            key = f"podClasses.{name}.match.namespaceSelector"
+            read.fault(key, selector, "nothing: a hub's rules are for pods of its own namespace")
+    sets = len(read.items(document.get("placeholders"), "placeholders"))
+    if sets > MAX_PLACEHOLDER_SETS:
+        read.fault("placeholders", sets, f"at most {MAX_PLACEHOLDER_SETS} sets of placeholders")
+    if count_combinations(document.get("singleuser")) > MAX_COMBINATIONS:
+        most = f"profiles with at most {MAX_COMBINATIONS} combinations of choices"
+        read.fault("singleuser.profileList", f"more than {MAX_COMBINATIONS}", most)
 
 
 def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
     """Read policy.json of the hub in `namespace`; central: the central release's own rules.
 
-    Raises SettingsError with all faults at once.
+    Raises SettingsError with all faults of its reach, or else with all others.
     """
-    check_size(text)
+    document = load_hub_document(text)
     read = Reader()
-    combinations = count_combinations(load_document(text).get("singleuser"))
-    if combinations > MAX_COMBINATIONS:
-        # Before the whole document is read, which looks at each of them.
-        most = f"profiles with at most {MAX_COMBINATIONS} combinations of choices"
-        read.fault("singleuser.profileList", f"more than {MAX_COMBINATIONS}", most)
-        raise SettingsError(read.faults)
-    settings = read_settings(text)
-    if settings.namespace != namespace:
-        read.fault("namespace", settings.namespace, f"{namespace}, where the ConfigMap is")
-    if settings.central != central.scheduler_owner:
-        owner = " in namespace ".join(central.scheduler_owner)
-        read.fault("central", settings.central, f"{owner}: hubs.central of the hub's values")
-    if len(settings.classes) > MAX_CLASSES:
-        read.fault("podClasses", len(settings.classes), f"at most {MAX_CLASSES} classes")
-    check_placeholder_sets(read, len(settings.placeholder_sets))
-    for name, pod_class in settings.classes.items():
-        if pod_class.namespace_selector is not None:
-            key = f"podClasses.{name}.match.namespaceSelector"
-            read.fault(key, pod_class.namespace_selector, "nothing: a hub's rules are for pods of its own namespace")
+    check_reach(read, document, namespace, central.scheduler_owner)
     if read.faults:
         raise SettingsError(read.faults)
+    settings = parse_settings(document, revision_of(text))
     profiles = central.scheduler_profiles or frozenset()
     lost = {
         name: pod_class.profile
@@ -85,12 +102,6 @@ def read_hub_rules(text: bytes, namespace: str, central: Settings) -> HubRules:
         leases=leases,
     )
     return HubRules(held, lost if held.sets_scheduler else {})
-
-
-def check_placeholder_sets(read: Reader, count: int) -> None:
-    """Add a fault if a hub has too many placeholder sets."""
-    if count > MAX_PLACEHOLDER_SETS:
-        read.fault("placeholders", count, f"at most {MAX_PLACEHOLDER_SETS} sets of placeholders")
 
 
 def _without_profile(pod_class: PodClass) -> PodClass:

@@ -424,4 +424,9 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
 
 def read_settings(text: bytes, most_bytes: int = MAX_DOCUMENT_BYTES) -> Settings:
     """Read the policy document's bytes; the revision comes from their SHA-256. Raises SettingsError."""
-    return parse_settings(load_document(text, most_bytes), sha256(text).hexdigest()[:12])
+    return parse_settings(load_document(text, most_bytes), revision_of(text))
+
+
+def revision_of(text: bytes) -> str:
+    """The revision of a document, by which pods and logs name it."""
+    return sha256(text).hexdigest()[:12]

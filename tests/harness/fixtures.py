@@ -14,6 +14,7 @@ import pytest
 from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
+from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import RealNode
@@ -89,6 +90,19 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         give_up(error)
     yield cluster
     cluster.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="module")
+def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
+    """A cluster without nodes, Kubernetes' own scheduler, and Karpenter, which heeds CapacityBuffers."""
+    with contextlib.ExitStack() as stack:
+        with _or_give_up():
+            cluster = stack.enter_context(ControlPlane())
+            stack.enter_context(start_scheduler(cluster))
+            stack.enter_context(PodKeeper(cluster.api))
+            karpenter = stack.enter_context(Karpenter(cluster, feature_gates={"CapacityBuffer": True}))
+        yield cluster, karpenter
+        cluster.keep_logs = request.session.testsfailed > 0
 
 
 @pytest.fixture

@@ -65,9 +65,7 @@ class Costs:
                 numbers.unpriced.append(_Unpriced(life.name, life.hours))
                 continue
             found[price].append(life.hours)
-            for sign, at_us in ((1, life.from_us), (-1, life.to_us)):
-                step, after_us = divmod(at_us - steps.from_us, steps.step_us)
-                edges[price].add(step, sign, sign * after_us)
+            edges[price].add_span(life.from_us, life.to_us, steps)
         numbers.by_price = [_Priced(price, len(hours), sum(hours)) for price, hours in found.items()]
         step_hours = steps.step_us / HOUR_US
         nodes = {price: means(of_price, steps) for price, of_price in edges.items()}

@@ -53,9 +53,7 @@ class Usage:
         for life in node_lives(query):
             numbers.nodes += 1
             lasted_us += life.to_us - life.from_us
-            for sign, at_us in ((1, life.from_us), (-1, life.to_us)):
-                step, after_us = divmod(at_us - query.steps.from_us, query.steps.step_us)
-                edges.add(step, sign, sign * after_us)
+            edges.add_span(life.from_us, life.to_us, query.steps)
         if numbers.nodes:
             numbers.node_hours = lasted_us / HOUR_US
             numbers.by_step = means(edges, query.steps)

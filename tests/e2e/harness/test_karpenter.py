@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from roost_core.placement.labels import pulled_label, startup_taint
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
-from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
-from tests.harness.pods import PodKeeper
-from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import render
 
@@ -23,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.api import Object
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.karpenter import Karpenter
 
 pytestmark = pytest.mark.e2e
 
@@ -63,21 +58,6 @@ class Site:
     def lift_startup_taint(self, node: str) -> None:
         taints = self.nodes.get(node)["spec"].get("taints", [])
         self.nodes.set_taints(node, [taint for taint in taints if taint["key"] != self.taint])
-
-
-@pytest.fixture(scope="module")
-def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
-    """A cluster without nodes, a scheduler and Karpenter."""
-    with contextlib.ExitStack() as stack:
-        try:
-            cluster = stack.enter_context(ControlPlane())
-            stack.enter_context(start_scheduler(cluster))
-            stack.enter_context(PodKeeper(cluster.api))
-            karpenter = stack.enter_context(Karpenter(cluster, feature_gates={"CapacityBuffer": True}))
-        except HarnessUnavailableError as error:
-            give_up(error)
-        yield cluster, karpenter
-        cluster.keep_logs = request.session.testsfailed > 0
 
 
 @pytest.fixture

@@ -11,13 +11,7 @@ import pytest
 
 from roost_core.placement.labels import EVENTS_LABEL, pulled_label, startup_taint
 from tests.harness.api import ApiError
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
-from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
-from tests.harness.pods import PodKeeper
-from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -25,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tests.harness.api import Api, Object
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.karpenter import Karpenter
 
 pytestmark = pytest.mark.e2e
 
@@ -132,21 +128,6 @@ def values_for(*windows: Object, replicas: int = 0, **more: Any) -> dict[str, An
         "placeholders": [one],
         **more,
     }
-
-
-@pytest.fixture(scope="module")
-def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
-    """A cluster without nodes, the cluster's own scheduler and Karpenter."""
-    with contextlib.ExitStack() as stack:
-        try:
-            cluster = stack.enter_context(ControlPlane())
-            stack.enter_context(start_scheduler(cluster))
-            stack.enter_context(PodKeeper(cluster.api))
-            karpenter = stack.enter_context(Karpenter(cluster, feature_gates={"CapacityBuffer": True}))
-        except HarnessUnavailableError as error:
-            give_up(error)
-        yield cluster, karpenter
-        cluster.keep_logs = request.session.testsfailed > 0
 
 
 @contextlib.contextmanager

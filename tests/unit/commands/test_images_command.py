@@ -21,16 +21,17 @@ DIGEST: Final = "sha256:" + "ab" * 32
 class Registry:
     """A registry that wants a token for everybody, as most do."""
 
-    def __init__(self, status: int = 200) -> None:
+    def __init__(self, status: int = 200, realm: str = "https://auth.example.org/token") -> None:
         self.status = status
+        self.realm = realm
         self.asked: list[str] = []
 
     def fetch(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
         self.asked.append(f"{method} {url}")
-        if url.startswith("https://auth.example.org/token?"):
+        if url.startswith(f"{self.realm}?"):
             return Answer(200, {}, b'{"token": "t"}')
         if headers.get("Authorization") != "Bearer t":
-            challenge = 'Bearer realm="https://auth.example.org/token",service="r",scope="repository:a/b:pull"'
+            challenge = f'Bearer realm="{self.realm}",service="r",scope="repository:a/b:pull"'
             return Answer(401, {"www-authenticate": challenge}, b"")
         if "/tags/list" in url:
             following = {"link": '</v2/a/b/tags/list?last=2&n=1000>; rel="next"'} if "last" not in url else {}
@@ -59,6 +60,21 @@ def test_a_token_is_fetched_once_for_an_image() -> None:
     assert registries.digest("r.example.org/a/b:2") == DIGEST
     assert sum("auth.example.org" in line for line in registry.asked) == 1
     assert registry.asked[-1] == "HEAD https://r.example.org/v2/a/b/manifests/2"
+
+
+@pytest.mark.parametrize("realm", ["https://auth.example.org/token", "http://localhost:5000/token"])
+def test_a_token_is_fetched_where_the_registry_says(realm: str) -> None:
+    assert Registries(Registry(realm=realm).fetch).digest("r.example.org/a/b:1") == DIGEST
+
+
+@pytest.mark.parametrize(
+    "realm", ["file:///etc/passwd", "http://169.254.169.254/token", "http://localhost.example.org/"]
+)
+def test_no_token_is_fetched_from_a_file_or_without_encryption(realm: str) -> None:
+    registry = Registry(realm=realm)
+    with pytest.raises(RegistryError, match="it asks who you are"):
+        Registries(registry.fetch).digest("r.example.org/a/b:1")
+    assert registry.asked == ["HEAD https://r.example.org/v2/a/b/manifests/1"]
 
 
 def test_all_pages_of_tags_are_read() -> None:

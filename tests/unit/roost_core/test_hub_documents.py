@@ -79,7 +79,7 @@ def test_choices_that_multiply_without_end_are_refused_before_they_are_looked_at
         return {"singleuser": {"image": {}, "profileList": [profile]}}
 
     assert read(options(4)).settings.classes
-    monkeypatch.setattr("roost_core.placement.hub_documents.read_settings", lambda _: pytest.fail("was read"))
+    monkeypatch.setattr("roost_core.placement.hub_documents.parse_settings", lambda *_: pytest.fail("was read"))
     with pytest.raises(SettingsError, match=r"singleuser\.profileList: .* at most 20000 combinations"):
         read(options(40))
 

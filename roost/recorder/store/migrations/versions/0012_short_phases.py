@@ -1,4 +1,4 @@
-"""Phases in a third of the space: numbers in place of uids and words. And all views and comments, made anew."""
+"""Phases in half the space: numbers in place of uids and words. And all views and comments, made anew."""
 
 from __future__ import annotations
 
