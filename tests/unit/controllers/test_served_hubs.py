@@ -12,6 +12,7 @@ from generator.values.release import Release
 from roost.controllers.cleanup import END_SECONDS, CleanupOptions, clean_up
 from roost.controllers.hub_settings import read_hub_settings
 from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.settings import parse_settings
 from roost_core.kube.borrowed_account import TOKEN_SECONDS, connect_as
 from roost_core.kube.client import ApiError, Client, ClusterError, connect
 from roost_core.kube.leader_election import LEASE_SECONDS
@@ -62,6 +63,17 @@ def test_settings_that_reach_beyond_the_hub_are_refused(changes: Object, fault: 
 def test_what_is_not_a_json_object_is_refused(text: bytes) -> None:
     with pytest.raises(SettingsError, match="expected a JSON object"):
         read_hub_settings(text, "hub-a", CENTRAL, None, 37)
+
+
+@pytest.mark.parametrize(
+    ("hubs", "of_all"), [({"serve": True}, 20), ({"serve": True, "evictionsPerMinute": 7}, 7), ({}, 9)]
+)
+def test_a_central_release_has_a_total_of_evictions_and_any_other_what_is_its_own(hubs: Object, of_all: int) -> None:
+    values = merged(default_values(), {"hubs": hubs, "placeholderMover": {"evictionsPerMinute": 9}})
+    manifests: list[Any] = [one.body for one in render(values, Release("roost", "roost-system"))]
+    (text,) = (one["data"]["controllers.json"] for one in manifests if "controllers.json" in (one.get("data") or {}))
+    settings = parse_settings(json.loads(text), None, 37)
+    assert (settings.evictions_per_minute, settings.evictions_per_minute_of_all) == (9, of_all)
 
 
 def test_metrics_of_hubs_carry_their_name_and_each_family_is_there_once() -> None:
