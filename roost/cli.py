@@ -154,7 +154,7 @@ def _render(*, options: RenderOptions, output_dir: str | None) -> int:
     """Render values to Kubernetes manifests.
 
     \b
-    roost render -f values.yaml --release hub --namespace hub | kubectl apply -f -
+    roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
     """
     return call("render", options, output_dir)
@@ -248,7 +248,7 @@ def _headroom(
 
     \b
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
-    kubectl get configmap hub-roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
+    kubectl get configmap roost-roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost headroom -f values.yaml --database roost.db --config-map | kubectl apply -f -
     """
     from roost.commands.headroom import HeadroomOptions  # noqa: PLC0415 - other commands needn't load it
@@ -303,7 +303,7 @@ def _diff(*, before: str, after: str, release: Release, colour: str) -> int:
     1 different, 2 an error (also for faulty values).
 
     \b
-    roost diff old-values.yaml new-values.yaml --release hub --namespace hub
+    roost diff old-values.yaml new-values.yaml --release roost --namespace hub
     roost diff manifests/ new-values.yaml
     """
     return call("diff", before, after, release, colour)
@@ -359,7 +359,7 @@ def _webhook() -> None:
     """Serve admission reviews until SIGTERM.
 
     \b
-    roost webhook --policy policy.json --release hub --namespace hub --no-cluster \\
+    roost webhook --policy policy.json --release roost --namespace hub --no-cluster \\
         --certificate-folder tls/
     """
 
@@ -375,7 +375,7 @@ def _controllers() -> None:
     """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
 
     \b
-    roost controllers --settings controllers.json --release hub --namespace hub --kubeconfig ~/.kube/config --dry-run
+    roost controllers --settings controllers.json --release roost --namespace hub --kubeconfig ~/.kube/config --dry-run
     """
 
 
@@ -399,7 +399,7 @@ def _cleanup(
     `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 wrong usage.
 
     \b
-    roost cleanup --release hub --namespace hub --kubeconfig ~/.kube/config
+    roost cleanup --release roost --namespace hub --kubeconfig ~/.kube/config
     """
     from roost.controllers.cleanup import CleanupOptions  # noqa: PLC0415 - other commands needn't load the client
 
@@ -421,8 +421,8 @@ def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - t
     was found, 1 one was found or the cluster can't be asked, 2 wrong usage.
 
     \b
-    roost doctor -f values.yaml --release hub --namespace hub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release hub --namespace hub --kubeconfig ~/.kube/config --before-install
+    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
     from roost.commands.doctor import DoctorOptions  # noqa: PLC0415 - other commands needn't load the client
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 DATA = Path(__file__).parent / "demo_data"
-RELEASE, NAMESPACE = "hub", "jhub"
+RELEASE, NAMESPACE = "roost", "jhub"
 NODES = ("node-1", "node-2", "node-3")
 # What the controllers will write: the newest node draws the placeholders.
 MARKS = {"node-3": {attract_label(RELEASE, NAMESPACE, "default"): "true"}}

@@ -253,9 +253,9 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     section = UNINSTALL.partition("## Without Roost's image")[2]
     script = section.partition("```sh\n")[2].partition("```")[0].partition("# 2.")[2]
     assert "kubectl label" in script
-    own = {pulled_label("hub", "hub", "a/b:1"): "true", attract_label("hub", "hub", "default"): "true"}
-    other = {pulled_label("hub2", "hub", "a/b:1"): "true", "mine": "too"}
-    taint = {"key": startup_taint("hub", "hub"), "effect": "NoSchedule"}
+    own = {pulled_label("roost", "hub", "a/b:1"): "true", attract_label("roost", "hub", "default"): "true"}
+    other = {pulled_label("roost2", "hub", "a/b:1"): "true", "mine": "too"}
+    taint = {"key": startup_taint("roost", "hub"), "effect": "NoSchedule"}
     kept = {"key": "mine", "effect": "NoSchedule"}
     fake_nodes.create("marked", cpu="4", memory="8Gi", labels={**own, **other}, taints=[taint, kept])
     fake_nodes.create("bare", cpu="4", memory="8Gi")

@@ -62,10 +62,10 @@ def postgres() -> Iterator[Postgres]:
     server.stop()
 
 
-def recorder_stack(cluster: ControlPlane, **values: object) -> Stack:
+def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object) -> Stack:
     """A release with nothing but its recorder."""
     named: dict[str, Any] = {"recorder": {"enabled": True}, **values}
-    return Stack(cluster, cluster.create_namespace(), named, scheduler=False, webhook=False)
+    return Stack(cluster, cluster.create_namespace(), named, release=release, scheduler=False, webhook=False)
 
 
 def start_a_user(stack: Stack) -> None:
@@ -210,7 +210,7 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
 
 
 def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_has(cluster: ControlPlane) -> None:
-    with recorder_stack(cluster) as stack:
+    with recorder_stack(cluster, release="roost") as stack:  # the page's
         record_a_start(stack)
         deployment = stack.deployments["recorder"]
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
