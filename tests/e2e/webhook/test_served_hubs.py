@@ -227,3 +227,54 @@ def test_a_hub_with_programs_of_its_own_moves_under_the_central_release(site: Si
         assert running["metadata"]["uid"] == before["metadata"]["uid"]
         hub.create_pod(user("bob"))
         assert hub.wait_for_node("bob") == "node-1"
+
+
+@pytest.mark.usefixtures("pod_keeper")
+def test_users_of_hubs_that_share_nodes_gather_on_common_warm_nodes(site: Site, fake_nodes: FakeNodes) -> None:
+    pool = {"pool": site.namespace}
+    # No puller brings the image, so each class has a set; a node's room is what the values say.
+    values: dict[str, Any] = {"singleuser": {}, "podClasses": {"user": {"warm": {"podsPerNode": 3}}}}
+    sharing: dict[str, Any] = {**values, "sharedPools": {"namespaceSelector": {"matchLabels": pool}}}
+    first, second, unlabelled, alone = site.add(**sharing), site.add(**sharing), site.add(**sharing), site.add(**values)
+    for hub in (first, second, alone):
+        site.cluster.api.patch(f"/api/v1/namespaces/{hub.namespace}", {"metadata": {"labels": pool}})
+    for name in ("node-1", "node-2", "node-3"):
+        fake_nodes.create(name)
+    for hub in (first, second, unlabelled, alone):
+        site.wait_for_scheduler(hub.namespace, site.own_scheduler)
+
+    def warm_nodes(hub: Stack) -> list[str]:
+        """Those that a user's pod there would prefer, best first."""
+        terms = site.placed(hub.namespace)["affinity"]["nodeAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+        fields = [term["preference"].get("matchFields") for term in terms]
+        return [found[0]["values"][0] for found in fields if found]
+
+    def wait_for_warm_node(hub: Stack, name: str) -> None:
+        wait_until(
+            lambda: warm_nodes(hub)[:1] == [name],
+            20,
+            f"users of {hub.namespace} to be sent to {name}",
+            explain=lambda: (warm_nodes(hub), site.central.webhooks[0].process.tail()),
+        )
+
+    for number in range(3):
+        wait_for_warm_node(first, "node-1")
+        first.create_pod(user(f"ada-{number}"))
+        assert first.wait_for_node(f"ada-{number}") == "node-1"
+    # The first hub's users fill the first node; by its own pods alone, the second would send its first user there.
+    wait_for_warm_node(second, "node-2")
+    second.create_pod(user("ben"))
+    assert second.wait_for_node("ben") == "node-2"
+    # Its node is the first hub's next, so the third node stays empty.
+    wait_for_warm_node(first, "node-2")
+    for hub in (unlabelled, alone):
+        assert warm_nodes(hub)[0] == "node-1"
+    # The operator's label goes, and with it what the hub knew of others.
+    site.cluster.api.patch(f"/api/v1/namespaces/{second.namespace}", {"metadata": {"labels": {"pool": None}}})
+    wait_for_warm_node(second, "node-1")
+    # All that with the rights that each hub's own Role gives.
+    account = site.cluster.service_account_kubeconfig(site.namespace, "roost-roost-webhook")
+    with pytest.raises(KubectlError):
+        site.cluster.kubectl("auth", "can-i", "list", "pods", "--all-namespaces", kubeconfig=account)
