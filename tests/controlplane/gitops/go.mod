@@ -136,7 +136,7 @@ replace (
 	k8s.io/kube-controller-manager => k8s.io/kube-controller-manager v0.37.2
 	k8s.io/kube-proxy => k8s.io/kube-proxy v0.37.2
 	k8s.io/kube-scheduler => k8s.io/kube-scheduler v0.37.2
-	k8s.io/kubectl => k8s.io/kubectl v0.36.1
+	k8s.io/kubectl => k8s.io/kubectl v0.36.1 // gitops-engine doesn't compile with 0.37's
 	k8s.io/kubelet => k8s.io/kubelet v0.37.2
 	k8s.io/metrics => k8s.io/metrics v0.37.2
 	k8s.io/mount-utils => k8s.io/mount-utils v0.37.2
