@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.placeholder_sets import has_buffers
-from roost.controllers.contract.snapshot import Moment
+from roost.controllers.dry_run import LIST_SECONDS, DryRun, describe_hub
 from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
@@ -24,7 +24,7 @@ from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
-from roost.controllers.runtime.loop import Loop, show_plan
+from roost.controllers.runtime.loop import Loop
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.runtime.watching import Scope, Watching
 from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
@@ -41,7 +41,7 @@ from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.placement.settings_reader import Fault, Reader, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from roost.controllers.contract.planner import Planner
     from roost.controllers.options import ControllersOptions
@@ -54,8 +54,6 @@ log = logging.getLogger(__name__)
 STOP_SECONDS: Final = 5.0
 # How long to wait for an API server that is still starting.
 VERSION_SECONDS: Final = 60.0
-# How long the first lists may take; --dry-run gives up then.
-LIST_SECONDS: Final = 60.0
 # A pod's JSON alone is some hundred containers, and a plan creates thousands; hardly any are in a cycle.
 GC_THRESHOLDS: Final = (50_000, 20, 20)
 HOUR_SECONDS: Final = 3600.0
@@ -72,7 +70,7 @@ def serve(options: ControllersOptions) -> int:
         _check_release(options, settings)
         planners = _choose(settings.planners, options.only)
         if options.dry_run:
-            return _print_plan(options, settings, planners)
+            return _print_plans(options, settings, planners, minor)
         _run(options, settings, planners, minor)
     except SettingsError as error:
         for fault in error.faults:
@@ -128,6 +126,10 @@ def _choose(planners: tuple[Planner, ...], only: tuple[str, ...]) -> tuple[Plann
     if unknown:
         accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
         raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])
+    return _only(planners, only)
+
+
+def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, ...]:
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
@@ -287,18 +289,24 @@ def _settle_memory(watching: Watching, stop: threading.Event) -> None:
     gc.enable()
 
 
-def _print_plan(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> int:
-    stop = threading.Event()
-    client: Client = connect(options.kubeconfig)
-    watching = Watching(client, scope_of(settings, all_namespaces=options.all_namespaces), on_change=lambda: None)
-    watching.start(stop)
-    deadline = time.monotonic() + LIST_SECONDS
+def _print_plans(
+    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int
+) -> int:
+    """Print what would be done; 1 if that of some hub can't be shown. Raises ClusterError."""
+    dry_run = DryRun(connect(options.kubeconfig))
+    is_whole = True
     try:
-        while not (verdict := watching.verdict()).passed:
-            if time.monotonic() > deadline:
-                raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {verdict.detail}")
-            time.sleep(0.05)
-        print(show_plan(planners, watching.snapshot(), Moment(time.time(), time.monotonic())), end="")  # noqa: T201 - the output
+        scope = scope_of(settings, all_namespaces=options.all_namespaces, serves_hubs=options.serves_hubs)
+        print(dry_run.own(scope, planners), end="")  # noqa: T201 - the output
+        if options.serves_hubs:
+            for hub, plans, reason in dry_run.hubs(
+                settings, minor, scope_of=scope_of, chosen=lambda planners: _only(planners, options.only)
+            ):
+                if reason:
+                    is_whole = False
+                    print(f"roost controllers: hub {hub} not shown: {reason}", file=sys.stderr)  # noqa: T201 - as above
+                else:
+                    print(describe_hub(hub, plans), end="")  # noqa: T201 - as above
     finally:
-        stop.set()
-    return 0
+        dry_run.stop()
+    return 0 if is_whole else 1

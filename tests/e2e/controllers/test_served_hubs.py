@@ -117,6 +117,42 @@ def test_two_hubs_get_their_labels_marks_and_placeholders_from_one_process(site:
     assert pulled_label("hub", first.namespace, IMAGE) not in site.labels(f"{pool}-2")
 
 
+def test_a_dry_run_shows_each_hubs_plans_and_does_nothing(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
+) -> None:
+    node = f"{namespace}-1"
+    add_nodes(fake_nodes, node, pool=namespace)
+    image = {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}
+    central = {"release": CENTRAL_RELEASE, "namespace": namespace, "controllers": True}
+    values = {"hubs": {"central": central}, "singleuser": {"image": image}, "placeholders": []}
+    with ExitStack() as running:
+
+        def start(where: str, values: dict[str, Any], release: str) -> Stack:
+            return running.enter_context(
+                Stack(control_plane, where, values, release=release, scheduler=False, webhook=False)
+            )
+
+        own = start(namespace, {"hubs": {"serve": True}, "placeholders": []}, CENTRAL_RELEASE)
+        hubs = []
+        for _ in range(2):
+            where = control_plane.create_namespace(None, {CENTRAL_LABEL: central_name(CENTRAL_RELEASE, namespace)})
+            running.callback(control_plane.api.delete, f"/api/v1/namespaces/{where}")
+            hubs.append(start(where, values, "hub"))
+        printed = own.plan()
+        for hub in hubs:
+            lines = printed.partition(f"\nhub hub.{hub.namespace}:\n")[2]
+            label = pulled_label("hub", hub.namespace, IMAGE)
+            assert lines.startswith("  image-gate: ")
+            assert f"    change node {node}: +{label}=true" in lines
+            assert label not in control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+        # Of a hub with faulty settings it says so, and shows the others.
+        config_map = f"/api/v1/namespaces/{hubs[0].namespace}/configmaps/roost-hub"
+        control_plane.api.patch(config_map, {"data": {"controllers.json": "{"}})
+        faulty = f"hub {hubs[0].namespace} not shown: its settings are refused: "
+        with pytest.raises(RuntimeError, match=f"exit code 1: roost controllers: {faulty}"):
+            own.plan()
+
+
 def test_what_is_written_for_a_hub_is_held_to_that_hubs_rights(site: Site, fake_nodes: FakeNodes) -> None:
     pool = site.namespace
     first, second = site.add(pool), site.add(pool)
