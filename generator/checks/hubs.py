@@ -64,7 +64,10 @@ def _lint_hub(report: Report) -> None:
             fix = "Leave it out, or give this hub a webhook of its own: hubs.central.release: ''."
             report.refuse(("podClasses", name, "match", "namespaceSelector"), reason, fix)
     if at(report.values, "hubs", "central", "controllers") is True and at(report.values, "events", "calendarUrl"):
-        reason = "the central release's controllers fetch no calendars for hubs."
+        reason = (
+            "the central release's controllers fetch no calendars for hubs: a hub's admin would choose what address is "
+            "asked from inside the central release's network."
+        )
         fix = "Book with ConfigMaps, or set hubs.central.controllers: false."
         report.refuse(("events", "calendarUrl"), reason, fix)
     if at(report.values, "recorder", "enabled") is True:

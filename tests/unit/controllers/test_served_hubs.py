@@ -46,7 +46,17 @@ def test_a_hub_is_worked_for_as_its_own_account_and_under_its_own_lease() -> Non
         ({"account": "../../kube-system/serviceaccounts/default"}, "expected a ServiceAccount's name"),
         ({"lease": "a/b"}, "expected a Lease's name"),
         ({"account": None}, "account: found nothing"),
-        ({"events": {"calendarUrl": "https://169.254.169.254/"}}, "book with ConfigMaps"),
+        ({"events": {"calendarUrl": "https://169.254.169.254/"}}, "from inside its own network: book with ConfigMaps"),
+        (
+            {"placeholders": [{"windows": [{}] * 101}, {"windows": [{}] * 100}]},
+            "placeholders[].windows: found 201, expected at most 200 windows in all sets",
+        ),
+        ({"placeholders": [{"windows": 5}]}, "placeholders[0].windows"),
+        (
+            {"gate": {"pullers": [{"images": ["a"] * 250}, {"images": ["a"] * 251}]}},
+            "gate.pullers[].images: found 501, expected at most 500 images",
+        ),
+        ({"gate": {"pullers": [{}] * 101}}, "gate.pullers: found 101, expected at most 100 pullers"),
         ({"podClasses": {"user": {"match": {"namespaceSelector": {}}}}}, "for pods of its own namespace"),
         ({"podClasses": {f"c{number}": {"match": {}} for number in range(16)}}, "expected at most 16 classes"),
         ({"placeholderMover": {"evictionsPerMinute": "many"}}, "placeholderMover.evictionsPerMinute"),
