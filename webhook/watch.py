@@ -306,6 +306,7 @@ class _Watches:
                 name,
                 on_change=on_change,
                 on_error=metrics.count_watch_error,
+                is_one_of_many=settings.central is not None,
                 clock=clock,
             )
             for part, name in settings.leases.items()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.controllers.hub_settings import HubSettings, read_hub_settings
 from roost.controllers.image_gate.plan import NAME as GATE
-from roost.controllers.runtime.apply import Applier
+from roost.controllers.runtime.apply import Applier, Helpers
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import RESYNC_SECONDS, Loop
@@ -45,6 +45,10 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 2.0
+# From a renewal of a hub's Lease to the next one: while nothing happens, these are most of the requests.
+LEASE_PACE_SECONDS: Final = 4.0
+# Nodes that are labelled at the same time. Each may keep a connection of each hub open.
+PARALLEL_WRITES: Final = 4
 # One hub's writes must not hold up the others': what it doesn't get done in its turn, it does in the next one.
 TURN_SECONDS: Final = 1.0
 # For Leases to be released at the end, so that another replica needn't wait for them to expire.
@@ -91,6 +95,8 @@ class Surroundings:
         self.writes = writes
         self.evictions = evictions
         self.own = own
+        # For all hubs, as one thread makes all plans and carries them out.
+        self.helpers = Helpers(PARALLEL_WRITES)
         # The release's own, in whose thread all plans are made; set before `ServedHubs.run`.
         self.loop: Loop | None = None
 
@@ -151,7 +157,9 @@ class ServedHub:
 
         # Of its own: what one lets go of must not be taken from its successor, which is of the same process.
         identity = f"{shared.identity}_{uuid.uuid4().hex[:8]}"
-        self._leadership = Leadership(client, namespace, hub.lease, identity, owner=owner, is_fit=self._is_fit)
+        self._leadership = Leadership(
+            client, namespace, hub.lease, identity, owner=owner, is_fit=self._is_fit, pace_seconds=LEASE_PACE_SECONDS
+        )
         self._thread = threading.Thread(
             target=self._leadership.run, args=(self._stop,), name=f"lease-{self.name}", daemon=True
         )
@@ -170,6 +178,7 @@ class ServedHub:
             on_done=shared.progressed,
             owner=owner,
             plan_seconds=TURN_SECONDS,
+            helpers=shared.helpers,
         )
         self._loop = Loop(
             settings.planners,

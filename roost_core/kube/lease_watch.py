@@ -1,4 +1,4 @@
-"""Read another program's Lease every other second, and notice when its holder stops renewing it or returns.
+"""Read another program's Lease every few seconds, and notice when its holder stops renewing it or returns.
 
 Like client-go's leader election, it reads instead of watching: only a response of the API server proves that an
 unchanged Lease is not being renewed, rather than that the watch has died.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0
+# For a Lease of one of many hubs: there may be hundreds, and it takes a Lease half a minute to be stale.
+SERVED_LOOK_SECONDS: Final = 4.0
 READ_SECONDS: Final = 4.0
 FORBIDDEN: Final = 403
 
@@ -39,10 +41,14 @@ class LeaseWatch:
         *,
         on_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
+        is_one_of_many: bool = False,
         clock: Callable[[], float] = steady_seconds,
         clock_time: Callable[[], float] = time.time,
     ) -> None:
-        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read."""
+        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read.
+
+        is_one_of_many: it is a served hub's, and read less often.
+        """
         self.kind = f"lease/{name}"
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
@@ -50,6 +56,7 @@ class LeaseWatch:
         self._on_error = on_error
         self._clock = clock
         self._clock_time = clock_time
+        self._is_one_of_many = is_one_of_many
         self._observer = LeaseObserver()
         self._has_looked = False
         self._fault = ""
@@ -82,7 +89,7 @@ class LeaseWatch:
         """Read the Lease again and again until `stop`."""
         while not stop.is_set():
             self.look()
-            stop.wait(LOOK_SECONDS)
+            stop.wait(SERVED_LOOK_SECONDS if self._is_one_of_many else LOOK_SECONDS)
 
     def look(self) -> None:
         """Read the Lease once."""

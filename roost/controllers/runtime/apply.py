@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -33,7 +34,7 @@ from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from roost.controllers.runtime.budget import Budget
     from roost.controllers.runtime.events import EventWriter
@@ -57,6 +58,14 @@ MAX_RESTING: Final = 10_000
 TAINT_TRIES: Final = 4
 
 
+class Helpers:
+    """Threads that send requests for an applier, which waits for them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pool = ThreadPoolExecutor(count, "apply")
+
+
 class Applier:
     """Applies plans within two budgets, one for evictions and one for all writes. Not thread-safe: one loop owns it."""
 
@@ -73,6 +82,7 @@ class Applier:
         on_done: Callable[[], None] = lambda: None,
         owner: Callable[[], JSONObject | None] = lambda: None,
         plan_seconds: float = PLAN_SECONDS,
+        helpers: Helpers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """plan_seconds: what is left of a plan after this long is dropped; a new one is made.
@@ -80,6 +90,8 @@ class Applier:
         may_write: checked before each request, so that a leader that lost its Lease stops halfway.
 
         on_done: called after each action. owner: returns the ownerReference for created pods.
+
+        helpers: change labels of several nodes at the same time; None: one after the other.
         """
         self._client = client
         self._namespace = namespace
@@ -96,6 +108,7 @@ class Applier:
         self._due_at = math.inf
         self._owner = owner
         self._plan_seconds = plan_seconds
+        self._helpers = helpers
 
     def begin_turn(self) -> None:
         """Tell the budgets that plans are made anew."""
@@ -107,10 +120,46 @@ class Applier:
         self._due_at = math.inf
         began_at = self._clock()
         done: list[Done] = []
-        for action in actions:
-            done.append(Done(action, self._apply_one(action, began_at)))
-            self._on_done()
+        for batch in self._batches(actions):
+            held_back = [self._admit(action, began_at) for action in batch]
+            admitted = [action for action, outcome in zip(batch, held_back, strict=True) if outcome is None]
+            results = iter(self._send_all(admitted))
+            for action, outcome in zip(batch, held_back, strict=True):
+                done.append(Done(action, self._settle(action, next(results)) if outcome is None else outcome))
+                self._on_done()
         return done
+
+    def _batches(self, actions: Iterable[Action]) -> Iterator[list[Action]]:
+        """Put actions together that may be sent at the same time: labels of different nodes, one after the other."""
+        batch: list[ChangeNode] = []
+        for action in actions:
+            if self._helpers is None or not isinstance(action, ChangeNode) or action.remove_taints:
+                if batch:
+                    yield [*batch]
+                    batch = []
+                yield [action]
+                continue
+            if len(batch) == self._helpers.count or action.node in {each.node for each in batch}:
+                yield [*batch]
+                batch = []
+            batch.append(action)
+        if batch:
+            yield [*batch]
+
+    def _send_all(self, actions: Sequence[Action]) -> list[Outcome | ClusterError]:
+        if self._helpers is None or len(actions) == 1:
+            return [self._send(action) for action in actions]
+        # All of them end before the first fault is raised.
+        sent = [self._helpers.pool.submit(self._send, action) for action in actions]
+        wait(sent)
+        return [each.result() for each in sent]
+
+    def _send(self, action: Action) -> Outcome | ClusterError:
+        """Send the action's requests; a helper's thread may do it, for one that changes nothing here."""
+        try:
+            return self._perform(action)
+        except ClusterError as error:
+            return error
 
     def seconds_until_next(self) -> float:
         """Seconds until the first action that was held back may be carried out; infinity if none was."""
@@ -120,7 +169,8 @@ class Applier:
         self._due_at = min(self._due_at, self._clock() + wait_seconds)
         return Outcome.HELD_BACK
 
-    def _apply_one(self, action: Action, began_at: float) -> Outcome:
+    def _admit(self, action: Action, began_at: float) -> Outcome | None:
+        """Take the action's part of the budgets; return its outcome if it isn't to be sent."""
         if not self._may_write():
             return self._hold_back(LEADER_SECONDS)
         if isinstance(action, Notice) and not self._events.is_due(action):
@@ -132,7 +182,7 @@ class Applier:
             return self._hold_back(self.writes.hold_back())
         if isinstance(action, EvictPod) and self.evictions.left <= 0:
             return self._hold_back(self.evictions.hold_back())
-        rest_until, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
+        rest_until, _ = self._resting.get(_target(action), (0.0, 0.0))
         if rest_until > self._clock():
             return self._hold_back(rest_until - self._clock())
         # Taken before the request, and never returned: a request without a response may have been carried out.
@@ -140,16 +190,18 @@ class Applier:
         if isinstance(action, EvictPod):
             self.evictions.take()
             self._on_eviction()
-        try:
-            outcome = self._perform(action)
-        except ApiError as error:
-            outcome = _outcome_of(action, error)
+        return None
+
+    def _settle(self, action: Action, result: Outcome | ClusterError) -> Outcome:
+        """Return the outcome of what was sent; what failed rests."""
+        if isinstance(result, Outcome):
+            outcome = result
+        else:
+            outcome = _outcome_of(action, result) if isinstance(result, ApiError) else Outcome.FAILED
             if outcome is Outcome.FAILED:
-                log.warning("failed: %s: %s", action, error)
-        except ClusterError as error:
-            log.warning("failed: %s: %s", action, error)
-            outcome = Outcome.FAILED
+                log.warning("failed: %s: %s", action, result)
         if outcome is Outcome.FAILED:
+            _, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
             self._rest(action, rest_seconds)
         else:
             self._resting.pop(_target(action), None)

@@ -14,7 +14,14 @@ from kubernetes.client import ApiClient, Configuration
 
 from roost_core.kube import leader_election
 from roost_core.kube.client import Client
-from roost_core.kube.leader_election import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
+from roost_core.kube.leader_election import (
+    LEASE_SECONDS,
+    READ_SECONDS,
+    RENEW_SECONDS,
+    RETRY_SECONDS,
+    Leadership,
+    steady_seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -234,7 +241,7 @@ def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
 ) -> None:
     monkeypatch.setattr(leader_election, "RETRY_SECONDS", 0.01)
     fit = threading.Event()
-    one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set)
+    one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set, pace_seconds=0.01)
     stop = threading.Event()
     thread = threading.Thread(target=one.run, args=(stop,), daemon=True)
     thread.start()
@@ -255,3 +262,32 @@ def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
     thread.join(5)
     assert server.lease is not None
     assert server.lease["spec"]["holderIdentity"] == ""
+
+
+def test_who_renews_seldom_tries_again_soon_after_a_failure_and_asks_a_free_lease_at_the_usual_pace(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_election, "READ_SECONDS", 0.1)
+    clock = Clock()
+    leader = Leadership(server.client(), "hub", "lease", "leader", pace_seconds=4.0, clock=clock)
+    standby = Leadership(server.client(), "hub", "lease", "standby", pace_seconds=4.0, clock=clock)
+    assert standby._pause_seconds() == RETRY_SECONDS, "nobody is known to hold the Lease"
+    leader.try_once()
+    standby.try_once()
+    assert (leader._pause_seconds(), standby._pause_seconds()) == (4.0, 4.0)
+    # One silent answer of READ_SECONDS doesn't cost the Lease.
+    clock.now += 4.0
+    server.speaks.clear()
+    leader.try_once()
+    clock.now += READ_SECONDS
+    assert leader.is_leader
+    assert clock.now + leader._pause_seconds() < 1000.0 + RENEW_SECONDS
+    server.speaks.set()
+    clock.now += leader._pause_seconds()
+    leader.try_once()
+    assert leader.is_leader
+    assert leader._pause_seconds() == 4.0
+    leader.release()
+    standby.try_once()
+    assert standby.is_leader
+    assert leader._pause_seconds() == RETRY_SECONDS
