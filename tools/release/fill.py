@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+# What the wheel holds besides chart and templates.
+ROOMS: Final = ("generator", "roost", "roost_core", "webhook")
+_PAGE: Final = re.compile(r"\bdocs/([\w/-]+)\.md(#[\w-]+)?")
 # Keep a Changelog's headings -> Artifact Hub's kinds of changes.
 KINDS: Final = {
     "Added": "added",
@@ -62,6 +65,7 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         runbooks = f"{addresses.documentation}/alerts.html"
         _edit(root / "chart" / "values.yaml", re.compile(r"runbooks: docs/alerts\.md\b"), f"runbooks: {runbooks}")
         said.append(f"monitoring.prometheusRule.runbooks: {runbooks}")
+        said.append(f"pages that messages name: {_link_pages(root, addresses.documentation)}")
     chart = root / "chart" / "Chart.yaml"
     text = chart.read_text(encoding="utf-8")
     chart.write_text("".join((text, *_chart_lines(root))), encoding="utf-8")
@@ -77,6 +81,20 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         _edit(root / "pyproject.toml", scripts, f"[project.urls]\n{entries}\n\\g<0>")
         said.append("project.urls: " + entries.strip().replace("\n", ", "))
     return said
+
+
+def _link_pages(root: Path, documentation: str) -> int:
+    """Name pages by address where a program or the chart tells of them: who installs these has no docs/. How many."""
+    count = 0
+    files = [root / "chart" / "templates" / "NOTES.txt"]
+    files += (path for room in ROOMS for path in sorted((root / room).rglob("*.py")))
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        linked, found = _PAGE.subn(rf"{documentation}/\1.html\2", text)
+        if found:
+            path.write_text(linked, encoding="utf-8")
+        count += found
+    return count
 
 
 def changes_of(text: str, version: str) -> list[tuple[str, str]]:

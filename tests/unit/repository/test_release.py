@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 from pathlib import Path
@@ -109,7 +111,7 @@ def test_only_jobs_that_publish_may_write_anything() -> None:
         body = workflow(path)
         assert body["permissions"] == {"contents": "read"}
         writers = {name for name, job in body["jobs"].items() if "write" in str(job.get("permissions"))}
-        assert writers == ({"image", "chart", "pypi"} if path.name == "release.yml" else set())
+        assert writers == ({"image", "chart", "pypi", "forge"} if path.name == "release.yml" else set())
 
 
 # --- scripts, as far as they run without a registry ---------------------------------------------------------
@@ -125,6 +127,7 @@ def test_only_jobs_that_publish_may_write_anything() -> None:
         ("sign.sh", "cosign sign --yes registry.example.org/me/roost@sha256:00"),
         ("chart.sh", "/roost-0.1.0.tgz oci://registry.example.org/charts"),
         ("wheel.sh", "hatchling build --target wheel"),
+        ("forge.sh", "gh release create v0.1.0 --verify-tag"),
     ],
 )
 def test_a_dry_run_prints_what_would_be_done_and_no_secret(script: str, said: str, tmp_path: Path) -> None:
@@ -132,6 +135,36 @@ def test_a_dry_run_prints_what_would_be_done_and_no_secret(script: str, said: st
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
     assert "not to be printed" not in done.stdout + done.stderr
+
+
+def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> None:
+    checksums = set()
+    for folder in ("first", "second"):
+        done = call("tools/release/krew.sh", ROOST_OUTPUT=str(tmp_path / folder))
+        assert done.returncode == 0, done.stderr
+        archive = tmp_path / folder / "krew" / "kubectl-roost.tar.gz"
+        checksums.add(hashlib.sha256(archive.read_bytes()).hexdigest())
+    manifest = yaml.safe_load((archive.parent / "roost.yaml").read_text(encoding="utf-8"))
+    here = version.version_of()
+    assert manifest["spec"]["version"] == f"v{here}"
+    (platform,) = manifest["spec"]["platforms"]
+    assert {platform["sha256"]} == checksums
+    assert platform["uri"] == f"{KNOWN.repository}/releases/download/v{here}/kubectl-roost.tar.gz"
+    with tarfile.open(archive) as packed:
+        assert packed.getnames() == [file["from"] for file in platform["files"]]
+        assert packed.getmember("kubectl-roost").mode & 0o111 == 0o111
+
+
+def test_nothing_is_published_for_good_before_image_and_chart_are() -> None:
+    jobs = workflow(ROOT / ".github/workflows/release.yml")["jobs"]
+    assert {"image", "chart"} <= set(jobs["pypi"]["needs"])
+
+
+def test_continuous_integration_runs_as_root_on_debian() -> None:
+    done = call("tools/ci_debian.sh", "--dry-run")
+    assert done.stdout.startswith("+ docker run --rm --privileged ")
+    assert "tools/ci_test.sh" in done.stdout
+    assert call("tools/ci_debian.sh", "--wrong").returncode == 2
 
 
 def test_a_dry_run_in_kind_says_which_minor() -> None:
@@ -220,6 +253,9 @@ def test_addresses_are_filled_in(copied: Path) -> None:
     values = yaml.safe_load((copied / "chart/values.yaml").read_text(encoding="utf-8"))
     assert values["image"]["name"] == KNOWN.image
     assert values["monitoring"]["prometheusRule"]["runbooks"] == "https://roost.example.org/alerts.html"
+    notes = (copied / "chart/templates/NOTES.txt").read_text(encoding="utf-8")
+    assert "(https://roost.example.org/install-helm.html, The image)" in notes
+    assert "docs/" not in notes
     chart = yaml.safe_load((copied / "chart/Chart.yaml").read_text(encoding="utf-8"))
     assert (chart["home"], chart["sources"]) == (KNOWN.documentation, [KNOWN.repository])
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/changes"])
