@@ -179,6 +179,8 @@ class Loop:
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
+        # First: whatever happens in this turn, what the last one wanted is no longer kept for it.
+        self._applier.begin_turn()
         leads = self._is_leader()
         self._metrics.show_leader(leads)
         if leads != self._led:
@@ -193,7 +195,6 @@ class Loop:
             # The Lease is tried every two seconds.
             return 1.0
         snapshot = self._snapshot()
-        self._applier.begin_turn()
         wait_seconds = RESYNC_SECONDS
         for planner in self._planners:
             wait_seconds = min(wait_seconds, self._run_planner(planner, snapshot))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from roost.controllers import served_hubs
 from roost.controllers.contract.actions import ChangeNode, EvictPod, Planned
 from roost.controllers.contract.planner import MemoryPlanner
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -13,7 +14,11 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
 from roost.controllers.runtime.loop import Loop
 from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
 from tests.unit.controllers.test_controllers_loop import FakeClient
+
+if TYPE_CHECKING:
+    import pytest
 
 EVICTIONS_OF_ALL: Final = 20
 CYCLE_SECONDS: Final = 5.0
@@ -39,13 +44,14 @@ class Hub:
             may_write=lambda: True,
             clock=world.clock,
         )
+        self.is_synced = True
         self.loop = Loop(
             [MemoryPlanner("worker", self._plan, 0)],
             lambda: Snapshot("hub", "hub"),
             applier,
             Metrics("test", of_process=False),
             is_leader=lambda: True,
-            is_synced=lambda: True,
+            is_synced=lambda: self.is_synced,
             wall=world.clock,
             steady=world.clock,
         )
@@ -128,3 +134,56 @@ def test_storms_of_all_hubs_stay_within_the_total_and_are_even() -> None:
     assert sum(done) <= WRITES_PER_MINUTE_OF_ALL * minutes
     assert sum(done) > WRITES_PER_MINUTE_OF_ALL * (minutes - 1)
     assert min(done) > 0.6 * WRITES_PER_MINUTE_OF_ALL * minutes / 6
+
+
+def test_nothing_is_kept_for_a_hub_whose_watches_failed_while_it_waited() -> None:
+    world = World(noisy=2, quiet=0)
+    first, second = world.hubs
+    first.evicted = second.evicted = 1_000
+    world.cycles(1)
+    assert second.evictions.wanted
+    second.is_synced = False
+    world.cycles(1)
+    assert not second.evictions.wanted
+
+
+class Served:
+    """A hub whose Lease this replica may hold."""
+
+    def __init__(self, shared: Surroundings, *, is_leader: bool) -> None:
+        self.budgets = Budgets(shared.writes.share(WRITES_PER_MINUTE), shared.evictions.share(5))
+        self.is_leader = is_leader
+        self.could_take: list[int] = []
+
+    def turn(self) -> float:
+        self.could_take.append(self.budgets.evictions.left)
+        while self.budgets.evictions.take():
+            pass
+        return 1.0
+
+
+def test_the_totals_are_divided_among_the_hubs_that_this_replica_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_hubs, "HubFeed", lambda *_args, **_options: None)
+    writes, evictions = FairShares(WRITES_PER_MINUTE_OF_ALL, lambda: 0.0), FairShares(9, lambda: 0.0)
+    nothing: Any = None
+    shared = Surroundings(
+        nothing,
+        nothing,
+        Metrics("test"),
+        identity="me",
+        central=("roost", "roost-system"),
+        minor=37,
+        scheduler_configuration=None,
+        scope_of=nothing,
+        writes=writes,
+        evictions=evictions,
+        own=Budgets(writes.share(WRITES_PER_MINUTE), evictions.share(5)),
+    )
+    hubs: Any = ServedHubs(shared)
+    leading = {"a": Served(shared, is_leader=True), "b": Served(shared, is_leader=True)}
+    hubs._hubs = {**leading, "c": Served(shared, is_leader=False)}
+    assert hubs.turns() == 1.0
+    # Two of four, the central release's own work being one.
+    assert (writes.per_minute, evictions.per_minute) == (WRITES_PER_MINUTE_OF_ALL // 2, 5)
+    # The first one leaves a quarter of the five to the second.
+    assert [hub.could_take for hub in leading.values()] == [[5], [1]]
