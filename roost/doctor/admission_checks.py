@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import secrets
+import base64
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import admits, label_items, labels_of, pod_templates, selects, some, users_of
+from roost.doctor.evidence import admits, annotation_of, label_items, labels_of, pod_templates, selects, some, users_of
 from roost.doctor.findings import Finding
 from roost.doctor.install import name_of, path_of
-from roost.doctor.try_pod import try_pod
+from roost.doctor.platform_checks import GKE_SCHEDULER
+from roost.doctor.try_pod import try_pod, try_template
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.kube.pki import bundle_end_seconds
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    OPT_OUT_ANNOTATION,
+    POLICY_KEY,
+    POLICY_REVISION_ANNOTATION,
+)
+from roost_core.placement.settings import read_settings
+from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roost.doctor.install import Install, Object
+    from roost_core.placement.settings import Settings
 
 _TRIED: Final = ("user", "build")
-# Made by the install itself, and not there before it.
-_ABSENT_BEFORE: Final = frozenset(
-    {"serviceAccountName", "serviceAccount", "priorityClassName", "priority", "topologySpreadConstraints"}
-)
 # What a refusal says, and how to mend it.
 _REFUSALS: Final = {
     "violates PodSecurity": "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
@@ -56,6 +64,7 @@ def check_certificate(install: Install) -> tuple[str, Iterator[Finding]]:
                     "The controllers' leader writes it (webhook.certificates.mode self): see their log. certManager: "
                     "does cert-manager's ca-injector run? secret: give webhook.certificates.caBundle.",
                 )
+            yield from _find_expired(name_of(body), entries)
             for service in {entry["clientConfig"]["service"]["name"] for entry in entries if _service_of(entry)}:
                 if not _ready_addresses(install, service):
                     yield Finding(
@@ -96,6 +105,49 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
     return f"dry-run pods of class {said}" if said else "no class whose pods can be made up", find()
 
 
+def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
+    """The webhook places pods by the rules of these values."""
+    rendered = next((body for body in install.of_kind("ConfigMap") if POLICY_KEY in (body.get("data") or {})), None)
+    if rendered is None or install.component("webhook") is None:
+        return "no webhook is used", iter(())
+    classes = [labels_of(one) for name, one in install.values["podClasses"].items() if name in _TRIED]
+
+    def find() -> Iterator[Finding]:
+        live = install.client.find(path_of(rendered))
+        if live is None:
+            return  # the check objects says so
+        try:
+            settings = _settings_of(live)
+        except SettingsError as error:
+            yield Finding(
+                "error",
+                f"{name_of(live)} is refused, so the webhook keeps the rules that it had: {error.one_line()}",
+                "Correct in the values what is named, and apply them again.",
+            )
+            return
+        if replace(settings, revision="") != replace(_settings_of(rendered), revision=""):
+            yield Finding(
+                "warning",
+                f"{name_of(live)} has other rules than the values render to.",
+                "Are these the install's values? If so, apply them again.",
+            )
+        for labels in classes:
+            try:
+                revision = try_pod(install.client, install.release.namespace, labels).revision if labels else ""
+            except ApiError:
+                continue  # the same request as that of the check admission, which tells of it
+            if revision and revision != settings.revision:
+                yield Finding(
+                    "warning",
+                    f"The webhook places pods by revision {revision}, and {name_of(live)} has {settings.revision}.",
+                    "Kubelets take about a minute to bring a change. Longer: the webhook's log and /readyz say why it "
+                    "keeps the old rules (docs/troubleshooting.md#is-the-webhook-healthy).",
+                )
+                return
+
+    return f"rules in {name_of(rendered)}", find()
+
+
 def check_users(install: Install) -> tuple[str, Iterator[Finding]]:
     """The users that run now were placed, and wait for a scheduler that there is."""
     users = users_of(install) if admits(install) else []
@@ -114,6 +166,8 @@ def check_users(install: Install) -> tuple[str, Iterator[Finding]]:
                 "apiserver_admission_webhook_fail_open_count tells how often.",
             )
 
+        yield from _find_other_schedulers(install, users)
+
     return f"{len(users)} users' pods in {install.release.namespace}", find()
 
 
@@ -123,19 +177,8 @@ def check_security(install: Install) -> tuple[str, Iterator[Finding]]:
 
     def find() -> Iterator[Finding]:
         for name, template in templates:
-            spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
-            # Pods that a controller makes have its restartPolicy; before an install its account isn't there.
-            pod = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "name": f"roost-doctor-{secrets.token_hex(4)}",
-                    "annotations": {OPT_OUT_ANNOTATION: "true"},
-                },
-                "spec": {"restartPolicy": "Always", **spec},
-            }
             try:
-                install.client.create(f"/api/v1/namespaces/{install.release.namespace}/pods?dryRun=All", pod)
+                try_template(install.client, install.release.namespace, template)
             except ApiError as error:
                 reason = next((reason for reason in _REFUSALS if reason in str(error)), None)
                 if reason is None:
@@ -194,6 +237,82 @@ def _lets_all_reach(policy: Object, port: int) -> bool:
 def _lost_scheduler(install: Install, pod_class: str, scheduler: str) -> bool:
     wants = bool(install.values["podClasses"][pod_class].get("profile"))
     return wants and install.component("scheduler") is not None and scheduler == "default-scheduler"
+
+
+def check_builds(install: Install) -> tuple[str, Iterator[Finding]]:
+    """Builds that run now have a home, chosen among the nodes that have builders."""
+    entry = install.values["podClasses"].get("build") or {}
+    labels, home = labels_of(entry), entry.get("home")
+    builds = [pod for pod in install.pods if labels and home and labels.items() <= label_items(pod).items()]
+
+    def find() -> Iterator[Finding]:
+        wanted = ((home or {}).get("builders") or {}).get("labels") or {}
+        if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in install.pods):
+            said = ", ".join(f"{key}={value}" for key, value in wanted.items())
+            yield Finding(
+                "warning",
+                f"Builds run, and {install.release.namespace} has no pod with the builders' labels ({said}): homes are "
+                "chosen among all nodes, whether they have build caches or not.",
+                "Set podClasses.build.home.builders.labels to the builder pods' labels: binderhub-service has others.",
+            )
+        homeless = [
+            pod["metadata"]["name"]
+            for pod in builds
+            if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not annotation_of(pod, HOME_TARGET_ANNOTATION)
+        ]
+        if homeless:
+            yield Finding(
+                "warning",
+                f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
+                "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",
+            )
+
+    return f"{len(builds)} builds in {install.release.namespace}", find()
+
+
+def _find_other_schedulers(install: Install, users: list[Object]) -> Iterator[Finding]:
+    """Users that Roost placed, and whose scheduler isn't Roost's."""
+    if install.component("scheduler") is None or not install.values["podClasses"]["user"].get("profile"):
+        return
+    own = f"{install.release.name}.{install.release.namespace}."
+    # That GKE changes it on its own is told by the check platform.
+    others: dict[str, list[str]] = {}
+    for pod in users:
+        scheduler = str((pod.get("spec") or {}).get("schedulerName", own))
+        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith((own, GKE_SCHEDULER)):
+            others.setdefault(scheduler, []).append(pod["metadata"]["name"])
+    for scheduler, names in sorted(others.items()):
+        yield Finding(
+            "warning",
+            f"{len(names)} of {len(users)} users' pods were placed and left to scheduler {scheduler}: {some(names)}.",
+            "Roost's scheduler was away when they were created (programs and leaders, above), or not yet there."
+            if scheduler == "default-scheduler"
+            else f"Their author chose it. To have Roost's schedule such pods: replaceSchedulers: [{scheduler}].",
+        )
+
+
+def _find_expired(name: str, entries: list[Object]) -> Iterator[Finding]:
+    """CA bundles by which the API server can trust no certificate."""
+    wrong: dict[str, None] = {}
+    for entry in entries:
+        bundle = entry["clientConfig"].get("caBundle")
+        ends = bundle_end_seconds(base64.b64decode(bundle)) if bundle else None
+        if bundle and ends is None:
+            wrong[f"{entry['name']} (not a certificate)"] = None
+        elif ends is not None and ends <= datetime.now(UTC).timestamp():
+            wrong[f"{entry['name']} (expired {datetime.fromtimestamp(ends, UTC):%Y-%m-%d})"] = None
+    if wrong:
+        yield Finding(
+            "error",
+            f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are created without Roost.",
+            "The controllers' leader renews it (mode self): see leaders, above. certManager: does its ca-injector run? "
+            "secret: give a new webhook.certificates.caBundle.",
+        )
+
+
+def _settings_of(config_map: Object) -> Settings:
+    """The rules in a ConfigMap. Raises SettingsError."""
+    return read_settings(str((config_map.get("data") or {}).get(POLICY_KEY) or "").encode())
 
 
 def _service_of(entry: Object) -> bool:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from roost.doctor.admission_checks import (
     check_admission,
+    check_builds,
     check_certificate,
     check_network,
+    check_policy,
     check_security,
     check_users,
 )
 from roost.doctor.buffer_checks import check_buffers
+from roost.doctor.feature_checks import check_features
 from roost.doctor.findings import Finding, Outcome
 from roost.doctor.hub_checks import check_hubs
 from roost.doctor.kubelet_checks import check_kubelets
@@ -24,6 +27,7 @@ from roost.doctor.node_checks import (
     check_image_volumes,
     check_labels,
     check_nodes,
+    check_puller,
     check_startup_taints,
 )
 from roost.doctor.platform_checks import check_platform
@@ -36,6 +40,7 @@ from roost.doctor.release_checks import (
     check_version,
 )
 from roost.doctor.scaling_checks import check_autoscaler, check_budgets, check_schedulers
+from roost.doctor.scheduler_checks import check_profiles, check_waiting
 from roost_core.kube.client import ApiError, ClusterError
 
 if TYPE_CHECKING:
@@ -66,18 +71,24 @@ INSTALLED: Final[tuple[tuple[str, Check], ...]] = (
     ("version", check_version),
     ("namespace", check_namespace),
     ("platform", check_platform),
+    ("features", check_features),
     ("objects", check_objects),
     ("security", check_security),
     ("programs", check_programs),
     ("clocks", check_clocks),
     ("leaders", check_leases),
+    ("profiles", check_profiles),
+    ("waiting", check_waiting),
     ("network", check_network),
     ("webhook", check_certificate),
     ("hubs", check_hubs),
     ("admission", check_admission),
+    ("policy", check_policy),
     ("users", check_users),
+    ("builds", check_builds),
     ("schedulers", check_schedulers),
     ("image-volumes", check_image_volumes),
+    ("puller", check_puller),
     ("nodes", check_nodes),
     ("labels", check_labels),
     ("kubelets", check_kubelets),
@@ -90,6 +101,7 @@ BEFORE: Final[tuple[tuple[str, Check], ...]] = (
     ("version", check_version),
     ("namespace", check_namespace),
     ("platform", check_platform),
+    ("features", check_features),
     ("rights", check_rights),
     ("hubs", check_hubs),
     ("security", check_security),

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from generator.values.release import Release
 
@@ -25,6 +25,9 @@ class Asked(Protocol):
 
     def create(self, path: str, body: Object, /) -> Object:
         """Create an object in a collection."""
+
+    def lines(self, path: str, query: Mapping[str, Any], silence_seconds: float, /) -> Iterator[bytes]:
+        """Read what isn't JSON, line by line; silence_seconds: without a byte for longer, the connection is dead."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import DEFAULT_REPORTED, age_seconds, count, label_items, mounts_images, some
+from roost.doctor.evidence import DEFAULT_REPORTED, age_seconds, count, label_items, mounts_images, some, users_of
 from roost.doctor.findings import Finding
 from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label, pulled_prefix, startup_taint
@@ -48,6 +48,30 @@ def check_nodes(install: Install) -> tuple[str, Iterator[Finding]]:
             )
 
     return count(len(install.nodes), "node"), find()
+
+
+def check_puller(install: Install) -> tuple[str, Iterator[Finding]]:
+    """The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
+    selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
+    nodes = {pod["spec"]["nodeName"] for pod in users_of(install) if (pod.get("spec") or {}).get("nodeName")}
+
+    def find() -> Iterator[Finding]:
+        served = {
+            pod["spec"].get("nodeName")
+            for pod in install.pods
+            if any(selector.items() <= label_items(pod).items() for selector in selectors)
+        }
+        bare = sorted(nodes - served) if selectors else []
+        if bare:
+            yield Finding(
+                "warning",
+                f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of that kind they "
+                "start cold.",
+                "The puller's tolerations and node selector don't admit them: name their taints in the profile's "
+                "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes).",
+            )
+
+    return f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used", find()
 
 
 def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PROVIDERS: Final = {"gce": "GKE", "aws": "EKS", "azure": "AKS"}
 # The ports of nodes that the firewall of a GKE private cluster opens to its control plane.
 _GKE_PORTS: Final = (443, 10250)
-_GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
+GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 _FIXED: Final = ("runAsUser", "runAsGroup", "fsGroup")
 
 
@@ -66,13 +66,13 @@ def _find_gke(install: Install) -> Iterator[Finding]:
             f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
             "(docs/any-cloud.md#gke-private-clusters).",
         )
-    mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == _GKE_SCHEDULER]
-    replaced = _GKE_SCHEDULER in install.values["replaceSchedulers"]
+    mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == GKE_SCHEDULER]
+    replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
     if install.component("scheduler") is not None and mutated and not replaced:
         yield Finding(
             "warning",
             f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of the hub.",
-            f"replaceSchedulers: [{_GKE_SCHEDULER}], or scheduler.target: gke.",
+            f"replaceSchedulers: [{GKE_SCHEDULER}], or scheduler.target: gke.",
         )
     priority = install.values["priorityClasses"]["placeholder"]
     if install.values["priorityClasses"]["enabled"] and priority < AUTOSCALER_CUTOFF:

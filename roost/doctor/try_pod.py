@@ -7,13 +7,17 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost.doctor.install import Asked
 
+# Made by the install itself, and not there before it.
+_ABSENT_BEFORE: Final = frozenset(
+    {"serviceAccountName", "serviceAccount", "priorityClassName", "priority", "topologySpreadConstraints"}
+)
 # A webhook that is not Ready yet answers within this, once its certificate is mounted.
 PAUSE_SECONDS: Final = 5.0
 
@@ -30,6 +34,25 @@ def try_pod(client: Asked, namespace: str, labels: Mapping[str, str]) -> Trial:
     stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", _pod(labels))
     annotations = stored["metadata"].get("annotations") or {}
     return Trial(str(annotations.get(POLICY_REVISION_ANNOTATION, "")), str(stored["spec"].get("schedulerName", "")))
+
+
+def try_template(client: Asked, namespace: str, template: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Have the API server admit a pod of a workload's template: the pod that was sent, and what it would store.
+
+    Raises ApiError, ClusterError.
+    """
+    spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
+    # Pods that a controller makes have its restartPolicy; before an install its account isn't there.
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"roost-doctor-{secrets.token_hex(4)}",
+            "annotations": {OPT_OUT_ANNOTATION: "true"},
+        },
+        "spec": {"restartPolicy": "Always", **spec},
+    }
+    return pod, client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
 
 
 def try_until_placed(

@@ -174,6 +174,15 @@ def split_bundle(bundle: bytes) -> list[bytes]:
         return []
 
 
+def bundle_end_seconds(bundle: bytes) -> float | None:
+    """When the last of a bundle's certificates ends, in Unix seconds; None if it holds none or can't be parsed."""
+    try:
+        certificates = x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        return None
+    return max((one.not_valid_after_utc.timestamp() for one in certificates), default=None)
+
+
 def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:
     """Return those that haven't expired and have the same subject as `subject_like`."""
     subject = x509.load_pem_x509_certificate(subject_like).subject

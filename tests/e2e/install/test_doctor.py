@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +12,31 @@ import pytest
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
+from roost.doctor import scheduler_checks
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
 from roost_core.kube.client import connect
 from roost_core.placement.labels import startup_taint
-from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
 from tests.harness.pod_network import PodNetwork
 from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from roost.doctor.findings import Finding
-    from tests.harness.controlplane import ControlPlane
     from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 
+# Bounds for an overloaded machine.
+SECONDS = 180.0
 LISTED = "singleuser: {image: {name: a/b, tag: '1'}}"
 
 
@@ -118,25 +125,112 @@ def test_nodes_are_asked_for_their_runtime_their_kubelet_and_their_taints(
     assert asked(control_plane, namespace, "platform") == []
 
 
-def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets() -> None:
+def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    assert asked(control_plane, namespace, "features") == []
+    ((severity, evidence, _),) = asked(
+        control_plane, namespace, "features", "monitoring: {serviceMonitor: {enabled: true}}"
+    )
+    assert (severity, "ServiceMonitor (monitoring.coreos.com/v1)" in evidence) == ("error", True)
+    stranger = account_that_may(control_plane, namespace, "create", "pods")
+    ((severity, evidence, _),) = asked(control_plane, namespace, "features", kubeconfig=stranger)
+    assert (severity, "Not allowed to look whether the API server has ImageVolume on" in evidence) == ("unknown", True)
+
+
+def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
+    try:
+        with ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster:
+            findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
+    except HarnessUnavailableError as error:
+        give_up(error)
+    assert {finding.severity for finding in findings} == {"error"}
+    assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
+
+
+def test_pods_that_no_scheduler_looks_at_are_told(
+    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_checks, "_PATIENCE_SECONDS", -5.0)
+    container = {"name": "main", "image": "a/b:1"}
+    spec = {"schedulerName": "nobody", "containers": [container]}
+    control_plane.create_pod({"metadata": {"name": "ada"}, "spec": spec}, namespace)
+    ((severity, evidence, _),) = asked(control_plane, namespace, "waiting")
+    assert (severity, "scheduler nobody" in evidence, "ada" in evidence) == ("error", True, True)
+
+
+@pytest.fixture(scope="module")
+def on_a_kubelet() -> Iterator[ControlPlane]:
+    """A cluster whose one node answers, with kube-scheduler's image to pull."""
     kubelet = {"nodeStatusMaxImages": 20, "imageGCLowThresholdPercent": 50, "imageGCHighThresholdPercent": 65}
-    values = f"{LISTED}\npopularImages: {{enabled: true, nodeStatusMaxImages: 20}}"
     try:
         with contextlib.ExitStack() as stack:
             network = stack.enter_context(PodNetwork())
             registry = stack.enter_context(RealRegistry())
             cluster = stack.enter_context(network.make_cluster())
+            defaults: Any = parse_values(b"", "values.yaml").values
+            tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
+            program = ensure_binary("kube-scheduler", cluster.minor)
+            registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
             stack.enter_context(RealNode(cluster, "node-a", registry, network=network, kubelet={**SERVING, **kubelet}))
-            namespace = cluster.create_namespace()
-            short, early = asked(cluster, namespace, "kubelets", values)
-            assert (short.severity, "node-a (20)" in short.evidence) == ("warning", True)
-            assert (early.severity, "node-a (65)" in early.evidence) == ("error", True)
-
-            stranger = account_that_may(cluster, namespace, "list", "nodes")
-            ((severity, evidence, fix),) = asked(cluster, namespace, "kubelets", values, kubeconfig=stranger)
-            assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == ("unknown", True, True)
+            stack.enter_context(start_scheduler(cluster, leader_elect=False))
+            yield cluster
     except HarnessUnavailableError as error:
         give_up(error)
+
+
+def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets(on_a_kubelet: ControlPlane) -> None:
+    cluster, namespace = on_a_kubelet, on_a_kubelet.create_namespace()
+    values = f"{LISTED}\npopularImages: {{enabled: true, nodeStatusMaxImages: 20}}"
+    short, early = asked(cluster, namespace, "kubelets", values)
+    assert (short.severity, "node-a (20)" in short.evidence) == ("warning", True)
+    assert (early.severity, "node-a (65)" in early.evidence) == ("error", True)
+
+    stranger = account_that_may(cluster, namespace, "list", "nodes")
+    ((severity, evidence, fix),) = asked(cluster, namespace, "kubelets", values, kubeconfig=stranger)
+    assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == ("unknown", True, True)
+
+
+def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_old_ones(
+    on_a_kubelet: ControlPlane,
+) -> None:
+    cluster, namespace = on_a_kubelet, on_a_kubelet.create_namespace()
+    values = "scheduler: {replicas: 1}"
+    merged = parse_values(values.encode(), "values.yaml").values
+    for manifest in render(merged, Release("hub", namespace, f"v{cluster.minor}.0")):
+        body: Any = copy.deepcopy(manifest.body)
+        if body["kind"] == "ConfigMap" and body["metadata"]["name"] == "hub-roost-scheduler":
+            # As if a new minor had renamed it.
+            body["data"]["config.yaml"] = body["data"]["config.yaml"].replace("PodTopologySpread", "Spread")
+        if body["metadata"]["labels"].get("app.kubernetes.io/component") == "scheduler" or "Priority" in body["kind"]:
+            cluster.api.create(body, body["metadata"].get("namespace"))
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    config = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-scheduler"
+
+    def said() -> list[Finding]:
+        return asked(cluster, namespace, "profiles", values)
+
+    def change(old: str, new: str) -> None:
+        text = cluster.api.get(config)["data"]["config.yaml"]
+        cluster.api.patch(config, {"data": {"config.yaml": text.replace(old, new)}})
+
+    def refusal() -> Finding | None:
+        return next((finding for finding in said() if "It said:" in finding.evidence), None)
+
+    refused = wait_until(refusal, SECONDS, "a refusal", explain=lambda: str(said()))
+    assert (refused.severity, "Spread" in refused.evidence) == ("error", True), refused
+
+    change("Spread", "PodTopologySpread")
+    for pod in cluster.api.list(pods):
+        cluster.api.delete(f"{pods}/{pod['metadata']['name']}")
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-scheduler"
+    wait_until(lambda: cluster.api.get(lease)["spec"].get("holderIdentity"), SECONDS, "a leader")
+    wait_until(lambda: said() == [], SECONDS, "all to be well", explain=lambda: str(said()))
+
+    change(f".{namespace}.user", f".{namespace}.changed")
+    lacking, stale = said()
+    assert (lacking.severity, f"hub.{namespace}.user" in lacking.evidence) == ("error", True)
+    assert (stale.severity, "which leads, started before" in stale.evidence) == ("error", True)
 
 
 def account_that_may(cluster: ControlPlane, namespace: str, verb: str, resource: str) -> Path:

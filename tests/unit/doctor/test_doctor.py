@@ -8,7 +8,7 @@ import yaml
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import path_of
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.unit.doctor.whole_cluster import (
     BUDGETS,
     ENDPOINTS,
@@ -20,6 +20,7 @@ from tests.unit.doctor.whole_cluster import (
     Cluster,
     Object,
     ago,
+    ca_bundle,
     found,
     pod,
 )
@@ -101,6 +102,58 @@ def test_a_webhook_without_a_ca_bundle_or_a_ready_pod_is_told() -> None:
     bare, nowhere = cluster.said("webhook")
     assert "no caBundle in" in bare[1]
     assert "Service jhub/hub-roost-webhook has no ready pod" in nowhere[1]
+
+
+@pytest.mark.parametrize(
+    ("bundle", "evidence"),
+    [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)")],
+)
+def test_a_ca_bundle_by_which_nothing_can_be_trusted_is_an_error(bundle: str, evidence: str) -> None:
+    cluster = Cluster()
+    cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"] = bundle
+    ((severity, said, _),) = cluster.said("webhook")
+    assert (severity, evidence in said) == ("error", True)
+
+
+def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told() -> None:
+    cluster = Cluster()
+    path = "/api/v1/namespaces/jhub/configmaps/hub-roost-webhook"
+    other = Cluster("podClasses: {user: {join: {user: 1}}}")
+    cluster.objects[path] = other.objects[path]
+    differs, kept = cluster.said("policy")
+    assert (differs.severity, "has other rules than the values" in differs.evidence) == ("warning", True)
+    assert (kept.severity, "The webhook places pods by revision" in kept.evidence) == ("warning", True)
+    cluster.admitted = other.admitted
+    assert len(cluster.said("policy")) == 1, "the webhook has followed"
+    cluster.objects[path]["data"]["policy.json"] = "{"
+    ((severity, evidence, _),) = cluster.said("policy")
+    assert (severity, "is refused" in evidence) == ("error", True)
+
+
+def test_users_that_were_placed_and_left_to_another_scheduler_are_told() -> None:
+    cluster = Cluster()
+    for name, scheduler in (("a", "hub.jhub.user"), ("b", "default-scheduler"), ("c", "theirs")):
+        cluster.lists[PODS].append(pod(name, PLACED, spec={"schedulerName": scheduler}))
+    away, chosen = cluster.said("users")
+    assert ("default-scheduler: b." in away.evidence, "was away" in away.fix) == (True, True)
+    assert ("theirs: c." in chosen.evidence, "replaceSchedulers: [theirs]" in chosen.fix) == (True, True)
+
+
+def test_builds_without_builders_or_a_home_are_told() -> None:
+    cluster = Cluster()
+    build = pod("build-1", {**PLACED, HOME_TARGET_ANNOTATION: "n1"}, spec={})
+    build["metadata"]["labels"] = {"component": "binderhub-build"}
+    cluster.lists[PODS] = [build]
+    ((severity, evidence, _),) = cluster.said("builds")
+    assert (severity, "component=image-builder, app=binder" in evidence) == ("warning", True)
+    builder = pod("builder", spec={})
+    builder["metadata"]["labels"] = {"component": "image-builder", "app": "binder", "name": "x"}
+    cluster = Cluster()
+    cluster.lists[PODS] = [build, builder]
+    assert cluster.said("builds") == []
+    del build["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
+    ((severity, evidence, _),) = cluster.said("builds")
+    assert (severity, "1 of 1 builds have no home: build-1." in evidence) == ("warning", True)
 
 
 def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:

@@ -11,7 +11,7 @@ from roost.doctor.checks import BEFORE, run_checks
 from roost.doctor.install import path_of
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import CENTRAL_LABEL
-from tests.unit.doctor.whole_cluster import LEASES, PLACED, PODS, Cluster, Object, ago, found, pod
+from tests.unit.doctor.whole_cluster import CA_BUNDLE, LEASES, PLACED, PODS, Cluster, Object, ago, found, pod
 
 CENTRAL_RELEASE = Release("roost", "system", "v1.37.2")
 SERVES = "hubs: {serve: true}\nplaceholders: []\n"
@@ -42,7 +42,7 @@ def serving(*hubs: Object, labelled: tuple[str, ...] = ("jhub",)) -> Cluster:
     for path, body in list(cluster.objects.items()):
         if "mutatingwebhookconfigurations" in path:
             for entry in body["webhooks"]:
-                entry["clientConfig"]["caBundle"] = "LS0t"
+                entry["clientConfig"]["caBundle"] = CA_BUNDLE
     for part in ("scheduler", "controllers"):
         lease = {"spec": {"holderIdentity": "a", "renewTime": ago(2)}}
         cluster.objects[f"{LEASES.replace('/namespaces/jhub/', home)}/roost-roost-{part}"] = lease

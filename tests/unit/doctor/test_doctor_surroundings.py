@@ -61,6 +61,19 @@ def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(ru
         assert bool(cluster.said("image-volumes")) is (is_told and counts)
 
 
+def test_a_node_with_users_that_the_puller_does_not_reach_is_told() -> None:
+    cluster = Cluster(LISTED)
+    (daemon_set,) = cluster.install.of_kind("DaemonSet")
+    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    cluster.lists[PODS] = [
+        {"metadata": {"name": "puller-1", "labels": labels}, "spec": {"nodeName": "n1"}},
+        *(pod(f"ada-{where}", PLACED, spec={"nodeName": where}) for where in ("n1", "gpu")),
+        pod("pending", PLACED, spec={}),
+    ]
+    ((severity, evidence, fix),) = cluster.said("puller")
+    assert (severity, "is on: gpu." in evidence, "prePuller.tolerations" in fix) == ("warning", True, True)
+
+
 def test_startup_taints_that_outlive_a_start_are_told() -> None:
     cluster = Cluster()
     own = startup_taint("hub", "jhub")

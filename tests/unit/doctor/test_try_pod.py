@@ -13,7 +13,7 @@ from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from roost.doctor.install import Asked
 
@@ -34,6 +34,9 @@ class Server:
         raise AssertionError(path)
 
     def find(self, path: str, /) -> dict[str, Any] | None:
+        raise AssertionError(path)
+
+    def lines(self, path: str, query: Mapping[str, Any], silence_seconds: float, /) -> Iterator[bytes]:
         raise AssertionError(path)
 
     def create(self, path: str, body: dict[str, Any], /) -> dict[str, Any]:

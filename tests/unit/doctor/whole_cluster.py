@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from generator.render.manifests import render
@@ -12,10 +14,11 @@ from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.install import Install, path_of
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.kube.pki import make_authority
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_KEY, POLICY_REVISION_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roost.doctor.findings import Finding, Outcome
 
@@ -38,6 +41,14 @@ def ago(seconds: float) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
+def ca_bundle(made_at: float) -> str:
+    """A caBundle, as in a webhook configuration, that is good for a day from then on."""
+    return base64.b64encode(make_authority("roost", made_at, 86400.0).certificate_pem).decode()
+
+
+CA_BUNDLE: Final = ca_bundle(datetime.now(UTC).timestamp())
+
+
 class Cluster:
     """An API server with everything of an install that works; tests break it by `objects` and `lists`."""
 
@@ -53,7 +64,7 @@ class Cluster:
         for name in ("scheduler", "controllers"):
             self.objects[f"{LEASES}/hub-roost-{name}"] = {"spec": {"holderIdentity": "a", "renewTime": ago(2)}}
         for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
-            entry["clientConfig"]["caBundle"] = "LS0t"
+            entry["clientConfig"]["caBundle"] = CA_BUNDLE
         self.lists: dict[str, list[Object]] = {
             NODES: [],
             PODS: [],
@@ -65,15 +76,29 @@ class Cluster:
             POLICIES: self.install.of_kind("NetworkPolicy"),
             BUDGETS: self.install.of_kind("PodDisruptionBudget"),
         }
+        # What isn't JSON: metrics and logs, by path.
+        self.texts: dict[str, list[str] | ApiError] = {"/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']}
+        # Kinds that the API server serves, by path.
+        self.served: dict[str, set[str]] = {}
+        for body in rendered:
+            version, kind = str(body["apiVersion"]), str(body["kind"])
+            if kind != "CapacityBuffer":
+                self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(kind)
         # Of nodes' kubelets, by name.
         self.kubelets: dict[str, Object | ApiError] = {}
         # Why pods of Roost's own are refused.
         self.refusal: ApiError | None = None
         # What admission adds to a pod; an error: the pod is refused.
-        self.admitted: Object | ApiError = {"annotations": {POLICY_REVISION_ANNOTATION: "abc"}}
+        self.admitted: Object | ApiError = {"annotations": {POLICY_REVISION_ANNOTATION: self._revision() or "abc"}}
         self.scheduler = "hub.jhub.user"
         self.denied: set[str] = set()
         self.refused: set[str] = set()
+
+    def _revision(self) -> str:
+        for body in self.install.of_kind("ConfigMap"):
+            if text := (body.get("data") or {}).get(POLICY_KEY):
+                return sha256(text.encode()).hexdigest()[:12]
+        return ""
 
     def get(self, path: str, _query: Mapping[str, Any] | None = None, /) -> Object:
         if path in self.refused:
@@ -86,7 +111,15 @@ class Cluster:
         return {"items": self.lists[path]}
 
     def find(self, path: str, /) -> Object | None:
+        if path in self.served:
+            return {"resources": [{"kind": kind} for kind in self.served[path]]}
         return {"items": self.lists[path]} if path in self.lists else self.objects.get(path)
+
+    def lines(self, path: str, query: Mapping[str, Any], _silence_seconds: float, /) -> Iterator[bytes]:
+        text = self.texts[f"{path}?previous" if query.get("previous") else path]
+        if isinstance(text, ApiError):
+            raise text
+        return iter([f"{line}\n".encode() for line in text])
 
     def create(self, path: str, body: Object, /) -> Object:
         if path.endswith("selfsubjectaccessreviews"):

@@ -1,0 +1,123 @@
+"""What `roost doctor` says of Roost's kube-scheduler, and of pods that no scheduler looks at."""
+
+from __future__ import annotations
+
+import copy
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from roost_core.kube.client import ApiError
+from tests.unit.doctor.whole_cluster import LEASES, PLACED, PODS, Cluster, Object, ago, pod
+
+CONFIG = "/api/v1/namespaces/jhub/configmaps/hub-roost-scheduler"
+LOG = f"{PODS}/s-1/log"
+REFUSAL = 'E1123 10:00:00.1 1 run.go:72] "command failed" err="unknown plugin Fit"'
+
+
+def with_scheduler(*, changed: float = 600, started: float = 300, checksum: str = "", **status: Any) -> Cluster:
+    """A scheduler's pod s-1 that leads; its ConfigMap was changed, and its container started, so many seconds ago."""
+    cluster = Cluster()
+    deployment = cluster.install.component("scheduler")
+    assert deployment is not None
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    cluster.objects[CONFIG]["metadata"]["managedFields"] = [
+        {"time": ago(changed), "fieldsV1": {"f:data": {}}},
+        {"time": ago(1), "fieldsV1": {"f:metadata": {}}},
+    ]
+    cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"]["holderIdentity"] = "s-1_abc"
+    container = {"name": "kube-scheduler", "image": "k", "ready": True, "restartCount": 0, **status}
+    container.setdefault("state", {"running": {"startedAt": ago(started)}})
+    metadata = {"name": "s-1", "labels": labels, "annotations": {"checksum/config": checksum}}
+    cluster.lists[PODS] = [{"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}]
+    cluster.texts[LOG] = ["I1123 fine"]
+    return cluster
+
+
+def test_a_scheduler_that_started_with_this_configuration_has_accepted_each_profile() -> None:
+    assert with_scheduler().said("profiles") == []
+    text = with_scheduler().objects[CONFIG]["data"]["config.yaml"]
+    # The ConfigMap's labels changed later, and its data didn't.
+    current = sha256(text.rstrip("\n").encode()).hexdigest()
+    assert with_scheduler(changed=10, checksum=current).said("profiles") == []
+
+
+def test_the_checksum_is_the_one_that_the_rendered_pods_carry() -> None:
+    cluster = with_scheduler()
+    deployment = cluster.install.component("scheduler")
+    assert deployment is not None
+    rendered = deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+    assert with_scheduler(changed=10, checksum=rendered).said("profiles") == []
+
+
+def test_a_scheduler_that_started_before_its_configuration_changed_is_told() -> None:
+    ((severity, evidence, fix),) = with_scheduler(changed=10).said("profiles")
+    assert (severity, "Pod s-1, which leads, started before" in evidence) == ("error", True)
+    assert "rollout restart deployment/hub-roost-scheduler" in fix
+    spare = with_scheduler(changed=10)
+    spare.objects[f"{LEASES}/hub-roost-scheduler"]["spec"]["holderIdentity"] = "s-2_abc"
+    assert [finding.severity for finding in spare.said("profiles")] == ["warning"]
+
+
+def test_profiles_that_lack_or_differ_in_the_cluster_are_named() -> None:
+    cluster = with_scheduler()
+    cluster.objects[CONFIG] = copy.deepcopy(cluster.objects[CONFIG])
+    data = cluster.objects[CONFIG]["data"]
+    data["config.yaml"] = data["config.yaml"].replace("hub.jhub.user", "hub.jhub.old")
+    ((severity, evidence, _),) = cluster.said("profiles")
+    assert (severity, evidence.split(": ")[1]) == ("error", "hub.jhub.user. Their pods would wait for ever.")
+    data["config.yaml"] = (
+        data["config.yaml"].replace("hub.jhub.old", "hub.jhub.user").replace("weight: 1\n", "weight: 2\n")
+    )
+    ((severity, evidence, _),) = cluster.said("profiles")
+    assert (severity, "differ from the values'" in evidence) == ("warning", True)
+    data["config.yaml"] = "profiles: [{}]"
+    ((severity, evidence, _),) = cluster.said("profiles")
+    assert (severity, "is not a KubeSchedulerConfiguration" in evidence) == ("error", True)
+
+
+def test_a_scheduler_that_refuses_its_configuration_is_told_by_its_last_words() -> None:
+    cluster = with_scheduler(ready=False, restartCount=2, state={"waiting": {"reason": "Restarting"}})
+    cluster.texts[f"{LOG}?previous"] = ["I1123 starting", REFUSAL, "I1123 bye"]
+    ((severity, evidence, _),) = cluster.said("profiles")
+    assert (severity, evidence.endswith(REFUSAL)) == ("error", True)
+    cluster.texts[f"{LOG}?previous"] = ApiError(403, "pods/log is forbidden")
+    ((severity, evidence, fix),) = cluster.said("profiles")
+    assert (severity, "pods/log is forbidden" in evidence, "pods/log" in fix) == ("unknown", True, True)
+
+
+def test_rights_that_the_leading_scheduler_lacks_are_told_from_its_log() -> None:
+    cluster = with_scheduler()
+    cluster.texts[LOG] = ['E1123 reflector.go] "Failed to watch" err="pvcs is forbidden: User x cannot list"', "I fine"]
+    ((severity, evidence, _),) = cluster.said("profiles")
+    assert (severity, "has 1 refusals" in evidence, "pvcs is forbidden" in evidence) == ("warning", True, True)
+    cluster.texts[LOG] = ApiError(502, "no kubelet")
+    assert [finding.severity for finding in cluster.said("profiles")] == ["unknown"]
+
+
+def waiting(name: str, scheduler: str, age: float = 120, conditions: list[Object] | None = None) -> Object:
+    made: Object = pod(name, PLACED, spec={"schedulerName": scheduler})
+    made["metadata"] |= {"creationTimestamp": ago(age), "labels": {}}
+    made["status"] = {"phase": "Pending", "conditions": conditions or []}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "fix"),
+    [
+        ("hub.jhub.user", "leaders and profiles"),
+        ("hub.jhub.gone", "The values name no such profile"),
+        ("theirs", "replaceSchedulers"),
+    ],
+)
+def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str, fix: str) -> None:
+    cluster = Cluster()
+    said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    cluster.lists[PODS] = [
+        waiting("ada", scheduler),
+        waiting("new", scheduler, age=5),
+        waiting("full", scheduler, conditions=said),
+    ]
+    ((severity, evidence, told),) = cluster.said("waiting")
+    assert (severity, evidence.endswith("longer: ada."), fix in told) == ("error", True, True)
