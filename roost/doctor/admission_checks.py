@@ -35,7 +35,7 @@ _REFUSALS: Final = {
     "violates PodSecurity": "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
     "privileged, or none: docs/threat-model.md. All others pass `restricted`.",
     "security context constraint": "OpenShift gives each namespace users of its own: set podSecurityContext: "
-    "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/any-cloud.md#openshift).",
+    "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md).",
     "exceeded quota": "Raise the namespace's ResourceQuota, or lower the component's resources.",
 }
 _UNREACHED: Final = (

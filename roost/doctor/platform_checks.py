@@ -64,7 +64,7 @@ def _find_gke(install: Install) -> Iterator[Finding]:
             "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of nodes only, and "
             f"the webhook has port {port}. Pods would be created without Roost.",
             f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
-            "(docs/any-cloud.md#gke-private-clusters).",
+            "(docs/how-to/gke.md#private-clusters).",
         )
     mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == GKE_SCHEDULER]
     replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
@@ -94,7 +94,7 @@ def _find_eks(install: Install) -> Iterator[Finding]:
             "There is no DaemonSet aws-node, so pods have addresses of another network plugin, which EKS's control "
             "plane may not reach. Pods would be created without Roost.",
             "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
-            "(docs/any-cloud.md#eks-with-another-network-plugin).",
+            "(docs/how-to/eks.md#with-another-network-plugin).",
         )
 
 

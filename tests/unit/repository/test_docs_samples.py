@@ -1,4 +1,4 @@
-"""Each YAML sample of README.md and docs/ is what it passes for: values that Roost takes, or one of OTHERS."""
+"""Each YAML sample of README.md and docs/ is what it passes for: values that Roost takes, or one of OTHERS or KINDS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import pytest
 import yaml
 
+from generator.importing.importer import import_values
 from generator.locations import chart_folder
 from generator.pipeline import make, report
 from generator.values.loader import load
@@ -19,14 +20,21 @@ from roost_core.placement.settings_reader import Reader
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-# First key -> whose file it is. Tests of these: test_import_sample.py, unit/simulator/test_simulator_docs.py.
+# First key -> whose file it is, and what checks it.
+HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
 OTHERS: Final = {
-    "jupyterhub": "a hub's values",
-    "proxy": "zero-to-jupyterhub's own values",
-    "releases": "a helmfile",
-    "apiVersion": "an object of Kubernetes",
-    "dependencies": "a Chart.yaml",
-    "currency": "pools of the simulator",
+    "releases": "a helmfile: below",
+    "dependencies": "a Chart.yaml: below",
+    "currency": "pools of the simulator: unit/simulator/test_simulator_docs.py",
+}
+# Kinds of objects -> where Roost's values are in them; () where none are.
+KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "Application": ("spec", "source", "helm", "valuesObject"),
+    "HelmRelease": ("spec", "values"),
+    "ConfigMap": (),  # booked events: below
+    "NodePool": (),  # parity/test_docs_node_pool.py
+    "GitRepository": (),
+    "Cluster": (),  # kind's
 }
 
 
@@ -54,8 +62,14 @@ def values_of(sample: Sample) -> str | None:
     if document is None:
         # Proposals of `roost import`: comments that hold values below a numbered line each.
         return re.sub(r"^# ?(\d+\. .*\n)?", "", sample.text, flags=re.MULTILINE)
-    if next(iter(document)) in OTHERS:
+    first = next(iter(document))
+    if first in HUBS or first in OTHERS:
         return None
+    if first == "apiVersion":
+        keys = KINDS[document["kind"]]
+        for key in keys:
+            document = document[key]
+        return yaml.safe_dump(document) if keys else None
     # As a dependency of a parent's chart.
     return yaml.safe_dump(document["roost"]) if list(document) == ["roost"] else sample.text
 
@@ -65,7 +79,8 @@ VALUES: Final = [Sample(sample.place, text) for sample in SAMPLES if (text := va
 
 
 def test_samples_are_found() -> None:
-    assert {sample.place.partition(":")[0] for sample in VALUES} >= {"docs/headroom.md", "docs/install-helm.md"}
+    pages = {sample.place.partition(":")[0] for sample in VALUES}
+    assert pages >= {"docs/headroom.md", "docs/how-to/gitops.md", "docs/install-helm.md"}
     assert len(VALUES) < len(SAMPLES)
 
 
@@ -75,6 +90,34 @@ def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Samp
     assert [str(fault) for fault in report(merged, Release()) if fault.severity != "hint"] == []
     manifests, _ = make(merged, Release())
     assert manifests
+
+
+def test_a_sample_of_a_hubs_values_is_imported() -> None:
+    hubs = [sample for sample in SAMPLES if next(iter(yaml.safe_load(sample.text) or {"": 0})) in HUBS]
+    assert {sample.place.partition(":")[0] for sample in hubs} >= {"docs/tutorials/kind.md"}
+    for sample in hubs:
+        result = import_values(sample.text, sample.place)
+        assert result.switch_off, sample.place
+        assert [str(fault) for fault in result.warnings if fault.severity != "hint"] == [], sample.place
+
+
+def test_the_tutorial_switches_off_what_the_import_says() -> None:
+    (hub,) = [
+        sample for sample in SAMPLES if sample.place.startswith("docs/tutorials/kind.md") and "proxy" in sample.text
+    ]
+    said = [f"switch off there: {line}" for line in import_values(hub.text, "hub.yaml").switch_off]
+    page = (REPOSITORY / "docs" / "tutorials" / "kind.md").read_text(encoding="utf-8")
+    assert re.findall(r"^switch off there: .*$", page, re.MULTILINE) == said
+    sets = [line.removeprefix("switch off there: ").partition(" #")[0].strip().replace(": ", "=") for line in said]
+    for tutorial in ("kind.md", "zero-to-jupyterhub.md"):
+        text = (REPOSITORY / "docs" / "tutorials" / tutorial).read_text(encoding="utf-8")
+        assert re.findall(r"^  --set (\S+)", text, re.MULTILINE) == sets
+
+
+def test_a_helmfile_names_what_is_there() -> None:
+    (release,) = [entry for sample in SAMPLES for entry in (yaml.safe_load(sample.text) or {}).get("releases", [])]
+    assert (release["name"], release["values"]) == ("roost", ["values.yaml"])
+    assert release["chart"].endswith("/chart")
 
 
 def test_a_sample_of_booked_events_is_read_whole() -> None:
