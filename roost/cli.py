@@ -150,30 +150,41 @@ def cli() -> None:
 @click.option(
     "--output-dir", metavar="FOLDER", help="Write one file per object and a kustomization; the folder is replaced."
 )
-def _render(*, options: RenderOptions, output_dir: str | None) -> int:
+@click.option(
+    "--only",
+    type=click.Choice(["cluster", "namespace"]),
+    help="The objects without a namespace, or those of who may create no others (clusterResources: false).",
+)
+def _render(*, options: RenderOptions, output_dir: str | None, only: str | None) -> int:
     """Render values to Kubernetes manifests.
 
     \b
     roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
+    roost render -f values.yaml --only cluster > for-the-clusters-operator.yaml
     """
-    return call("render", options, output_dir)
+    return call("render", options, output_dir, only)
 
 
 @cli.command("images", short_help="List the images that an install needs, for a copy of them.")
 @_values_options
 @click.option("--digests", is_flag=True, help="Ask the registries, without an account, for each image's digest.")
-def _images(*, options: RenderOptions, digests: bool) -> int:
+@click.option(
+    "--copy-to", metavar="REGISTRY", help="Print SOURCE TARGET of each copy into this registry, or a path of it."
+)
+def _images(*, options: RenderOptions, digests: bool, copy_to: str | None) -> int:
     """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
 
-    With --digests each line is NAME:TAG@sha256:…, of all architectures together. Exit codes: 0 done, 1 faulty values
+    With --digests each line is NAME:TAG@sha256:…, of all architectures together; sources of copies are then
+    NAME@sha256:…. A target is REGISTRY/HOST/PATH:TAG, so no copy replaces another. Exit codes: 0 done, 1 faulty values
     or no digest of some image (stderr says of which), 2 wrong usage.
 
     \b
     roost images -f values.yaml --kube-version v1.37.2
     roost images -f values.yaml --kube-version v1.37.2 --digests > images.txt
+    roost images -f values.yaml --kube-version v1.37.2 --digests --copy-to registry.example.org > copies.txt
     """
-    return call("images", options, digests)
+    return call("images", options, digests, copy_to)
 
 
 @cli.command("validate", short_help="Print every fault and warning of the values.")

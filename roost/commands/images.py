@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from generator.faults import UsageError
 from roost.commands.render import manifests
+from roost.images.copies import copies, is_registry
 from roost.images.listing import images_of
 from roost.images.registry import Registries, RegistryError
 
@@ -14,17 +16,29 @@ if TYPE_CHECKING:
     from roost.commands.render import RenderOptions
 
 
-def run(options: RenderOptions, digests: bool) -> int:
-    """Print each image on a line, with `digests` as NAME:TAG@sha256:…; 1: a registry gave none, stderr says why."""
+def run(options: RenderOptions, digests: bool, copy_to: str | None = None) -> int:
+    """Print each image on a line, with `digests` as NAME:TAG@sha256:…; 1: a registry gave none, stderr says why.
+
+    copy_to: a registry; print source and target of each copy instead. Raises UsageError where it can't be one.
+    """
+    if copy_to is not None and not is_registry(copy_to):
+        raise UsageError(
+            f"roost images: --copy-to {copy_to!r}: expected a registry without https:// and without a slash at its "
+            "end, such as registry.example.org or registry.example.org/mirror"
+        )
     registries = Registries()
     code = 0
+    images = []
     for image in images_of(manifest.body for manifest in manifests(options)):
         if not digests or "@" in image:
-            click.echo(image)
+            images.append(image)
             continue
         try:
-            click.echo(f"{image}@{registries.digest(image)}")
+            images.append(f"{image}@{registries.digest(image)}")
         except RegistryError as error:
             click.echo(f"roost images: {error}", err=True)
             code = 1
+    lines = images if copy_to is None else [f"{source} {target}" for source, target in copies(images, copy_to)]
+    for line in lines:
+        click.echo(line)
     return code

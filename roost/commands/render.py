@@ -31,9 +31,19 @@ def manifests(options: RenderOptions) -> list[Manifest]:
     return made
 
 
-def run(options: RenderOptions, output_dir: str | None) -> int:
-    """Write all manifests to stdout, or replace the folder `output_dir` with them and a kustomization."""
+def run(options: RenderOptions, output_dir: str | None, only: str | None = None) -> int:
+    """Write all manifests to stdout, or replace the folder `output_dir` with them and a kustomization.
+
+    only: "cluster" for the objects without a namespace, "namespace" for what `clusterResources: false` installs; both
+    whatever the values say there.
+    """
+    if only is not None:
+        settings = options.settings
+        chosen = f"clusterResources={'true' if only == 'cluster' else 'false'}"
+        options = options._replace(settings=settings._replace(values=(*settings.values, chosen)))
     made = manifests(options)
+    if only == "cluster":
+        made = [manifest for manifest in made if not manifest.identity.namespace]
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0

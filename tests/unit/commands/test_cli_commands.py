@@ -9,6 +9,7 @@ import pytest
 
 from generator.faults import UsageError
 from generator.locations import checkout
+from generator.render.diff import parse_manifests
 from generator.values.loader import MAX_FILE_BYTES
 from roost import __main__ as entry
 
@@ -63,6 +64,26 @@ def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, va
     assert (done.code, done.out) == (1, "")
     assert done.err.count("\n") == 2
     assert f"{values}:2: webhook.replicas: " in done.err
+
+
+def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apart_and_everything(
+    roost: _Run, tmp_path: Path
+) -> None:
+    values = tmp_path / "values.yaml"
+    # Whatever the values say there.
+    values.write_text("webhook: {certificates: {mode: certManager}}\nclusterResources: false\n")
+
+    def objects(*arguments: object) -> set[tuple[str, ...]]:
+        done = roost("render", "-f", values, *arguments)
+        assert done.code == 0, done.err
+        return set(parse_manifests(done.out.encode(), "rendered") or ())
+
+    everything = objects("--set", "clusterResources=true")
+    cluster, namespace = objects("--only", "cluster"), objects("--only", "namespace")
+    assert {identity[2] for identity in cluster} == {""}
+    assert "MutatingWebhookConfiguration" in {identity[1] for identity in cluster}
+    assert "" not in {identity[2] for identity in namespace}
+    assert cluster | namespace == everything
 
 
 def test_values_that_can_not_work_are_not_rendered(roost: _Run, values: Path) -> None:
