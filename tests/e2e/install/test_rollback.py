@@ -15,7 +15,6 @@ import pytest
 from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
     images_condition,
-    is_own_node_label,
     pulled_label,
 )
 from tests.e2e.installed import THIS, InstalledRelease, Version, unpack_release
@@ -25,7 +24,8 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.parity.renderers import run_helm
+from tests.parity.renderers import by_identity, run_helm
+from tests.stack import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
+ROLLBACK = REPOSITORY / "docs" / "how-to" / "rollback.md"
 # Bounds for an overloaded machine.
 SECONDS = 120.0
 NODES = ("rolled-a", "rolled-b")
@@ -77,15 +78,44 @@ class Hub:
             kubeconfig=self.cluster.kubeconfig,
         )  # fmt: skip
 
-    def kubectl_apply(self, version: Version) -> None:
-        rendered = subprocess.run(
+    def render(self, version: Version) -> str:
+        """What a version's own `roost render` prints."""
+        return subprocess.run(
             [
                 version.roost, "render", f"--values={self.values}", f"--release={self.release.release}",
-                f"--namespace={self.namespace}", f"--kube-version={self.cluster.minor}",
+                f"--namespace={self.namespace}", f"--kube-version=v{self.cluster.minor}.0",
             ],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
-        self.cluster.kubectl("apply", "-f", "-", input=rendered)
+
+    def kubectl(self, verb: str, version: Version) -> None:
+        """`kubectl apply` or `delete` of a version's manifests."""
+        self.cluster.kubectl(verb, "-f", "-", "--wait=false", input=self.render(version))
+
+    def left_by_apply(self, version: Version) -> set[str]:
+        """What `kubectl apply` of this version's manifests left of the later one's: kinds and names."""
+
+        def names(rendered: str) -> set[tuple[str, str, str, str]]:
+            return set(by_identity(rendered))
+
+        found = set()
+        for api_version, kind, namespace, name in names(self.render(THIS)) - names(self.render(version)):
+            manifest = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+            if self.cluster.api.find(self.cluster.api.path_of(manifest, namespace or None)):
+                found.add(f"{kind} {name}")
+        return found
+
+    def delete_as_documented(self, kind: str) -> None:
+        """Run the line of docs/how-to/rollback.md that deletes this kind; there, `roost` is installed in `hub`."""
+        section = ROLLBACK.read_text().partition("### To 0.1.0")[2]
+        (line,) = (line for line in section.splitlines() if line.startswith(f"kubectl delete {kind}"))
+        for theirs, ours in (
+            ("--namespace hub", f"--namespace {self.namespace}"),
+            (" roost.hub.", f" {self.release.release}.{self.namespace}."),
+            (" roost-", f" {self.release.release}-"),
+        ):
+            line = line.replace(theirs, ours)
+        self.cluster.kubectl(*line.split()[1:])
 
     # Users
 
@@ -135,36 +165,30 @@ class Hub:
         )
         return str(bundle)
 
-    def node_labels(self, name: str) -> dict[str, str]:
-        """Roost's own labels on a node."""
-        labels = self.nodes.get(name)["metadata"]["labels"]
-        return {key: value for key, value in labels.items() if is_own_node_label("hub", self.namespace, key)}
+    def pulled(self, node: str) -> str | None:
+        """A node's label for the users' image."""
+        labels: dict[str, str] = self.nodes.get(node)["metadata"]["labels"]
+        return labels.get(pulled_label("hub", self.namespace, IMAGE))
 
-    def wait_for_pulled(self, name: str, value: str | None) -> None:
+    def wait_for_pulled(self, name: str, value: str) -> None:
         """Wait until a node's label for the users' image says so, and its condition the same."""
-        key, kind = pulled_label("hub", self.namespace, IMAGE), images_condition("hub", self.namespace)
+        kind = images_condition("hub", self.namespace)
 
         def said() -> tuple[str | None, dict[str, str]]:
             conditions = {one["type"]: one["status"] for one in self.nodes.get(name)["status"]["conditions"]}
-            return self.node_labels(name).get(key), conditions
+            return self.pulled(name), conditions
 
         def agrees() -> bool:
             label, conditions = said()
             return label == value and conditions.get(kind) == ("True" if value == "true" else "False")
 
-        wait_until(agrees, SECONDS, f"{key}={value} on {name}", explain=lambda: str(said()))
+        wait_until(agrees, SECONDS, f"the users' image to be {value} on {name}", explain=lambda: str(said()))
 
 
 @pytest.fixture
-def late_pull() -> set[str]:
-    """Nodes whose pullers haven't finished."""
-    return {LATE_NODE}
-
-
-@pytest.fixture
-def keeper(control_plane: ControlPlane, late_pull: set[str]) -> Iterator[PodKeeper]:
+def keeper(control_plane: ControlPlane) -> Iterator[PodKeeper]:
     def hold(pod: Object) -> bool:
-        return pod["spec"]["nodeName"] in late_pull and "puller" in pod["metadata"]["name"]
+        return pod["spec"]["nodeName"] == LATE_NODE and "puller" in pod["metadata"]["name"]
 
     with PodKeeper(control_plane.api, hold=hold) as running:
         yield running
@@ -222,9 +246,13 @@ def wait_for_launches(version: Version, release: InstalledRelease, number: int) 
     )
 
 
-def test_from_0_1_0_and_back_with_helm(hub: Hub, keeper: PodKeeper, tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["helm", "kubectl"])
+def test_from_0_1_0_and_back_while_users_run(hub: Hub, keeper: PodKeeper, tmp_path: Path, program: str) -> None:
     release, old = hub.release, unpack_release("0.1.0", tmp_path)
-    hub.helm("install", str(old.chart), f"--values={hub.values}")
+    if program == "helm":
+        hub.helm("install", str(old.chart), f"--values={hub.values}")
+    else:
+        hub.kubectl("apply", old)
     release.run(old)
     release.start_recorder().wait_ready()
     authority = hub.wait_until_trusted()
@@ -236,7 +264,10 @@ def test_from_0_1_0_and_back_with_helm(hub: Hub, keeper: PodKeeper, tmp_path: Pa
     wait_for_launches(old, release, 1)
     entries, database = hub.entries().keys(), release.recorder_environment()["ROOST_DATABASE"]
 
-    hub.helm("upgrade", str(THIS.chart), f"--values={hub.values}")
+    if program == "helm":
+        hub.helm("upgrade", str(THIS.chart), f"--values={hub.values}")
+    else:
+        hub.kubectl("apply", THIS)
     # The webhook's entries are new, and until their certificate is there, users start without Roost.
     assert set(hub.entries().values()) == {""}
     assert not entries & hub.entries().keys()
@@ -259,10 +290,12 @@ def test_from_0_1_0_and_back_with_helm(hub: Hub, keeper: PodKeeper, tmp_path: Pa
     hub.wait_for_pulled(LATE_NODE, "pulling")
     newer_database = release.recorder_environment()["ROOST_DATABASE"]
 
-    hub.helm("rollback", "1")
-    assert hub.entries() == dict.fromkeys(entries, "")
-    # As docs/how-to/rollback.md says: else 0.1.0 waits for this Lease to run out.
-    hub.cluster.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{hub.namespace}/leases/hub-roost-webhook")
+    hub.delete_as_documented("lease")
+    if program == "helm":
+        hub.helm("rollback", "1")
+    else:
+        hub.kubectl("apply", old)
+    assert hub.entries().keys() == entries
     release.run(old)
     assert hub.wait_until_trusted() == authority
     hub.check_users_run()
@@ -270,9 +303,7 @@ def test_from_0_1_0_and_back_with_helm(hub: Hub, keeper: PodKeeper, tmp_path: Pa
     assert gate_of(linus) == ("In", ["true"])
     assert revision_of(linus) == revision_of(ada)
     hub.wait_for_placeholders()
-    late_label = pulled_label("hub", hub.namespace, IMAGE)
-    assert hub.node_labels(LATE_NODE).get(late_label) != "true"
-    hub.nodes.set_images(LATE_NODE, {IMAGE: 1_000_000_000})
+    assert hub.pulled(LATE_NODE) != "true"
     keeper.release()
     hub.wait_for_pulled(LATE_NODE, "true")
     # It goes on with its own record: ada, and who came since or still runs.
@@ -281,4 +312,10 @@ def test_from_0_1_0_and_back_with_helm(hub: Hub, keeper: PodKeeper, tmp_path: Pa
     wait_for_launches(old, release, 4)
     assert refusal(old, newer_database) == NEWER
     hub.check_users_run()
-    hub.helm("uninstall", "--no-hooks")
+    if program == "helm":
+        hub.helm("uninstall", "--no-hooks")
+    else:
+        assert hub.left_by_apply(old) != set()
+        hub.delete_as_documented("validatingadmissionpolicy")
+        assert hub.left_by_apply(old) == set()
+        hub.kubectl("delete", old)
