@@ -272,7 +272,7 @@ def check_builds(install: Install) -> tuple[str, Iterator[Finding]]:
 
 def _find_other_schedulers(install: Install, users: list[Object]) -> Iterator[Finding]:
     """Users that Roost placed, and whose scheduler isn't Roost's."""
-    if install.component("scheduler") is None or not install.values["podClasses"]["user"].get("profile"):
+    if install.component("scheduler") is None or not (install.values["podClasses"].get("user") or {}).get("profile"):
         return
     own = f"{install.release.name}.{install.release.namespace}."
     # That GKE changes it on its own is told by the check platform.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.doctor.evidence import DEFAULT_REPORTED, count, is_ready, mounts_images, some
 from roost.doctor.findings import Finding
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.managed_images import managed_images
 
 if TYPE_CHECKING:
@@ -233,6 +233,9 @@ def _ask(install: Install, nodes: Sequence[Object]) -> _Answers:
             if error.status in (401, 403):
                 answers.refusal = error
                 break
+            answers.silent.append(name)
+            continue
+        except ClusterError:  # it didn't answer in time, or not in JSON: that is no reason to leave out the others
             answers.silent.append(name)
             continue
         if isinstance(config, dict):

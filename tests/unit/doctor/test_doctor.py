@@ -28,7 +28,14 @@ from tests.unit.doctor.whole_cluster import (
 
 @pytest.mark.parametrize(
     "values",
-    ["", "admission: {mode: policy}", "admission: {mode: none}", "scheduler: {target: none}", "enabled: false"],
+    [
+        "",
+        "podClasses: {user: null, build: null}",
+        "admission: {mode: policy}",
+        "admission: {mode: none}",
+        "scheduler: {target: none}",
+        "enabled: false",
+    ],
 )
 def test_nothing_is_found_where_all_is_well(values: str) -> None:
     cluster = Cluster(values)

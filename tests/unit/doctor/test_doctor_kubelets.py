@@ -9,7 +9,7 @@ import yaml
 
 from roost.doctor.checks import run_checks
 from roost.doctor.kubelet_checks import PullSettings, check_kubelets, read_pull_settings
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, ClusterError
 from tests.unit.doctor.whole_cluster import LISTED, NODES, Cluster, node
 
 POPULAR = "popularImages: {enabled: true}"
@@ -140,6 +140,14 @@ def test_kubelets_that_do_not_answer_are_unknown_and_those_of_a_hub_that_pulls_n
         cluster.kubelets = {"n": ApiError(503, "no route to host")}
         findings = cluster.said("kubelets")
         assert [finding.severity for finding in findings] == ["unknown"] * count
+
+
+def test_a_kubelet_that_hangs_does_not_keep_the_others_from_being_asked() -> None:
+    cluster = with_kubelets(LISTED, {}, {"imageGCHighThresholdPercent": 100})
+    cluster.kubelets["n0"] = ClusterError("API server unreachable: ReadTimeoutError")
+    silent, never = cluster.said("kubelets")
+    assert (silent.severity, "1 kubelet: n0." in silent.evidence) == ("unknown", True)
+    assert (never.severity, "n1" in never.evidence) == ("warning", True)
 
 
 def test_an_account_that_may_not_look_at_kubelets_is_told_so_and_what_to_look_at() -> None:

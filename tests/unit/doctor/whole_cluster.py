@@ -13,7 +13,7 @@ from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.install import Install, path_of
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import make_authority
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_KEY, POLICY_REVISION_ANNOTATION
 
@@ -85,7 +85,7 @@ class Cluster:
             if kind != "CapacityBuffer":
                 self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(kind)
         # Of nodes' kubelets, by name.
-        self.kubelets: dict[str, Object | ApiError] = {}
+        self.kubelets: dict[str, Object | ClusterError] = {}
         # Why pods of Roost's own are refused.
         self.refusal: ApiError | None = None
         # What admission adds to a pod; an error: the pod is refused.
@@ -105,7 +105,7 @@ class Cluster:
             raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
         if path.endswith("/proxy/configz"):
             config = self.kubelets.get(path.split("/")[4], {})
-            if isinstance(config, ApiError):
+            if isinstance(config, ClusterError):
                 raise config
             return {"kubeletconfig": config}
         return {"items": self.lists[path]}
