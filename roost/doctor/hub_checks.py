@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost.doctor.install import path_of
+from roost_core.placement.classes import namespace_matches
 from roost_core.placement.hub_documents import central_of, load_hub_document, read_hub_rules
 from roost_core.placement.labels import (
     CENTRAL_LABEL,
@@ -16,6 +17,7 @@ from roost_core.placement.labels import (
     cluster_object_name,
     object_name,
 )
+from roost_core.placement.selectors import read_label_selector
 from roost_core.placement.settings import read_settings
 from roost_core.placement.settings_reader import SettingsError
 
@@ -55,6 +57,7 @@ def _find_of_hub(install: Install, central: dict[str, Any]) -> Iterator[Finding]
             f"The cluster's operator consents by kubectl label --overwrite namespace {namespace} "
             f"{CENTRAL_LABEL}={wanted}",
         )
+    yield from _find_outside_of_its_pool(install.values, namespace, body)
     yield from _find_central(install, central)
     found = install.client.find(f"/api/v1/namespaces/{namespace}/configmaps/{HUB_CONFIG_MAP}")
     if found is None:
@@ -70,6 +73,19 @@ def _find_of_hub(install: Install, central: dict[str, Any]) -> Iterator[Finding]
         )
         return
     yield from _find_refused(own, {namespace: found})
+
+
+def _find_outside_of_its_pool(values: Mapping[str, Any], namespace: str, body: Object) -> Iterator[Finding]:
+    """A hub whose `sharedPools` doesn't select its own namespace shares no warm set."""
+    shared = (values.get("sharedPools") or {}).get("namespaceSelector")
+    required = None if shared is None else read_label_selector(shared)
+    if required is not None and not namespace_matches(required, namespace, {namespace: label_items(body)}):
+        yield Finding(
+            "warning",
+            f"sharedPools.namespaceSelector doesn't select the hub's own namespace {namespace}: warm sets of this hub "
+            "count its own users alone, and those of other hubs don't count them.",
+            f"Label namespace {namespace} as the selector asks, or set sharedPools.namespaceSelector: null.",
+        )
 
 
 def _find_central(install: Install, central: dict[str, Any]) -> Iterator[Finding]:

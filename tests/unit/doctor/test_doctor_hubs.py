@@ -84,6 +84,16 @@ def test_a_namespace_without_the_label_is_an_error_with_the_command(labels: dict
     assert fix.endswith(f"kubectl label --overwrite namespace jhub {CENTRAL_LABEL}=roost.system")
 
 
+@pytest.mark.parametrize(("label", "findings"), [("users", 0), ("others", 1)])
+def test_a_hub_that_its_own_shared_pool_leaves_out_is_told(label: str, findings: int) -> None:
+    pool = "sharedPools: {namespaceSelector: {matchLabels: {pool: users}}}\n"
+    cluster = served(SERVED + pool)
+    cluster.objects["/api/v1/namespaces/jhub"] = namespace("jhub", **LABELS, pool=label)
+    said = cluster.said("hubs")
+    assert len(said) == findings
+    assert all("doesn't select the hub's own namespace jhub" in str(one) for one in said)
+
+
 def test_a_central_release_that_is_not_there_or_serves_nobody_is_an_error_before_an_install_too() -> None:
     cluster = served()
     entries = cluster.objects[CONFIGURATION]["webhooks"]

@@ -253,6 +253,16 @@ def test_a_fault_is_survived_and_its_merge_repeated(monkeypatch: pytest.MonkeyPa
     assert first.warm.pods_on("node-2") == 1
 
 
+def test_a_hub_whose_selector_cannot_be_read_keeps_no_others_from_sharing() -> None:
+    site, first, second = two()
+    odd = replace(rules("hub-0"), shared_namespaces={"matchExpressions": [7]})
+    site.hubs["hub-0"], site.labels["hub-0"] = Hub(odd), IN_POOL
+    second.has(ben=on("node-1"))
+    site.merge()
+    assert first.warm.pods_on("node-1") == 1
+    assert site.hubs["hub-0"].common == {}
+
+
 def test_a_hub_that_its_own_selector_does_not_select_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     site, _, _ = two()
     site.labels["hub-b"] = {}
