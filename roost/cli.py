@@ -98,6 +98,13 @@ def _values_options(command: Callable[..., int]) -> Callable[..., int]:
     return with_values
 
 
+def _cluster_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add how to reach the cluster; `command` gets `kubeconfig` and `context`."""
+    context = click.option("--context", metavar="NAME", help="Of the kubeconfig. Default: its current one.")
+    help_ = "Default: $KUBECONFIG, else the pod's own account in a pod, else ~/.kube/config."
+    return click.option("--kubeconfig", metavar="FILE", help=help_)(context(command))
+
+
 def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
         from importlib import metadata  # noqa: PLC0415 - takes a fifth of a whole render
@@ -420,7 +427,7 @@ def _cleanup(
 
 @cli.command("doctor", short_help="Say what keeps an install from doing its work, and how to mend it.")
 @_values_options
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@_cluster_options
 @click.option(
     "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
 )
@@ -443,7 +450,7 @@ def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - t
 @cli.command("try-pod", short_help="Create a pod with dryRun, and say whether Roost places it.")
 @click.option("-n", "--namespace", metavar="NAME", required=True, help="Where the pod would be created.")
 @click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label of the pod.")
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@_cluster_options
 @click.option(
     "--wait",
     metavar="SECONDS",
@@ -451,7 +458,9 @@ def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - t
     default=0.0,
     help="Try again for so long. Default: once.",
 )
-def _try_pod(*, namespace: str, labels: tuple[str, ...], kubeconfig: str | None, wait: float) -> int:
+def _try_pod(
+    *, namespace: str, labels: tuple[str, ...], kubeconfig: str | None, context: str | None, wait: float
+) -> int:
     """Create a pod with dryRun, and say whether Roost places it. Nothing is stored.
 
     `helm test` runs this. Needs the right to create pods there. Exit codes: 0 the pod is placed, 1 it isn't or the
@@ -460,7 +469,7 @@ def _try_pod(*, namespace: str, labels: tuple[str, ...], kubeconfig: str | None,
     \b
     roost try-pod -n hub --label component=singleuser-server --kubeconfig ~/.kube/config
     """
-    return call("try_pod", namespace, labels, kubeconfig, wait)
+    return call("try_pod", namespace, labels, kubeconfig, context, wait)
 
 
 @cli.command(
@@ -484,9 +493,9 @@ for _command in RECORD_COMMANDS:
 
 @cli.command("top", short_help="Draw nodes, users, placeholders, builds and pulls live in the terminal.")
 @click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
-@click.option("--kubeconfig", metavar="FILE", help="Default: the pod's own account.")
+@_cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
-def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
+def _top(*, settings: str, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
 
     s sorts, / filters, arrows scroll.
@@ -494,7 +503,7 @@ def _top(*, settings: str, kubeconfig: str | None, once: bool) -> int:
     \b
     roost top --settings recorder.json --kubeconfig ~/.kube/config
     """
-    return call("top", settings, kubeconfig, once)
+    return call("top", settings, kubeconfig, context, once)
 
 
 @cli.command("simulate", short_help="Replay launches under values files, and compare the outcomes.")

@@ -26,7 +26,7 @@ from generator.importing.source import (
     show_key,
 )
 from generator.importing.spawn_page import spawn_page_note, spawn_page_values
-from generator.importing.summary import summary_of
+from generator.importing.summary import is_inert, summary_of
 from generator.locations import chart_folder
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
@@ -95,6 +95,7 @@ def _judge(result: ImportResult) -> None:
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
     result.warnings = [fault for fault in check(merged, Release()) if fault.file == "imported values"]
     result.summary = summary_of(merged.values)
+    result.is_inert = is_inert(merged.values)
 
 
 def _load(name: str, text: str | bytes) -> LoadedFile:

@@ -49,6 +49,8 @@ class ImportResult:
     warnings: list[Fault] = field(default_factory=list)
     # What Roost will do for this hub, and what not.
     summary: list[str] = field(default_factory=list)
+    # Whether users notice nothing of these values: no scheduler, pull, gate or placeholder.
+    is_inert: bool = False
     # For the hub's own values (`spawn_page.py`); "" where there is no hub.
     spawn_page: str = ""
     # Where the hub's values are; None: there is no hub.

@@ -25,6 +25,16 @@ def summary_of(values: Mapping[str, object]) -> list[str]:
     return [*lines, "What it won't:", *(f"  - {line}" for line in wont)]
 
 
+def is_inert(values: Mapping[str, object]) -> bool:
+    """Whether no user's pod is placed, no image brought, no node kept free and no seat held with these values."""
+    will: list[str] = []
+    _scheduling(values, will, [])
+    _images(values, will, [])
+    _placeholders(values, will, [])
+    # Bookings and learned numbers need a set; images of popular repositories need none.
+    return not will and not listing(values.get("placeholders")) and at(values, "popularImages", "enabled") is not True
+
+
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
     user = at(values, "podClasses", "user")
     draws = bool(mapping(at(user, "join")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -13,7 +12,8 @@ from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.client import ClusterError
+from roost_core.kube.user_account import connect_as_user
 
 if TYPE_CHECKING:
     from roost.commands.render import RenderOptions
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class DoctorOptions(NamedTuple):
     """What the command line asks for."""
 
-    # None: the pod's own account.
+    # None: as kubectl chooses.
     kubeconfig: str | None
+    context: str | None
     before_install: bool
     # text or json.
     form: str
@@ -34,7 +35,7 @@ def run(options: RenderOptions, asked: DoctorOptions) -> int:
     """Print the outcome of every check; 1 if there is an error, or if the cluster can't be asked at all."""
     check_release(options.release)
     try:
-        client = connect(Path(asked.kubeconfig) if asked.kubeconfig else None)
+        client = connect_as_user(asked.kubeconfig, asked.context)
         version = str(client.get("/version")["gitVersion"])
     except ClusterError as error:
         click.echo(f"roost doctor: {error}", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.importer import import_layers
-from generator.importing.proposals import print_proposals, propose
+from generator.importing.proposals import print_pointer, print_proposals, propose
 from generator.values.files import read_file
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run(
         else ()
     )
     sys.stdout.write(values + print_proposals(proposals, said))
-    sys.stderr.write(result.report())
+    sys.stderr.write(result.report() + print_pointer(proposals, inert=result.is_inert))
     return 0
 
 

@@ -10,16 +10,17 @@ from rich.console import Console
 from roost.recorder.answers.live_view import watch
 from roost.recorder.recording.settings import load_settings
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.client import ClusterError
+from roost_core.kube.user_account import connect_as_user
 from roost_core.placement.settings_reader import SettingsError
 
 
-def run(settings: str, kubeconfig: str | None, once: bool) -> int:
+def run(settings: str, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw until Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
     try:
         read = load_settings(Path(settings))
-        reason = watch(connect(Path(kubeconfig) if kubeconfig else None), read, Console(), once=once)
+        reason = watch(connect_as_user(kubeconfig, context), read, Console(), once=once)
     except SettingsError as error:
         for fault in error.faults:
             where = "" if fault.key == settings else f"{settings}: "

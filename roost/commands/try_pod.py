@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from roost.doctor.try_pod import try_until_placed
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.client import ClusterError
+from roost_core.kube.user_account import connect_as_user
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def run(namespace: str, labels: Sequence[str], kubeconfig: str | None, wait: float) -> int:
+def run(namespace: str, labels: Sequence[str], kubeconfig: str | None, context: str | None, wait: float) -> int:
     """Print what came back; 0 the pod is placed, 1 it isn't or the cluster can't be asked, 2 a label isn't one."""
     logs.configure("Warning")
     pairs = {}
@@ -28,7 +28,7 @@ def run(namespace: str, labels: Sequence[str], kubeconfig: str | None, wait: flo
             return 2
         pairs[key] = value
     try:
-        client = connect(Path(kubeconfig) if kubeconfig else None)
+        client = connect_as_user(kubeconfig, context)
         trial = try_until_placed(client, namespace, pairs, wait)
     except ClusterError as error:
         click.echo(f"roost try-pod: no pod was tried in {namespace}: {error}", err=True)

@@ -6,17 +6,18 @@ turning a node into Python classes takes ten times as long as reading its JSON, 
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import orjson
 import urllib3
+import yaml
 from kubernetes import config as kubernetes_config
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JSONObject = dict[str, Any]
 Body = JSONObject | list[JSONObject]
@@ -31,6 +32,7 @@ _config: Any = kubernetes_config
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
+_SILENT: Final = (urllib3.exceptions.TimeoutError, TimeoutError)
 _STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 
@@ -150,7 +152,7 @@ class Client:
             )
             raw = self.api_client.call_api(*serialized, _request_timeout=(CONNECT_SECONDS, read_seconds))
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise ClusterError(_describe(error)) from None
+            raise ClusterError(_describe(error, _address(self.api_client.configuration.host))) from None
         answer: urllib3.BaseHTTPResponse = raw.response
         if answer.status >= 400:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
@@ -159,17 +161,56 @@ class Client:
 
 def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
     """Connect by a kubeconfig; without one, as the pod's own service account. Raises ClusterError."""
-    # A configuration of our own: the client's default is global and mutable.
+    if kubeconfig is not None:
+        return connect_by_files(str(kubeconfig), None, on_request)
+    configuration = _configuration()
+    try:
+        _config.load_incluster_config(client_configuration=configuration)
+    except (ConfigException, OSError, ValueError) as error:
+        raise _unusable("the pod's service account", error) from None
+    return _client(configuration, on_request)
+
+
+def connect_by_files(files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
+    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises ClusterError.
+
+    context: None is the current one.
+    """
+    configuration = _configuration()
+    try:
+        chosen = context or _first_context(files)
+        _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
+    except yaml.YAMLError:
+        # Its message quotes the file, where tokens are.
+        raise _unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
+    except (ConfigException, OSError, ValueError, TypeError) as error:
+        raise _unusable(f"kubeconfig {files}", error) from None
+    return _client(configuration, on_request)
+
+
+def _first_context(files: str) -> str | None:
+    """The current context of the first of several kubeconfigs that has one; the client would take the last one's."""
+    for file in files.split(os.pathsep) if os.pathsep in files else ():
+        path = Path(file).expanduser()
+        config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
+        if isinstance(config, dict) and isinstance(name := config.get("current-context"), str) and name:
+            return name
+    return None
+
+
+def _configuration() -> Configuration:
+    # Our own: the client's default is global and mutable.
     configuration = Configuration()
     configuration.retries = 1
-    try:
-        if kubeconfig is None:
-            _config.load_incluster_config(client_configuration=configuration)
-        else:
-            _config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
-    except (ConfigException, OSError, ValueError) as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "the pod's service account"
-        raise ClusterError(f"{where} can't be used: {error}. Give --kubeconfig, or run inside a cluster.") from None
+    return configuration
+
+
+def _unusable(where: str, error: Exception) -> ClusterError:
+    said = " ".join(str(error).split()).rstrip(".")
+    return ClusterError(f"{where} can't be used: {said}. Give --kubeconfig, or run inside a cluster.")
+
+
+def _client(configuration: Configuration, on_request: Callable[[str], None]) -> Client:
     api_client = ApiClient(configuration)
     api_client.user_agent = USER_AGENT
     return Client(api_client, on_request)
@@ -186,7 +227,25 @@ def _reason(answer: urllib3.BaseHTTPResponse) -> str:
         answer.release_conn()
 
 
-def _describe(error: Exception) -> str:
+def _address(url: str) -> str:
+    """Host and port of a URL, without a password that may be in it."""
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+
+
+def _describe(error: Exception, address: str = "") -> str:
     """Describe a network error in one line: urllib3 nests them."""
-    reason = getattr(error, "reason", None) or error
-    return f"API server unreachable: {type(reason).__name__}"
+    reason = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, Exception) else error
+    where = f"API server {address}" if address else "API server"
+    return f"{where} unreachable: {_cause(cause)}"
+
+
+def _cause(error: BaseException) -> str:
+    """What the operating system or TLS said, else the error's kind."""
+    within = [error, error.__cause__, error.__context__, *error.args]
+    for one in within:
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return f"its certificate isn't trusted: {one.verify_message}"
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
+    return "no answer in time" if isinstance(error, _SILENT) else type(error).__name__

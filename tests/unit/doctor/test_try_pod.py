@@ -99,10 +99,10 @@ def test_the_command_says_what_came_back(
     code: int,
     said: str,
 ) -> None:
-    def connect(_path: object) -> Asked:
+    def connect(*_: object) -> Asked:
         return Server(answer)
 
-    monkeypatch.setattr(command, "connect", connect)
+    monkeypatch.setattr(command, "connect_as_user", connect)
     assert run(ARGUMENTS) == code
     captured = capsys.readouterr()
     assert said in captured.out + captured.err

@@ -196,3 +196,33 @@ def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -
 
 def test_nothing_is_printed_where_nothing_is_missing() -> None:
     assert print_proposals([]) == ""
+
+
+def test_the_report_of_an_inert_import_says_that_nothing_changes_and_where_the_proposals_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hub.yaml").write_text(OFF)
+    assert main(["import", str(tmp_path / "hub.yaml")]) == 0
+    said = capsys.readouterr().err.partition("Nothing changes for users with these values.")[2]
+    assert "`roost preset observe-only`" in said
+    below = said.partition("What would help most is below them, as comments:\n")[2].splitlines()
+    assert [line.split(".")[0].strip() for line in below] == ["1", "2", "3"]
+    assert "Bring the users' images" in below[0]
+
+
+def test_the_report_of_other_imports_names_the_proposals_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hub.yaml").write_text("singleuser: {image: {name: a/b, tag: '1'}}\n")
+    assert main(["import", str(tmp_path / "hub.yaml")]) == 0
+    said = capsys.readouterr().err
+    assert "Nothing changes" not in said
+    assert "What would help this hub most stands below the values, as comments:\n  1. Keep room" in said
+
+
+def test_one_thing_that_users_notice_is_enough_not_to_be_inert() -> None:
+    for on in ("prePuller: {hook: {enabled: true}}", "scheduling: {userPlaceholder: {enabled: true, replicas: 1}}"):
+        key = on.partition(":")[0]
+        text = "\n".join([on, *(line for line in OFF.strip().splitlines() if not line.startswith(key))])
+        assert not import_layers([("hub.yaml", text)], "hub").is_inert, on
+    assert import_layers([("hub.yaml", OFF)], "hub").is_inert

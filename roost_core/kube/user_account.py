@@ -1,0 +1,41 @@
+"""Connect as the person at the terminal, as kubectl would; in a pod, as the pod's own account.
+
+Programs in the cluster use `client.connect`: what a shell exports mustn't lead them elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from roost_core.kube.client import ClusterError, connect, connect_by_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.kube.client import Client
+
+# The kubelet sets it in every pod.
+_IN_POD: Final = "KUBERNETES_SERVICE_HOST"
+
+
+def connect_as_user(
+    kubeconfig: str | None, context: str | None = None, environment: Mapping[str, str] = os.environ
+) -> Client:
+    """Connect by `kubeconfig`, else $KUBECONFIG, else the pod's account in a pod, else ~/.kube/config.
+
+    context: of the kubeconfig, instead of its current one; no pod's account then. Raises ClusterError.
+    """
+    files = kubeconfig or environment.get("KUBECONFIG", "")
+    if files:
+        return connect_by_files(files, context)
+    if environment.get(_IN_POD) and context is None:
+        return connect(None)
+    usual = Path(environment.get("HOME") or Path.home(), ".kube", "config")
+    if not usual.exists():
+        raise ClusterError(
+            f"no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no {usual}. "
+            "Give --kubeconfig FILE."
+        )
+    return connect_by_files(str(usual), context)
