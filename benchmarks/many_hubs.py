@@ -111,7 +111,10 @@ class Site:
         """Apply what the central webhook needs of a hub."""
         central = {"release": CENTRAL[0], "namespace": CENTRAL[1], "controllers": True}
         values = {"hubs": {"central": central}, **OWN}
-        manifests = render(values, release="hub", namespace=namespace, folder=self.cluster.folder)
+        # A folder of its own: hubs are rendered at the same time, and equal values are one file.
+        folder = self.cluster.folder / namespace
+        folder.mkdir()
+        manifests = render(values, release="hub", namespace=namespace, folder=folder)
         wanted = [manifest for manifest in manifests if manifest["kind"] in SERVED]
         self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(wanted))
 
