@@ -30,10 +30,6 @@ _POOL_LABELS: Final = (
     "kubernetes.azure.com/agentpool",
     "karpenter.sh/nodepool",
 )
-# Beyond this, pulls that all begin at once leave each a small part of the network and of the disk.
-_FEW_AT_ONCE: Final = 3
-# Gates under which users may come to a node while the puller is still at work there.
-_OPEN_GATES: Final = ("prefer", "off")
 
 
 class PullSettings(NamedTuple):
@@ -59,7 +55,7 @@ class _Answers:
 
 
 def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
-    """Kubelets report the images that they hold, pull more than one where users wait, and delete none too early."""
+    """Kubelets report the images that they hold, and delete none too early; how many they pull at once is only told."""
     if not _uses_images(install):
         return "nothing that depends on kubelets' images is used", iter(())
     nodes = _sample([node for node in install.nodes if is_ready(node)])
@@ -80,7 +76,6 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
                 f"Look there yourself: {_LOOK_YOURSELF}.",
             )
         yield from _find_reporting(install, answers.settings, nodes)
-        yield from _find_pulling(install, answers.settings)
         yield from _find_deleting(install, answers.settings)
         yield from _find_mounting(install, answers.settings)
 
@@ -135,29 +130,6 @@ def _find_reporting(
             f"popularImages.nodeStatusMaxImages is {told}, and that of these kubelets isn't: {some(other)}. Where "
             "it is higher, nodes that Roost takes for full get no popular image; where lower, the disk may fill up.",
             "Set popularImages.nodeStatusMaxImages to the kubelets' number: the smallest, where they differ.",
-        )
-
-
-def _find_pulling(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
-    """Users' pulls that wait behind the puller's, or share the network with all of them."""
-    longest = max((_images_pulled_by(body) for body in install.of_kind("DaemonSet")), default=0)
-    gate = install.values["imageGate"]["mode"]
-    serial = [name for name, kubelet in kubelets.items() if kubelet.at_once == 1]
-    if longest > 1 and serial and gate in _OPEN_GATES:
-        yield Finding(
-            "warning",
-            f"Kubelets that pull one image at a time: {some(serial)}. With imageGate.mode {gate}, a user on a new node "
-            f"waits until the puller's images ahead of theirs are there (the puller brings {longest}).",
-            "imageGate.mode: requireLabel keeps users off such nodes for that time. Or let kubelets pull several: "
-            f"serializeImagePulls: false with maxParallelImagePulls: {_FEW_AT_ONCE}.",
-        )
-    unlimited = [name for name, kubelet in kubelets.items() if kubelet.at_once is None]
-    if longest > _FEW_AT_ONCE and unlimited:
-        yield Finding(
-            "warning",
-            f"Kubelets that pull any number of images at once: {some(unlimited)}. On a new node the puller's {longest} "
-            "images share its network and disk, so the first comes late.",
-            f"Set maxParallelImagePulls: {_FEW_AT_ONCE} in the kubelets' configuration.",
         )
 
 
@@ -269,11 +241,6 @@ def _named(
 
 def _images_of(node: Object) -> list[Object]:
     return list((node.get("status") or {}).get("images") or [])
-
-
-def _images_pulled_by(daemon_set: Object) -> int:
-    """How many images a puller's pod brings: one a container."""
-    return len(daemon_set["spec"]["template"]["spec"]["containers"])
 
 
 def _integer(value: object, default: int) -> int:
