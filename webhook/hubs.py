@@ -146,6 +146,7 @@ class ServedHub:
         if merged is None or any(one is not other for one, other in zip(merged[0], parts, strict=True)):
             facts, state, _ = parts
             warm = {name: self._with_others(name, own) for name, own in facts.warm.items()}
+            self._seen = {name: seen for name, seen in self._seen.items() if name in warm}
             merged = (parts, replace(facts, leases={**facts.leases, SCHEDULER: state}, warm=warm))
             self._merged = merged
         return merged[1]
@@ -231,7 +232,8 @@ class Hubs:
         threading.Thread(target=self._pools.run, args=(stop,), name="shared-pools", daemon=True).start()
         self._documents.start(stop)
         while not stop.is_set():
-            if self._changed.wait(LOOK_SECONDS) or self._central() is not self._used_central:
+            has_news = self._changed.wait(LOOK_SECONDS) or self._documents.is_due
+            if has_news or self._central() is not self._used_central:
                 self._changed.clear()
                 try:
                     is_done = self._take_in()
@@ -249,7 +251,7 @@ class Hubs:
         central = self._central()
         if central is NO_RULES or not self._documents.is_listed:
             return True
-        documents = self._documents.documents()
+        documents = self._documents.paced_documents()
         # Those that are served stay, whoever comes later.
         wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
         self._refuse_surplus(frozenset(wanted[MAX_HUBS:]))

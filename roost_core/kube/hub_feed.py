@@ -6,9 +6,10 @@ operator's consent; the ConfigMap is the hub's own.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.hub_documents import MAX_HUB_BYTES, TOO_LARGE
@@ -20,8 +21,59 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client, JSONObject
 
 
+# From one document of a hub that is taken in to its next one. A document may replace watches, and one that is replaced
+# ends with the next word of the server, which may take a minute. So no hub has more than a few of them, however often
+# its document is written.
+CHANGE_SECONDS: Final = 20.0
+
+
+class _Taken(NamedTuple):
+    """What was last taken in of a hub, and when."""
+
+    # None: the hub has gone since.
+    document: bytes | None
+    moment: float
+
+
+class DocumentPace:
+    """Take in a hub's documents at most once in CHANGE_SECONDS. For one thread.
+
+    A hub's first document is taken in at once, and so is that a hub has gone. A hub that comes back counts as changed:
+    going and coming again is no way around the pace.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._taken: dict[str, _Taken] = {}
+        self._due_at = math.inf
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a document that had to wait may be taken in now."""
+        return self._clock() >= self._due_at
+
+    def take_in(self, newest: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """The documents to follow now, by namespace in the given order; newest: those that are there."""
+        now = self._clock()
+        taken: dict[str, _Taken] = {}
+        self._due_at = math.inf
+        for namespace, document in newest.items():
+            before = self._taken.get(namespace)
+            if before is None or (before.document != document and now - before.moment >= CHANGE_SECONDS):
+                before = _Taken(document, now)
+            elif before.document != document:
+                self._due_at = min(self._due_at, before.moment + CHANGE_SECONDS)
+            taken[namespace] = before
+        for namespace in self._taken.keys() - newest.keys():
+            moment = self._taken[namespace].moment
+            if now - moment < CHANGE_SECONDS:
+                taken[namespace] = _Taken(None, moment)
+        self._taken = taken
+        return {name: text for name in newest if (text := taken[name].document) is not None}
+
+
 class HubFeed:
-    """Two watches, of namespaces and of ConfigMaps. `documents` may be called from any thread."""
+    """Two watches, of namespaces and of ConfigMaps. `documents` and `labels` may be called from any thread."""
 
     def __init__(
         self,
@@ -39,6 +91,7 @@ class HubFeed:
         is_needed: a ConfigMap without the key has an empty document; else it is as if there were no ConfigMap.
         """
         self._own_namespace = identity[1]
+        self._pace = DocumentPace(clock)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
             "/api/v1/namespaces",
@@ -87,6 +140,15 @@ class HubFeed:
         texts = {key.partition("/")[0]: text for key, text in self._config_maps.objects().items()}
         named = set(self._namespaces.objects()) - {self._own_namespace}
         return {namespace: texts[namespace] for namespace in sorted(named & texts.keys())}
+
+    def paced_documents(self) -> Mapping[str, bytes]:
+        """The same, but each hub's changes at most once in CHANGE_SECONDS. For one thread."""
+        return self._pace.take_in(self.documents())
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a change that had to wait may be taken in now; `on_change` isn't called for it."""
+        return self._pace.is_due
 
     def labels(self) -> Mapping[str, Mapping[str, str]]:
         """Labels of the namespaces that the operator gave to this release, by name."""

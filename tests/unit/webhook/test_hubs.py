@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from roost_core.placement.settings import Settings
+    from webhook.rules.facts import Facts
 
 Object = dict[str, Any]
 CENTRAL = {"release": "roost", "namespace": "roost-system"}
@@ -158,6 +159,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     monkeypatch.setattr("roost_core.kube.event_stream.FIRST_BACKOFF_SECONDS", 0.01)
     monkeypatch.setattr("roost_core.kube.event_stream.LAST_BACKOFF_SECONDS", 0.02)
     monkeypatch.setattr(hubs_module, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("roost_core.kube.hub_feed.CHANGE_SECONDS", 0.02)
     server = FakeServer()
     server.label("hub-a", "hub-b")
     server.put("hub-a", rules("hub-a"))
@@ -390,3 +392,55 @@ def test_pods_that_may_no_longer_be_read_take_no_room_in_other_hubs_sets(
     silent = cast("Any", running.hubs._hubs["hub-b"].keeper._watches)._pods["user"]
     monkeypatch.setattr(silent, "age_seconds", lambda: STALE_SECONDS + 1)
     running.wait(lambda: running.warm_node_of("hub-a") == "node-1")
+
+
+def test_a_class_that_is_renamed_again_and_again_leaves_nothing_behind(running: Running) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    running.server.label("hub-a", "hub-b", pool="users")
+    running.server.put("hub-b", rules("hub-b", podClasses=WARM, sharedNamespaces=POOL))
+    match = {"labels": {"component": "singleuser-server"}}
+    for number in range(5):
+        name = f"people-{number}"
+        people = {"user": None, name: {**WARM["user"], "match": match}}
+        running.server.put("hub-a", rules("hub-a", podClasses=people, sharedNamespaces=POOL))
+        running.wait(lambda wanted=name: hub_facts(running, "hub-a").warm.keys() == {wanted})  # type: ignore[misc]
+        running.wait(lambda wanted=name: remembered(running, "hub-a").keys() == {wanted})  # type: ignore[misc]
+
+
+def remembered(running: Running, namespace: str) -> Mapping[str, object]:
+    """What is kept for a hub's classes of a common warm set, once its facts were read."""
+    hub_facts(running, namespace)
+    return running.hubs._hubs[namespace]._seen
+
+
+def hub_facts(running: Running, namespace: str) -> Facts:
+    hub = running.hubs.hub_of(namespace)
+    assert hub is not None
+    return hub.facts()
+
+
+def test_a_document_that_is_written_again_and_again_is_taken_in_now_and_then(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
+    monkeypatch.setattr("roost_core.kube.hub_feed.CHANGE_SECONDS", 0.5)
+    follows: list[float] = []
+    follow = FactsKeeper.follow
+
+    def counted(keeper: FactsKeeper, wanted: Settings) -> None:
+        follows.append(time.monotonic())
+        follow(keeper, wanted)
+
+    monkeypatch.setattr(FactsKeeper, "follow", counted)
+    for number in range(20):
+        labels = {"component": f"people-{number}"}
+        running.server.put("hub-a", rules("hub-a", podClasses={"user": {"match": {"labels": labels}}}))
+        time.sleep(0.05)
+    # The last one is in force, though nothing changes after it.
+    last = {"component": "people-19"}
+    running.wait(lambda: running.hubs._hubs["hub-a"].settings.classes["user"].labels == last)
+    assert 2 <= len(follows) <= 1 + (follows[-1] - follows[0]) / 0.4
+    # One that goes does so at once.
+    monkeypatch.setattr("roost_core.kube.hub_feed.CHANGE_SECONDS", 3600.0)
+    running.server.take("hub-b")
+    running.wait(lambda: running.hubs.hub_of("hub-b") is None)
