@@ -28,6 +28,9 @@ def lint_hubs(report: Report, release: Release) -> None:
         report.refuse(path, "names this very release.", "Leave it empty in the central release, and set hubs.serve.")
     if at(report.values, "hubs", "serve") is True:
         _lint_central(report, is_hub=bool(owner))
+    elif not report.is_default(("hubs", "evictionsPerMinute")):
+        reason = "without hubs.serve it does nothing: placeholderMover.evictionsPerMinute limits this release."
+        report.hint(("hubs", "evictionsPerMinute"), reason, "Set it in the central release alone.")
     if owner:
         _lint_hub(report)
 
@@ -51,6 +54,18 @@ def _lint_central(report: Report, *, is_hub: bool) -> None:
     if _ENTRY in mapping(report.values.get("podClasses")):
         reason = "the webhook's entry for the served hubs has this name."
         report.refuse(("podClasses", _ENTRY), reason, "Give the class another name.")
+    own, total = (
+        at(report.values, "placeholderMover", "evictionsPerMinute"),
+        at(report.values, "hubs", "evictionsPerMinute"),
+    )
+    if (
+        at(report.values, "placeholderMover", "enabled") is True
+        and isinstance(own, int)
+        and isinstance(total, int)
+        and own > total
+    ):
+        reason = f"{own}, but hubs.evictionsPerMinute limits this release and all its hubs together to {total}."
+        report.warn(("placeholderMover", "evictionsPerMinute"), reason, "Raise hubs.evictionsPerMinute, or lower this.")
 
 
 def _lint_hub(report: Report) -> None:

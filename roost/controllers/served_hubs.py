@@ -2,7 +2,10 @@
 
 Nodes and pods are watched once, by the release's own account. All plans are made in one thread, hub after hub, so the
 snapshot needs no locks and planning takes no more of a core than for one hub. Who holds a hub's Lease writes for it,
-so a hub's own controllers and a central release never do at the same time.
+so a hub's own controllers and a central release never do at the same time: the Lease is released only after the writes
+that were under way have ended, or left to expire.
+
+A hub's budgets outlive its documents: who writes a document again and again gets no new ones.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from roost.controllers.hub_settings import HubSettings, read_hub_settings
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.runtime.apply import Applier, Helpers
-from roost.controllers.runtime.budget import WRITES_PER_MINUTE
+from roost.controllers.runtime.budget import WINDOW_SECONDS, WRITES_PER_MINUTE
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import RESYNC_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
@@ -46,13 +49,15 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 2.0
 # From a renewal of a hub's Lease to the next one: while nothing happens, these are most of the requests.
-LEASE_PACE_SECONDS: Final = 4.0
+LEASE_PACE_SECONDS: Final = 3.0
 # Nodes that are labelled at the same time. Each may keep a connection of each hub open.
 PARALLEL_WRITES: Final = 4
 # One hub's writes must not hold up the others': what it doesn't get done in its turn, it does in the next one.
 TURN_SECONDS: Final = 1.0
 # For Leases to be released at the end, so that another replica needn't wait for them to expire.
 RELEASE_SECONDS: Final = 3.0
+# Of these, for the writes of the hub's turn to end: one batch of requests. Else its Lease is left to expire.
+TURN_END_SECONDS: Final = 2.0
 
 
 class Budgets(NamedTuple):
@@ -126,11 +131,16 @@ class Surroundings:
 class ServedHub:
     """The controllers of one hub, from one document of settings."""
 
-    def __init__(self, hub: HubSettings, shared: Surroundings) -> None:
+    def __init__(self, hub: HubSettings, shared: Surroundings, budgets: Budgets) -> None:
+        """budgets: the namespace's, which an earlier document may have used."""
         settings, namespace = hub.settings, hub.settings.namespace
         self.name = hub.hub
         self._shared = shared
         self._stop = threading.Event()
+        # Held during a turn.
+        self._in_turn = threading.Lock()
+        self.budgets = budgets
+        self._evictions_per_minute = settings.evictions_per_minute
         self.metrics = Metrics(
             version(), [gauge for planner in settings.planners for gauge in planner.gauges], of_process=False
         )
@@ -158,14 +168,17 @@ class ServedHub:
         # Of its own: what one lets go of must not be taken from its successor, which is of the same process.
         identity = f"{shared.identity}_{uuid.uuid4().hex[:8]}"
         self._leadership = Leadership(
-            client, namespace, hub.lease, identity, owner=owner, is_fit=self._is_fit, pace_seconds=LEASE_PACE_SECONDS
+            client,
+            namespace,
+            hub.lease,
+            identity,
+            owner=owner,
+            is_fit=self._is_fit,
+            has_ended=self._has_ended,
+            pace_seconds=LEASE_PACE_SECONDS,
         )
         self._thread = threading.Thread(
             target=self._leadership.run, args=(self._stop,), name=f"lease-{self.name}", daemon=True
-        )
-        self.budgets = Budgets(
-            shared.writes.share(WRITES_PER_MINUTE),
-            shared.evictions.share(settings.evictions_per_minute, starts_spent=True),
         )
         applier = Applier(
             client,
@@ -200,6 +213,13 @@ class ServedHub:
         has_thread = loop is not None and loop.makes_progress
         return has_thread and self._watching.verdict().passed and not self._loop.fails
 
+    def _has_ended(self) -> bool:
+        """Wait for the turn that is under way; False if it goes on."""
+        if not self._in_turn.acquire(timeout=TURN_END_SECONDS):
+            return False
+        self._in_turn.release()
+        return True
+
     def start(self) -> None:
         """Watch the hub's namespace, and ask for its Lease."""
         self._watching.start(self._stop)
@@ -215,7 +235,10 @@ class ServedHub:
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
-        wait_seconds = self._loop.safe_turn()
+        with self._in_turn:
+            # Here, as budgets belong to this thread: an earlier document's may have been another.
+            self.budgets.evictions.own.per_minute = self._evictions_per_minute
+            wait_seconds = self._loop.safe_turn()
         # Who doesn't lead has nothing to wait for: the Lease is looked at elsewhere.
         return wait_seconds if self.is_leader else RESYNC_SECONDS
 
@@ -237,6 +260,9 @@ class ServedHubs:
         self._hubs: dict[str, ServedHub] = {}
         # By namespace: the document that was tried last.
         self._tried: dict[str, bytes] = {}
+        # By namespace; and since when there is no such hub.
+        self._budgets: dict[str, Budgets] = {}
+        self._gone_at: dict[str, float] = {}
         self._led: frozenset[str] = frozenset()
         self._next = 0
 
@@ -312,6 +338,7 @@ class ServedHubs:
                 self._fail(namespace, error)
                 failed.add(namespace)
         self._hubs = hubs
+        self._drop_budgets()
         self._tried = {namespace: text for namespace, text in self._tried.items() if namespace in documents}
         self._shared.metrics.hubs = {hub.name: hub.metrics for hub in hubs.values()}
         self._shared.wake()
@@ -339,7 +366,26 @@ class ServedHubs:
             self._refuse(namespace, f"can't be read ({type(error).__name__})", error)
             return before
         log.info("hub=%s: served controllers=%s", namespace, ",".join(each.name for each in settings.settings.planners))
-        return ServedHub(settings, shared)
+        return ServedHub(settings, shared, self._budgets_of(namespace, settings.settings.evictions_per_minute))
+
+    def _budgets_of(self, namespace: str, evictions_per_minute: int) -> Budgets:
+        """Those of an earlier document, if there was one within the last minute."""
+        shared = self._shared
+        if namespace not in self._budgets:
+            self._budgets[namespace] = Budgets(
+                shared.writes.share(WRITES_PER_MINUTE), shared.evictions.share(evictions_per_minute, starts_spent=True)
+            )
+        return self._budgets[namespace]
+
+    def _drop_budgets(self) -> None:
+        """Drop those of hubs that went more than a minute ago: nothing that they took counts any more."""
+        now = time.monotonic()
+        self._gone_at = {
+            namespace: self._gone_at.get(namespace, now) for namespace in self._budgets if namespace not in self._hubs
+        }
+        for namespace, gone_at in self._gone_at.items():
+            if now - gone_at > WINDOW_SECONDS:
+                del self._budgets[namespace]
 
     def _refuse(self, namespace: str, reason: str, error: Exception | None = None) -> None:
         self._shared.metrics.count_refused_hub(namespace)

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
-# After a failed renewal of a Lease that is tried more seldom: with a try that takes READ_SECONDS, there is time for one
-# more within RENEW_SECONDS.
+# After a failed renewal of a Lease that is tried more seldom: with a pause of three seconds and a try that gets no
+# connection for five, there is time for one more within RENEW_SECONDS.
 SOON_SECONDS: Final = 1.0
 # A second try within RENEW_SECONDS is better than a longer wait.
 READ_SECONDS: Final = 4.0
@@ -59,20 +59,25 @@ class Leadership:
         *,
         owner: Callable[[], JSONObject | None] = lambda: None,
         is_fit: Callable[[], bool] = lambda: True,
+        has_ended: Callable[[], bool] = lambda: True,
         pace_seconds: float = RETRY_SECONDS,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
         """owner: returns an ownerReference, so that the Lease is deleted with its owner.
 
         pace_seconds: from a renewal to the next one, and between two looks at a Lease that another replica holds; at
-        most 4, or a single slow answer would lose the Lease.
+        most 3, or a single failed connection would lose the Lease.
 
         is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
+
+        has_ended: asked before the Lease is released, when `is_leader` is False already; may wait a few seconds. False:
+        the leader's work may still be under way, so the Lease is left to expire.
         """
         self._client = client
         self._clock = clock
         self._owner = owner
         self._is_fit = is_fit
+        self._has_ended = has_ended
         self._pace_seconds = pace_seconds
         self._name = name
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -129,11 +134,14 @@ class Leadership:
             log.exception("lease can't be renewed")
 
     def release(self) -> None:
-        """Release the Lease, so that another replica needn't wait for its expiry."""
+        """Release the Lease, so that another replica needn't wait for its expiry; not while work is under way."""
         self._has_renewed = False
         if not self.is_leader:
             return
         self._renewed_at = None
+        if not self._has_ended():
+            log.warning("lease left to expire: work is still under way identity=%s", self._identity)
+            return
         with contextlib.suppress(ClusterError):
             self._see(self._client.get(self._path, read_seconds=READ_SECONDS))
             if self._holder == self._identity:

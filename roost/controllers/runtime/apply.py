@@ -6,10 +6,13 @@ the budgets.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -59,11 +62,36 @@ TAINT_TRIES: Final = 4
 
 
 class Helpers:
-    """Threads that send requests for an applier, which waits for them."""
+    """Threads that send requests for an applier, which waits for them.
+
+    Daemons, as those of an executor are not: a request that gets no answer must not hold up the end of the process.
+    """
 
     def __init__(self, count: int) -> None:
+        """count: of threads, which start with the first work."""
         self.count = count
-        self.pool = ThreadPoolExecutor(count, "apply")
+        self._work: SimpleQueue[tuple[Future[Outcome | ClusterError], Callable[[], Outcome | ClusterError]]] = (
+            SimpleQueue()
+        )
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, call: Callable[[], Outcome | ClusterError]) -> Future[Outcome | ClusterError]:
+        """Let a thread do this. Not thread-safe: one thread asks."""
+        while len(self._threads) < self.count:
+            thread = threading.Thread(target=self._run, name=f"apply-{len(self._threads)}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        future: Future[Outcome | ClusterError] = Future()
+        self._work.put((future, call))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            future, call = self._work.get()
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised again by who waits
+                future.set_exception(error)
 
 
 class Applier:
@@ -150,7 +178,7 @@ class Applier:
         if self._helpers is None or len(actions) == 1:
             return [self._send(action) for action in actions]
         # All of them end before the first fault is raised.
-        sent = [self._helpers.pool.submit(self._send, action) for action in actions]
+        sent = [self._helpers.submit(functools.partial(self._send, action)) for action in actions]
         wait(sent)
         return [each.result() for each in sent]
 

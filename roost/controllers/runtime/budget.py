@@ -43,7 +43,7 @@ class MinuteBudget:
     """At most `per_minute` takes within any 60 s. Not thread-safe: one loop owns it."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float], *, starts_spent: bool = False) -> None:
-        """starts_spent: assume that an earlier leader has used up the last minute."""
+        """per_minute may be changed later. starts_spent: assume that an earlier leader has used up the last minute."""
         self.per_minute = per_minute
         self._clock = clock
         self._taken: deque[float] = deque()
@@ -58,7 +58,7 @@ class MinuteBudget:
     def left(self) -> int:
         """How many may be taken now."""
         self._expire()
-        return self.per_minute - len(self._taken)
+        return max(0, self.per_minute - len(self._taken))
 
     def take(self) -> bool:
         """Take one before its action; False if none is left."""
@@ -78,10 +78,11 @@ class MinuteBudget:
         """Seconds until one may be taken: 0.0 if one may now, infinity if `per_minute` is 0."""
         if self.left > 0:
             return 0.0
-        if not self._taken:
+        if self.per_minute <= 0:
             return math.inf
-        # Slightly more than a minute: one taken exactly a minute ago still counts.
-        return self._taken[0] + WINDOW_SECONDS - self._clock() + 0.001
+        # From the end, as more may have been taken than a lowered limit allows. Slightly more than a minute: one taken
+        # exactly a minute ago still counts.
+        return self._taken[-self.per_minute] + WINDOW_SECONDS - self._clock() + 0.001
 
     def _expire(self) -> None:
         horizon = self._clock() - WINDOW_SECONDS

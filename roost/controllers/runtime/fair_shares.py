@@ -1,4 +1,4 @@
-"""Share one budget among the hubs of a process: whoever has taken least goes first, and nobody waits for the idle.
+"""Share one budget among the hubs of this process: whoever has taken least goes first, and nobody waits for the idle.
 
 Each hub keeps a budget of its own, too. While the total suffices for all, nothing else is noticed. When it doesn't:
 
@@ -8,7 +8,8 @@ Each hub keeps a budget of its own, too. While the total suffices for all, nothi
 - A part of the total is kept for hubs that took less and don't wait now. So a hub that begins to act while another one
   has a storm of writes needn't wait until that one's minute is over.
 
-Guarantees: never more than the total within any minute; a hub that waits is served before all that took more than it.
+Guarantees, for this process alone: never more than its part of the total within any minute; a hub that waits is served
+before all that took more than it. Another replica knows nothing of what was taken here.
 """
 
 from __future__ import annotations

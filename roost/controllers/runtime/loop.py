@@ -192,7 +192,7 @@ class Loop:
                 self._applier.evictions.spend_all()
         if not leads or not self._is_synced():
             self._follow()
-            # The Lease is tried every two seconds.
+            # The Lease is tried every few seconds.
             return 1.0
         snapshot = self._snapshot()
         wait_seconds = RESYNC_SECONDS

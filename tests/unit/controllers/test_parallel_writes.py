@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -112,3 +114,13 @@ def test_what_isnt_a_nodes_labels_or_is_for_the_same_node_waits_for_those_before
     done = applier(FakeClient(note)).apply(actions)
     assert [each.outcome for each in done] == [Outcome.DONE] * 5
     assert {len(each) for each in together} == {1}
+
+
+def test_a_request_without_an_answer_does_not_hold_up_the_end_of_the_process() -> None:
+    code = (
+        "import threading; from roost.controllers.runtime.apply import Helpers\n"
+        "hangs = threading.Event()\n"
+        "def hang():\n    hangs.set(); threading.Event().wait()\n"
+        "Helpers(4).submit(hang); hangs.wait()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=WAIT_SECONDS)

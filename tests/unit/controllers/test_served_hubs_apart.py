@@ -10,8 +10,10 @@ import pytest
 
 from roost.controllers import served_hubs
 from roost.controllers.hub_settings import HubSettings, read_hub_settings
+from roost.controllers.runtime.budget import WINDOW_SECONDS, WRITES_PER_MINUTE
+from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
 from roost.controllers.runtime.metrics import Metrics
-from roost.controllers.served_hubs import ServedHubs, Surroundings
+from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
 from tests.builders import Object, merged
 from tests.harness.waiting import wait_until
 from tests.unit.controllers.test_served_hubs import CENTRAL, document
@@ -50,7 +52,8 @@ class FakeHub:
     # How many starts of the hub in `evil` fail.
     failing_starts = 0
 
-    def __init__(self, hub: HubSettings, _shared: object) -> None:
+    def __init__(self, hub: HubSettings, _shared: object, budgets: Budgets) -> None:
+        self.budgets = budgets
         self.namespace = hub.settings.namespace
         self.name, self.metrics, self.is_leader = hub.hub, Metrics("test", of_process=False), False
         self.evictions = hub.settings.evictions_per_minute
@@ -78,6 +81,10 @@ class Running:
         shared: Any = type("Shared", (), {})()
         shared.client, shared.central, shared.metrics = None, CENTRAL, self.metrics
         shared.scheduler_configuration, shared.minor, shared.wake = None, 37, lambda: None
+        self.now = 0.0
+        shared.writes = FairShares(WRITES_PER_MINUTE_OF_ALL, lambda: self.now)
+        shared.evictions = FairShares(20, lambda: self.now)
+        self.shared = shared
         self.hubs = ServedHubs(cast("Surroundings", shared))
         self.feed = cast("Feed", self.hubs._feed)
         self.stop = threading.Event()
@@ -143,3 +150,70 @@ def test_a_hub_that_could_not_start_is_made_anew(running: Running) -> None:
     assert [hub.stopped for hub in FakeHub.made if hub.namespace == "evil"] == [True, True, False]
     assert {hub.starts for hub in FakeHub.made} == {1}
     assert len([hub for hub in FakeHub.made if hub.namespace != "evil"]) == 2
+
+
+def test_who_writes_its_document_again_and_again_gets_no_new_budgets(running: Running) -> None:
+    names = (*ALL, "maths", "zoology")
+    for namespace in names:
+        running.feed.put(namespace, text_of(namespace))
+    wait_until(lambda: len(running.live()) == 5, 10, "five hubs")
+    running.shared.writes.divide([hub.budgets.writes for hub in running.live().values()], 5)
+    taken = 0
+    for evictions in range(2, 8):
+        evil = running.live()["evil"].budgets.writes
+        while evil.take():
+            taken += 1
+        running.feed.put("evil", text_of("evil", evictions))
+        wait_until(lambda wanted=evictions: running.live()["evil"].evictions == wanted, 10, "the new document")  # type: ignore[misc]
+    assert taken == WRITES_PER_MINUTE
+    assert running.live()["evil"].budgets.writes.rank[0] == WRITES_PER_MINUTE
+    assert running.live()["alpha"].budgets.writes.left > 0
+
+
+def test_a_hub_that_goes_and_comes_back_has_what_it_had_for_a_minute(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(served_hubs, "time", type("Time", (), {"monotonic": staticmethod(lambda: now)}))
+
+    def goes() -> None:
+        running.feed.texts.clear()
+        running.feed.put("other", text_of("other"))
+        wait_until(lambda: "evil" not in running.live(), 10, "the hub to go")
+
+    def comes() -> Budgets:
+        running.feed.put("evil", text_of("evil"))
+        wait_until(lambda: "evil" in running.live(), 10, "the hub to come")
+        return running.live()["evil"].budgets
+
+    first = comes()
+    # It was there for long: what counts is when it went.
+    now = 1000.0
+    goes()
+    now += WINDOW_SECONDS
+    assert comes() is first
+    goes()
+    now += WINDOW_SECONDS + 1
+    running.feed.put("another", text_of("another"))
+    wait_until(lambda: "another" in running.live(), 10, "another hub")
+    assert comes() is not first
+
+
+def test_a_hubs_turn_has_ended_only_after_its_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_hubs, "TURN_END_SECONDS", 0.01)
+    seen: list[bool] = []
+
+    class Loop:
+        def safe_turn(self) -> float:
+            seen.append(hub._has_ended())
+            return 1.0
+
+    hub: Any = object.__new__(served_hubs.ServedHub)
+    hub._in_turn, hub._evictions_per_minute, hub._loop = threading.Lock(), 7, Loop()
+    hub._leadership = type("Leadership", (), {"is_leader": True})
+    evictions = FairShares(20, lambda: 0.0).share(5)
+    hub.budgets = Budgets(evictions, evictions)
+    assert hub.turn() == 1.0
+    assert seen == [False]
+    assert hub._has_ended()
+    assert evictions.per_minute == 7, "as this document says"

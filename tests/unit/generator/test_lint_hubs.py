@@ -35,11 +35,22 @@ def test_what_does_not_work_is_refused(text: str, reason: str) -> None:
     ("text", "reason"),
     [
         (HUB + "recorder: {enabled: true}", "each recorder records the whole cluster"),
+        (
+            CENTRAL + "placeholderMover: {evictionsPerMinute: 60}",
+            "evictionsPerMinute: 60, but hubs.evictionsPerMinute limits this release and all its hubs together to 20",
+        ),
         (HUB + "scheduler: {profiles: {user: {strategy: packTo}}}", "pods get the central release's scheduler"),
     ],
 )
 def test_what_surprises_is_warned_of(text: str, reason: str) -> None:
     assert_warned(text, reason)
+
+
+def test_a_total_without_hubs_is_only_a_hint() -> None:
+    (line,) = (line for line in said("hubs: {evictionsPerMinute: 9}").splitlines() if "evictionsPerMinute" in line)
+    assert "hint" in line
+    assert "without hubs.serve it does nothing" in line
+    assert "evictionsPerMinute" not in said("hubs: {serve: true, evictionsPerMinute: 9}")
 
 
 def test_a_release_is_not_its_own_hub() -> None:

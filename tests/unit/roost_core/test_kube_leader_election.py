@@ -13,7 +13,7 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from roost_core.kube import leader_election
-from roost_core.kube.client import Client
+from roost_core.kube.client import CONNECT_SECONDS, Client
 from roost_core.kube.leader_election import (
     LEASE_SECONDS,
     READ_SECONDS,
@@ -269,25 +269,46 @@ def test_who_renews_seldom_tries_again_soon_after_a_failure_and_asks_a_free_leas
 ) -> None:
     monkeypatch.setattr(leader_election, "READ_SECONDS", 0.1)
     clock = Clock()
-    leader = Leadership(server.client(), "hub", "lease", "leader", pace_seconds=4.0, clock=clock)
-    standby = Leadership(server.client(), "hub", "lease", "standby", pace_seconds=4.0, clock=clock)
+    leader = Leadership(server.client(), "hub", "lease", "leader", pace_seconds=3.0, clock=clock)
+    standby = Leadership(server.client(), "hub", "lease", "standby", pace_seconds=3.0, clock=clock)
     assert standby._pause_seconds() == RETRY_SECONDS, "nobody is known to hold the Lease"
     leader.try_once()
     standby.try_once()
-    assert (leader._pause_seconds(), standby._pause_seconds()) == (4.0, 4.0)
-    # One silent answer of READ_SECONDS doesn't cost the Lease.
-    clock.now += 4.0
+    assert (leader._pause_seconds(), standby._pause_seconds()) == (3.0, 3.0)
+    # One connection that isn't made, which takes longer than a silent answer, doesn't cost the Lease.
+    clock.now += 3.0
     server.speaks.clear()
     leader.try_once()
-    clock.now += READ_SECONDS
+    clock.now += max(CONNECT_SECONDS, READ_SECONDS)
     assert leader.is_leader
     assert clock.now + leader._pause_seconds() < 1000.0 + RENEW_SECONDS
     server.speaks.set()
     clock.now += leader._pause_seconds()
     leader.try_once()
     assert leader.is_leader
-    assert leader._pause_seconds() == 4.0
+    assert leader._pause_seconds() == 3.0
     leader.release()
     standby.try_once()
     assert standby.is_leader
     assert leader._pause_seconds() == RETRY_SECONDS
+
+
+def test_a_lease_is_left_to_expire_while_the_leaders_work_is_under_way(server: Server) -> None:
+    has_ended = threading.Event()
+    asked: list[bool] = []
+
+    def ended() -> bool:
+        asked.append(one.is_leader)
+        return has_ended.is_set()
+
+    one = Leadership(server.client(), "hub", "lease", "one", has_ended=ended)
+    one.try_once()
+    one.release()
+    assert server.lease is not None
+    assert server.lease["spec"]["holderIdentity"] == "one"
+    assert not one.is_leader
+    one.try_once()
+    has_ended.set()
+    one.release()
+    assert server.lease["spec"]["holderIdentity"] == ""
+    assert asked == [False, False], "no more work begins while it is waited for"
