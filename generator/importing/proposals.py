@@ -51,6 +51,12 @@ _POOLS: Final = (
     "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
     "it requests."
 )
+_LEARNED: Final = (
+    "Learn from each week how much room its hours need, in place of the same all day. Where you take placeholders from "
+    "another proposal, too, add this `learn` to them."
+)
+# The most that a wrong forecast can cost, in the set's own numbers (docs/headroom.md, Learned numbers).
+_MOST_LEARNED: Final = 20
 _SCHEDULER: Final = "Send users to nodes that hold their image, on as few nodes as carry all users."
 
 
@@ -92,9 +98,30 @@ def propose(
             proposals.append(Proposal(reason, values))
     if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
-    rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
-    proposals += _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")))
-    return proposals
+    return proposals + _pools(result, now, _sets(now, proposals))
+
+
+def propose_learned(result: ImportResult, proposals: Sequence[Proposal]) -> Proposal | None:
+    """Learned numbers for the hub's first placeholder set, its own or the proposed one; None where it has its numbers.
+
+    They help a hub with a timetable, and few others: only a replay of the hub's own history tells.
+    """
+    sets = _sets(_whole(result), proposals)
+    first = mapping(sets[0]) if sets else {}
+    replicas = number(first.get("replicas"))
+    if not replicas or first.get("windows") or first.get("learn") or first.get("countBy", "pods") != "pods":
+        return None
+    learn = {"quantile": 0.9, "min": 0, "max": int(_MOST_LEARNED * replicas), "bootSeconds": 300, "timeZone": "UTC"}
+    changed = [{**first, "learn": learn}, *sets[1:]]
+    if not _is_valid(result, changed):
+        return None
+    return Proposal(_LEARNED, {"placeholders": changed}, ("Write your own time zone: weeks and hours are its.",))
+
+
+def _sets(now: Values, proposals: Sequence[Proposal]) -> Sequence[object]:
+    """The placeholder sets that a proposal brings, or else those that the hub has."""
+    rooms = [one.values["placeholders"] for one in proposals if one.is_replayed and "placeholders" in one.values]
+    return listing(rooms[0] if rooms else now.get("placeholders"))
 
 
 def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Proposal]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.importer import import_layers
-from generator.importing.proposals import print_pointer, print_proposals, propose
+from generator.importing.proposals import print_pointer, print_proposals, propose, propose_learned
 from generator.values.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from generator.importing.proposals import Proposal
+    from roost.simulator.setup.policy import Policy
 
 # How long proposals are replayed at most, about.
 REPLAY_SECONDS: Final = 60.0
@@ -43,49 +44,64 @@ def run(
         return 0
     values = result.to_yaml()
     proposals = propose(result, layers, release, hub)
-    said = (
-        _replayed(values, proposals, history)
-        if history is not None and any(one.is_replayed for one in proposals)
-        else ()
-    )
+    said: Sequence[str] = ()
+    if history is not None:
+        proposals, said = _replayed(values, proposals, propose_learned(result, proposals), history)
     sys.stdout.write(values + print_proposals(proposals, said))
     sys.stderr.write(result.report() + print_pointer(proposals, inert=result.is_inert))
     return 0
 
 
-def _replayed(values: str, proposals: Sequence[Proposal], history: str) -> list[str]:
-    """What each proposal alone would have done with a history; "" where launches can't tell.
+def _replayed(
+    values: str, proposals: Sequence[Proposal], learned: Proposal | None, history: str
+) -> tuple[list[Proposal], list[str]]:
+    """The proposals, and what each alone would have done with a history; "" where launches can't tell.
 
+    learned: it becomes a proposal if it helps beside the number of placeholders that it would replace.
     Raises UsageError for a history that can't be read.
     """
     # Only whoever asks for it needs the simulator and the database.
     from roost.recorder.store.database import StoreError  # noqa: PLC0415
     from roost.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
-    from roost.simulator.setup.policy import load_policy  # noqa: PLC0415
     from roost.simulator.sweep.survey import trace_of  # noqa: PLC0415
-    from roost.simulator.sweep.verdict import describe, judge, latest  # noqa: PLC0415
+    from roost.simulator.sweep.verdict import describe, helps, judge, latest  # noqa: PLC0415
     from roost.simulator.trace.counts import TraceError  # noqa: PLC0415
 
+    told = [proposal for proposal in proposals if proposal.is_replayed]
+    others = [proposal for proposal in proposals if not proposal.is_replayed]
+    tried = [*told, learned] if learned else told
+    if not tried:
+        return others, []
     with tempfile.TemporaryDirectory() as folder:
         try:
             attempts = latest(trace_of((_trace_file(history, Path(folder)),)))
         except (TraceError, StoreError) as error:
             raise UsageError(f"--history: {error}") from None
-        now = Path(folder, "values.yaml")
-        now.write_text(values, encoding="utf-8")
-        policies = [load_policy("today", [str(now)])]
-        replayed = [proposal for proposal in proposals if proposal.is_replayed]
-        for place, proposal in enumerate(replayed):
-            more = Path(folder, f"more-{place}.yaml")
-            more.write_text(json.dumps(proposal.values), encoding="utf-8")
-            policies.append(load_policy(f"more-{place}", [str(now), str(more)]))
         try:
-            before, *after = judge(policies, attempts, REPLAY_SECONDS, time.monotonic)
+            now, *after = judge(_policies(values, tried, Path(folder)), attempts, REPLAY_SECONDS, time.monotonic)
         except AssumptionsError as error:
             sys.stderr.write(f"--history: not replayed, because the hub doesn't fit the usual nodes: {error}\n")
-            return []
-    sentences = iter([describe(before, score, len(attempts)) for score in after])
-    return [next(sentences) if proposal.is_replayed else "" for proposal in proposals]
+            return list(proposals), []
+    if learned:
+        fixed = next((score for one, score in zip(told, after, strict=False) if "placeholders" in one.values), now)
+        if helps(fixed, after[-1]):
+            told.append(learned)
+    said = [describe(now, score, len(attempts)) for _, score in zip(told, after, strict=False)]
+    return [*told, *others], [*said, *("" for _ in others)]
+
+
+def _policies(values: str, tried: Sequence[Proposal], folder: Path) -> list[Policy]:
+    """The imported values, then each proposal laid over them."""
+    from roost.simulator.setup.policy import load_policy  # noqa: PLC0415 - as above
+
+    now = folder / "values.yaml"
+    now.write_text(values, encoding="utf-8")
+    policies = [load_policy("today", [str(now)])]
+    for place, proposal in enumerate(tried):
+        more = folder / f"more-{place}.yaml"
+        more.write_text(json.dumps(proposal.values), encoding="utf-8")
+        policies.append(load_policy(f"more-{place}", [str(now), str(more)]))
+    return policies
 
 
 def _trace_file(history: str, folder: Path) -> str:

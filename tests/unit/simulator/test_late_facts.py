@@ -13,6 +13,7 @@ class Maker:
 
     warm_classes = ("user",)
     homes = ()
+    counts_for_others = False
 
     def __init__(self) -> None:
         self.told: list[bool] = []
@@ -24,7 +25,9 @@ class Maker:
 def test_a_pod_that_is_ready_by_now_is_still_told_as_starting() -> None:
     maker, now = Maker(), [0.0]
     pod: Any = SimpleNamespace(key="hub/a", state=SimpleNamespace(node_name="n1"), ready_at=None)
-    facts = LateFacts(cast("Any", SimpleNamespace(webhook=None)), cast("Any", maker), {}, 5.0, lambda: now[0])
+    facts = LateFacts(
+        cast("Any", SimpleNamespace(webhook=None, namespace="hub")), cast("Any", maker), {}, 5.0, lambda: now[0]
+    )
     facts.tell_pod(pod)
     now[0] = 3.0
     pod.ready_at = 3.0

@@ -11,10 +11,12 @@ import pytest
 from roost.__main__ import main
 from roost.simulator.setup.checks import AssumptionsError
 from roost.simulator.setup.policy import load_policy
+from roost.simulator.sweep.suggest import Score
 from roost.simulator.sweep.survey import trace_of
-from roost.simulator.sweep.verdict import SEEDS, describe, judge, latest
+from roost.simulator.sweep.verdict import SEEDS, describe, helps, judge, latest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 HUB = """
@@ -24,26 +26,30 @@ singleuser: {memory: {guarantee: 1G}, image: {name: a/b, tag: "1"}}
 """
 
 
+def write_launches(path: Path, moments: Sequence[datetime], courses: int = 1) -> str:
+    """Launches at these moments, of so many images in turn."""
+    lines = [
+        json.dumps(
+            {
+                "timestamp": moment.isoformat(),
+                "schema": "binderhub.jupyter.org/launch",
+                "version": 2,
+                "provider": "GitHub",
+                "spec": f"me/course-{place % courses}/main",
+                "status": "success",
+            }
+        )
+        for place, moment in enumerate(moments)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
 @pytest.fixture
 def history(tmp_path: Path) -> str:
     """Sixty launches of five images, a minute apart."""
     start = datetime(2026, 11, 2, 9, tzinfo=UTC)
-    lines = [
-        json.dumps(
-            {
-                "timestamp": (start + timedelta(minutes=minute)).isoformat(),
-                "schema": "binderhub.jupyter.org/launch",
-                "version": 2,
-                "provider": "GitHub",
-                "spec": f"me/course-{minute % 5}/main",
-                "status": "success",
-            }
-        )
-        for minute in range(60)
-    ]
-    path = tmp_path / "launches.jsonl"
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
+    return write_launches(tmp_path / "launches.jsonl", [start + timedelta(minutes=minute) for minute in range(60)], 5)
 
 
 def test_the_latest_launches_are_taken_and_numbered_from_the_first(history: str) -> None:
@@ -100,3 +106,29 @@ def test_the_import_says_it_below_each_proposal(
     assert all(line.startswith("#    Replayed with your 60 latest launches: ") for line in said)
     assert main(["import", str(hub), "--history", str(tmp_path / "none.db")]) == 2
     assert "none.db: No such file" in capsys.readouterr().err
+
+
+def test_learned_numbers_are_proposed_where_they_would_have_helped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of eighty at nine on workdays; and the same number of users at any time of day."""
+    # One seed is enough.
+    monkeypatch.setattr("roost.commands.import_values.REPLAY_SECONDS", 0.0)
+    hub = tmp_path / "hub.yaml"
+    hub.write_text(HUB)
+    monday = datetime(2026, 11, 2, 9, tzinfo=UTC)
+    days = [monday + timedelta(days=day) for day in range(11) if day % 7 < 5]
+    classes = [day + timedelta(seconds=5 * user) for day in days for user in range(80)]
+    always = [monday + timedelta(minutes=15 * user) for user in range(len(classes))]
+    for moments, is_proposed in ((classes, True), (always, False)):
+        trace = write_launches(tmp_path / "launches.jsonl", moments)
+        assert main(["import", str(hub), "--history", trace]) == 0
+        out, err = capsys.readouterr()
+        assert ("learn:" in out, "Learn from each week" in err) == (is_proposed, is_proposed)
+
+
+def test_what_helps_is_a_shorter_wait_at_about_the_same_price() -> None:
+    today = Score(30.0, 100.0, 10.0, 3)
+    assert helps(today, today._replace(wait_seconds=26.0, node_hours=102.0))
+    assert not helps(today, today._replace(wait_seconds=28.0))
+    assert not helps(today, today._replace(wait_seconds=10.0, node_hours=104.0))
