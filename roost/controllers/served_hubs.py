@@ -282,7 +282,7 @@ class ServedHubs:
         """Follow hubs that come, change and go, until `stop`."""
         self._feed.start(stop)
         while not stop.is_set():
-            if self._changed.wait(LOOK_SECONDS):
+            if self._changed.wait(LOOK_SECONDS) or self._feed.is_due:
                 self._changed.clear()
                 try:
                     is_done = self._take_in()
@@ -306,7 +306,7 @@ class ServedHubs:
         """Follow what is there now. False: some hub has to be tried again."""
         if not self._feed.is_listed:
             return True
-        documents = self._feed.documents()
+        documents = self._feed.paced_documents()
         # Those that are served stay, whoever comes later.
         wanted = sorted(documents, key=lambda namespace: namespace not in self._hubs)
         if len(wanted) > MAX_HUBS:

@@ -14,12 +14,13 @@ from roost.controllers.runtime.budget import WINDOW_SECONDS, WRITES_PER_MINUTE
 from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
+from roost_core.kube.hub_feed import CHANGE_SECONDS, DocumentPace
 from tests.builders import Object, merged
 from tests.harness.waiting import wait_until
 from tests.unit.controllers.test_served_hubs import CENTRAL, document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 ALL = ("alpha", "evil", "physics")
 
@@ -32,15 +33,22 @@ class Feed:
     def __init__(self, _client: object, _identity: object, _key: str, *, on_change: Any, on_error: object) -> None:
         assert on_error
         self.texts: dict[str, bytes] = {}
+        self.now = 0.0
+        self._pace = DocumentPace(lambda: self.now)
         self._on_change = on_change
 
     def start(self, _stop: threading.Event) -> None:
         """Nothing to watch."""
 
-    def documents(self) -> dict[str, bytes]:
-        return dict(sorted(self.texts.items()))
+    def paced_documents(self) -> Mapping[str, bytes]:
+        return self._pace.take_in(dict(sorted(self.texts.items())))
 
-    def put(self, namespace: str, text: bytes) -> None:
+    @property
+    def is_due(self) -> bool:
+        return self._pace.is_due
+
+    def put(self, namespace: str, text: bytes, *, after_seconds: float = CHANGE_SECONDS) -> None:
+        self.now += after_seconds
         self.texts[namespace] = text
         self._on_change()
 
@@ -217,3 +225,21 @@ def test_a_hubs_turn_has_ended_only_after_its_writes(monkeypatch: pytest.MonkeyP
     assert seen == [False]
     assert hub._has_ended()
     assert evictions.per_minute == 7, "as this document says"
+
+
+def test_a_document_that_is_written_again_and_again_makes_few_hubs(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_hubs, "LOOK_SECONDS", 0.01)
+    for evictions in range(1, 31):
+        running.feed.put("evil", text_of("evil", evictions), after_seconds=0.1)
+        running.feed.put(f"hub-{evictions}", text_of(f"hub-{evictions}"), after_seconds=0.0)
+        wait_until(lambda wanted=evictions: f"hub-{wanted}" in running.live(), 10, "another hub, at once")  # type: ignore[misc]
+    assert [hub.evictions for hub in FakeHub.made if hub.namespace == "evil"] == [1]
+    running.feed.now += CHANGE_SECONDS
+    wait_until(lambda: running.live()["evil"].evictions == 30, 10, "the newest document")
+    assert [hub.evictions for hub in FakeHub.made if hub.namespace == "evil"] == [1, 30]
+    running.feed.put("evil", text_of("evil", 31), after_seconds=0.1)
+    del running.feed.texts["evil"]
+    running.feed.put("physics", text_of("physics"), after_seconds=0.1)
+    wait_until(lambda: "evil" not in running.live(), 10, "the hub to go, at once")
