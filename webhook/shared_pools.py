@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.placement.classes import namespace_matches
+from roost_core.placement.hub_documents import requires_a_label
 from roost_core.placement.selectors import read_label_selector
 from webhook.node_images import NodeImages
 from webhook.rules.facts import WarmFacts
@@ -29,6 +31,10 @@ log = logging.getLogger(__name__)
 # Between two merges of what the hubs' watches have seen.
 MERGE_SECONDS: Final = 0.1
 RETRY_SECONDS: Final = 2.0
+
+# Of one pod: users' pods have one to three. Who may create pods in one hub's namespace could else push out all names
+# that are remembered of a node, for the hubs of a whole pool, with a single pod.
+MAX_IMAGES_A_POD: Final = 10
 
 # The labels by which a class knows its pods. Hubs may call a class what they like.
 Labels = frozenset[tuple[str, str]]
@@ -69,7 +75,7 @@ def pool_of(settings: Settings, known: Mapping[str, Mapping[str, str]]) -> Pool 
     if settings.shared_namespaces is None:
         return None
     required = read_label_selector(settings.shared_namespaces)
-    if required is None or not namespace_matches(required, settings.namespace, known):
+    if required is None or not requires_a_label(required) or not namespace_matches(required, settings.namespace, known):
         return None
     return required
 
@@ -100,8 +106,8 @@ class SharedPools:
                 outside.add(namespace)
         for namespace in sorted(outside - self._outside):
             log.warning(
-                "hub=%s: its warm sets count its own pods alone: sharedPools.namespaceSelector doesn't select its own "
-                "namespace. Label the namespace as the selector asks.",
+                "hub=%s: its warm sets count its own pods alone: sharedPools.namespaceSelector must require a label "
+                "by matchLabels, In or Exists, and select the hub's own namespace. Label the namespace as it asks.",
                 namespace,
             )
         before = {pool: members.keys() for pool, members in self._pools.items()}
@@ -140,14 +146,22 @@ class SharedPools:
             if len(members) < 2:
                 continue
             loads = {namespace: hub.loads for namespace, hub in members.items()}
-            read = {namespace: _read_labels(hub.settings) for namespace, hub in members.items()}
+            # Of a class that one hub alone has, there is nothing to give either.
+            counts = Counter(labels for hub in members.values() for labels in _counted_labels(hub.settings))
+            read = {
+                namespace: [labels for labels in _read_labels(hub.settings) if counts[labels] > 1]
+                for namespace, hub in members.items()
+            }
             for labels in frozenset().union(*read.values()):
                 table = self._tables.setdefault((pool, labels), _Table())
                 table.take_in({namespace: found.get(labels, {}) for namespace, found in loads.items()})
                 table.follow(nodes, is_recent=is_recent)
                 used.add((pool, labels))
             for namespace, hub in members.items():
-                hub.common = {labels: self._tables[pool, labels].facts for labels in read[namespace]}
+                common = {labels: self._tables[pool, labels].facts for labels in read[namespace]}
+                # The same object while nothing changed: the hub makes facts anew for another one.
+                if not _is_same(hub.common, common):
+                    hub.common = common
                 given[namespace] = hub
         for namespace, hub in self._given.items():
             if given.get(namespace) is not hub:
@@ -192,6 +206,16 @@ def _read_labels(settings: Settings) -> frozenset[Labels]:
     return frozenset(labels_of(pod_class) for pod_class in classes if pod_class.warm is not None)
 
 
+def _counted_labels(settings: Settings) -> frozenset[Labels]:
+    """Of the classes whose pods others count."""
+    return frozenset(labels_of(one) for one in settings.classes.values() if counts_for_others(settings, one))
+
+
+def _is_same(before: Mapping[Labels, WarmFacts], now: Mapping[Labels, WarmFacts]) -> bool:
+    """Whether both hold the same objects."""
+    return before.keys() == now.keys() and all(before[labels] is facts for labels, facts in now.items())
+
+
 def _if_bound(pod: WarmPod) -> WarmPod | None:
     """Only pods that are bound show images."""
-    return pod if pod.images else None
+    return pod._replace(images=pod.images[:MAX_IMAGES_A_POD]) if pod.images else None

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from roost_core.placement.settings import PodClass, Settings
     from webhook.metrics import FactsMetrics
     from webhook.node_feed import NodeFeed
-    from webhook.shared_pools import Loads
+    from webhook.shared_pools import Labels, Loads
 
 log = logging.getLogger(__name__)
 
@@ -327,6 +327,8 @@ class _Watches:
             for pod_class in classes
             if pod_class.name not in self._warm and counts_for_others(settings, pod_class)
         }
+        # Of labels that several classes have: their pods, and what those were made of.
+        self._joined: dict[Labels, tuple[list[Mapping[str, WarmPod]], Mapping[str, WarmPod]]] = {}
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -366,13 +368,22 @@ class _Watches:
     def counted(self) -> Loads:
         """The pods that other hubs count, of classes whose pods may still be read and were heard of lately."""
         pods = {name: known.pods for name, known in self._warm.items()} | self._cold
-        return {
-            labels_of(pod_class): pods[name]
-            for name, pod_class in self.settings.classes.items()
-            if counts_for_others(self.settings, pod_class)
-            and not (cache := self._pods[name]).is_forbidden
-            and cache.age_seconds() <= STALE_SECONDS
-        }
+        found: dict[Labels, list[Mapping[str, WarmPod]]] = {}
+        for name, pod_class in self.settings.classes.items():
+            cache = self._pods[name]
+            is_known = not cache.is_forbidden and cache.age_seconds() <= STALE_SECONDS
+            if is_known and counts_for_others(self.settings, pod_class):
+                found.setdefault(labels_of(pod_class), []).append(pods[name])
+        return {labels: self._together(labels, parts) for labels, parts in found.items()}
+
+    def _together(self, labels: Labels, parts: list[Mapping[str, WarmPod]]) -> Mapping[str, WarmPod]:
+        """The pods of classes with the same labels; the same object while none of them changed."""
+        if len(parts) == 1:
+            return parts[0]
+        known = self._joined.get(labels)
+        if known is None or any(one is not other for one, other in zip(known[0], parts, strict=True)):
+            known = self._joined[labels] = (parts, {key: pod for part in parts for key, pod in part.items()})
+        return known[1]
 
     @property
     def shows_new_pods(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.report import Report, at, mapping, text
+from roost_core.placement.hub_documents import requires_a_label
+from roost_core.placement.selectors import read_label_selector
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -85,6 +87,11 @@ def _lint_hub(report: Report) -> None:
         )
         fix = "Book with ConfigMaps, or set hubs.central.controllers: false."
         report.refuse(("events", "calendarUrl"), reason, fix)
+    shared = read_label_selector(at(report.values, "sharedPools", "namespaceSelector"))
+    if shared is not None and not requires_a_label(shared):
+        reason = "requires no label by matchLabels, In or Exists, so warm sets count this hub's own users alone."
+        fix = "Choose a label of the hubs' namespaces, like {matchLabels: {hub.jupyter.org/pool: users}}."
+        report.warn(("sharedPools", "namespaceSelector"), reason, fix)
     if at(report.values, "recorder", "enabled") is True:
         reason = "true beside hubs.central: each recorder records the whole cluster."
         report.warn(("recorder", "enabled"), reason, "Enable it in the central release alone.")

@@ -8,7 +8,7 @@ from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost.doctor.install import path_of
 from roost_core.placement.classes import namespace_matches
-from roost_core.placement.hub_documents import central_of, load_hub_document, read_hub_rules
+from roost_core.placement.hub_documents import central_of, load_hub_document, read_hub_rules, requires_a_label
 from roost_core.placement.labels import (
     CENTRAL_LABEL,
     HUB_CONFIG_MAP,
@@ -79,7 +79,15 @@ def _find_outside_of_its_pool(values: Mapping[str, Any], namespace: str, body: O
     """A hub whose `sharedPools` doesn't select its own namespace shares no warm set."""
     shared = (values.get("sharedPools") or {}).get("namespaceSelector")
     required = None if shared is None else read_label_selector(shared)
-    if required is not None and not namespace_matches(required, namespace, {namespace: label_items(body)}):
+    if required is not None and not requires_a_label(required):
+        yield Finding(
+            "warning",
+            "sharedPools.namespaceSelector requires no label by matchLabels, In or Exists: warm sets of this hub "
+            "count its own users alone, and those of other hubs don't count them.",
+            "Choose a label, set {matchLabels: {hub.jupyter.org/pool: users}} in all hubs that share nodes, and label "
+            "their namespaces.",
+        )
+    elif required is not None and not namespace_matches(required, namespace, {namespace: label_items(body)}):
         yield Finding(
             "warning",
             f"sharedPools.namespaceSelector doesn't select the hub's own namespace {namespace}: warm sets of this hub "

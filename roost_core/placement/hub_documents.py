@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.placement.labels import CENTRAL_LABEL, NAMESPACE_NAME_LABEL
 from roost_core.placement.managed_images import count_combinations
 from roost_core.placement.settings import CONTROLLERS, PodClass, Settings, parse_settings, revision_of
 from roost_core.placement.settings_reader import Document, Fault, Reader, SettingsError, load_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roost_core.placement.selectors import Requirement
 
 # Each takes some threads and connections; further ones are refused, and counted.
 MAX_HUBS: Final = 200
@@ -42,6 +48,19 @@ def load_hub_document(text: bytes) -> dict[str, object]:
         fault = Fault("the document", f"more than {MAX_HUB_BYTES} bytes", f"at most {MAX_HUB_BYTES} bytes")
         raise SettingsError([fault])
     return load_document(text, MAX_HUB_BYTES)
+
+
+def requires_a_label(selector: Iterable[Requirement]) -> bool:
+    """Whether a hub's `sharedPools` selects only namespaces that somebody labelled for it, or named.
+
+    Without such a requirement it would select each namespace that is served, and the operator would have no say. All of
+    those have the labels for being served and of the name.
+    """
+    return any(
+        requirement.operator == "In" or (requirement.operator == "Exists" and requirement.key != NAMESPACE_NAME_LABEL)
+        for requirement in selector
+        if requirement.key != CENTRAL_LABEL
+    )
 
 
 def central_of(document: Document) -> tuple[object, object] | None:

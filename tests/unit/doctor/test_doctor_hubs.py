@@ -94,6 +94,13 @@ def test_a_hub_that_its_own_shared_pool_leaves_out_is_told(label: str, findings:
     assert all("doesn't select the hub's own namespace jhub" in str(one) for one in said)
 
 
+def test_a_hub_whose_shared_pool_requires_no_label_is_told() -> None:
+    cluster = served(SERVED + "sharedPools: {namespaceSelector: {}}\n")
+    ((severity, seen, fix),) = cluster.said("hubs")
+    assert (severity, "requires no label" in seen) == ("warning", True)
+    assert "hub.jupyter.org/pool" in fix
+
+
 def test_a_central_release_that_is_not_there_or_serves_nobody_is_an_error_before_an_install_too() -> None:
     cluster = served()
     entries = cluster.objects[CONFIGURATION]["webhooks"]

@@ -34,6 +34,7 @@ def test_what_does_not_work_is_refused(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (HUB + "sharedPools: {namespaceSelector: {}}", "requires no label"),
         (HUB + "recorder: {enabled: true}", "each recorder records the whole cluster"),
         (
             CENTRAL + "placeholderMover: {evictionsPerMinute: 60}",

@@ -374,6 +374,18 @@ def test_users_of_hubs_that_share_nodes_gather_on_the_same_ones(running: Running
     running.wait(lambda: running.warm_node_of("hub-a") == "node-1")
 
 
+def test_users_of_two_classes_with_the_same_labels_count_for_other_hubs(running: Running) -> None:
+    running.server.lists["/api/v1/nodes", ""] = [node("node-1"), node("node-2")]
+    running.server.fill("hub-b", "node-1", 4)
+    twin = {**WARM["user"], "match": {"labels": {"component": "singleuser-server"}}}
+    running.server.put("hub-a", rules("hub-a", podClasses=WARM, sharedNamespaces=POOL))
+    # One of the two has the pods, whichever comes first.
+    twins = {"people": twin, **WARM, "visitors": twin}
+    running.server.put("hub-b", rules("hub-b", podClasses=twins, sharedNamespaces=POOL))
+    running.server.label("hub-a", "hub-b", pool="users")
+    running.wait(lambda: running.warm_node_of("hub-a") == "node-2")
+
+
 def test_pods_that_may_no_longer_be_read_take_no_room_in_other_hubs_sets(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

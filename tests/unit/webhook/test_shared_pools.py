@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from roost_core.placement.labels import CENTRAL_LABEL, NAMESPACE_NAME_LABEL
 from tests.builders import node, settings
-from webhook.rules.facts import Nodes, WarmFacts, WarmPod
-from webhook.shared_pools import Labels, Loads, SharedPools, counts_for_others, labels_of, pool_of
+from webhook.rules.facts import MAX_IMAGES_A_NODE, Nodes, WarmFacts, WarmPod
+from webhook.shared_pools import (
+    MAX_IMAGES_A_POD,
+    Labels,
+    Loads,
+    SharedPools,
+    counts_for_others,
+    labels_of,
+    pool_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,6 +156,63 @@ def test_selectors_that_are_written_differently_name_one_pool() -> None:
     assert pool_of(rules("hub-a"), known) == pool_of(rules("hub-b", same), known) is not None
 
 
+NOT_OTHERS = {"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}
+NOT_IN = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["other"]}]}
+ANY_NAME = {"matchExpressions": [{"key": NAMESPACE_NAME_LABEL, "operator": "Exists"}]}
+SERVED = {"matchLabels": {CENTRAL_LABEL: "roost.roost-system"}}
+EXISTS = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+NAMES = {"matchExpressions": [{"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": ["hub-a", "hub-b"]}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "label", "is_shared"),
+    [
+        ({}, {}, False),
+        (NOT_OTHERS, {}, False),
+        (NOT_IN, IN_POOL, False),
+        (ANY_NAME, IN_POOL, False),
+        (SERVED, IN_POOL, False),
+        (EXISTS, IN_POOL, True),
+        (POOL | NOT_IN, IN_POOL, True),
+        (NAMES, {}, True),
+    ],
+)
+def test_a_selector_that_any_served_namespace_meets_names_no_pool(
+    selector: object, label: Mapping[str, str], is_shared: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = Hub(rules("hub-a", selector)), Hub(rules("hub-b", selector))
+    site = Site(hub_a=first, hub_b=second)
+    site.labels = {name: {**label, CENTRAL_LABEL: "roost.roost-system"} for name in site.hubs}
+    second.has(mallory=on("node-1"))
+    site.merge()
+    assert bool(first.common) == is_shared
+    assert ("must require a label" in caplog.text) == (not is_shared)
+
+
+def test_a_class_that_one_hub_alone_has_gets_no_table() -> None:
+    site, first, second = two()
+    more = {"match": {"labels": {"component": "batch"}}, "warm": {"podsPerNode": 4}}
+    first.settings = rules("hub-a", podClasses={"batch": more})
+    first.has(ada=on("node-1"))
+    site.merge()
+    assert set(first.common) == set(second.common) == {USERS}
+
+
+def test_one_pods_many_names_push_no_image_of_another_hub_out() -> None:
+    site, first, second = two()
+    first.has(ada=on("node-1"))
+    site.merge()
+    many = tuple(f"docker.io/mallory/x:{number}" for number in range(MAX_IMAGES_A_NODE))
+    second.has(mallory=WarmPod("node-1", many))
+    site.pools.merge()
+    first.has()
+    site.pools.merge()
+    assert first.warm.holders(IMAGE) == {"node-1"}
+    assert first.warm.holders(many[MAX_IMAGES_A_POD - 1]) == {"node-1"}
+    assert not first.warm.holders(many[MAX_IMAGES_A_POD])
+    assert first.warm.pods_on("node-1") == 1
+
+
 def test_a_hub_that_leaves_takes_its_users_along() -> None:
     site, first, second = two()
     third = site.hubs["hub-c"] = Hub(rules("hub-c"))
@@ -222,8 +288,10 @@ def test_while_nothing_changes_it_is_the_same_table() -> None:
     site.merge()
     before = first.warm
     second.has(ben=on("node-2"))
+    common = first.common
     site.merge()
     assert first.warm is before
+    assert first.common is common
 
 
 def test_a_fault_is_survived_and_its_merge_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
