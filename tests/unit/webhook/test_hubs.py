@@ -436,14 +436,15 @@ def test_a_document_that_is_written_again_and_again_is_taken_in_now_and_then(
 ) -> None:
     running.wait(lambda: running.serves("hub-a") and running.serves("hub-b"))
     monkeypatch.setattr("roost_core.kube.hub_feed.CHANGE_SECONDS", 0.5)
-    follows: list[float] = []
+    follows: list[str] = []
     follow = FactsKeeper.follow
 
     def counted(keeper: FactsKeeper, wanted: Settings) -> None:
-        follows.append(time.monotonic())
+        follows.append(wanted.namespace)
         follow(keeper, wanted)
 
     monkeypatch.setattr(FactsKeeper, "follow", counted)
+    began_at = time.monotonic()
     for number in range(20):
         labels = {"component": f"people-{number}"}
         running.server.put("hub-a", rules("hub-a", podClasses={"user": {"match": {"labels": labels}}}))
@@ -451,7 +452,7 @@ def test_a_document_that_is_written_again_and_again_is_taken_in_now_and_then(
     # The last one is in force, though nothing changes after it.
     last = {"component": "people-19"}
     running.wait(lambda: running.hubs._hubs["hub-a"].settings.classes["user"].labels == last)
-    assert 2 <= len(follows) <= 1 + (follows[-1] - follows[0]) / 0.4
+    assert 2 <= len(follows) <= 1 + (time.monotonic() - began_at) / 0.5
     # One that goes does so at once.
     monkeypatch.setattr("roost_core.kube.hub_feed.CHANGE_SECONDS", 3600.0)
     running.server.take("hub-b")
