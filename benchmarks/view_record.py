@@ -109,7 +109,7 @@ def _pod_record(uid: str, kind: str, number: int, created_us: int) -> PodRecord:
         pod_class=kind,
         hub="hub",
         image=_image(number) if kind == "user" else "registry.k8s.io/pause:3.10",
-        scheduler="hub.jhub.user",
+        scheduler="roost.jhub.user",
         cpu_millicores=500,
         memory_bytes=2 << 30,
         created_us=created_us,
@@ -128,7 +128,7 @@ def _decision(
         at_us=at_us,
         resolution_us=1,
         last_us=at_us,
-        scheduler="hub.jhub.user",
+        scheduler="roost.jhub.user",
         source="event",
         message=message,
     )

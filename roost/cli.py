@@ -160,7 +160,8 @@ def cli() -> None:
 @click.option(
     "--only",
     type=click.Choice(["cluster", "namespace"]),
-    help="The objects without a namespace, or those of who may create no others (clusterResources: false).",
+    help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
+    "clusterResources: false.",
 )
 def _render(*, options: RenderOptions, output_dir: str | None, only: str | None) -> int:
     """Render values to Kubernetes manifests.

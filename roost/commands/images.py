@@ -24,7 +24,7 @@ def run(options: RenderOptions, digests: bool, copy_to: str | None = None) -> in
     if copy_to is not None and not is_registry(copy_to):
         raise UsageError(
             f"roost images: --copy-to {copy_to!r}: expected a registry without https:// and without a slash at its "
-            "end, such as registry.example.org or registry.example.org/mirror"
+            "end, such as registry.example.org/mirror or registry:5000"
         )
     registries = Registries()
     code = 0

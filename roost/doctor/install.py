@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from roost_core.kube.client import READ_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,8 +19,10 @@ Object = dict[str, Any]
 class Asked(Protocol):
     """The part of `roost_core.kube.client.Client` that checks use; each raises ApiError and ClusterError."""
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None, /) -> Object:
-        """Read an object or a list."""
+    def get(
+        self, path: str, query: Mapping[str, Any] | None = None, /, *, read_seconds: float = READ_SECONDS
+    ) -> Object:
+        """Read an object or a list; read_seconds: how long the server may be silent."""
 
     def find(self, path: str, /) -> Object | None:
         """Read an object; None if there is none."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5
-_LOOK_YOURSELF: Final = (
-    "nodeStatusMaxImages, serializeImagePulls, maxParallelImagePulls and imageGCHighThresholdPercent"
-)
+_LOOK_YOURSELF: Final = "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
+# A kubelet that hangs mustn't hold up the rest.
+_SILENCE_SECONDS: Final = 5.0
 # Nodes of one pool have one kubelet configuration.
 _POOL_LABELS: Final = (
     "cloud.google.com/gke-nodepool",
@@ -66,7 +66,8 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
             yield Finding(
                 "unknown",
                 f"Not allowed to look at kubelets' configuration: {answers.refusal}",
-                f"Run it with an account that may get nodes/proxy, or look at {_LOOK_YOURSELF} yourself.",
+                f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself. Don't grant "
+                "nodes/proxy for this: it also lets its holder run commands in every pod.",
             )
         if answers.silent:
             yield Finding(
@@ -199,8 +200,9 @@ def _ask(install: Install, nodes: Sequence[Object]) -> _Answers:
     answers = _Answers()
     for node in nodes:
         name = node["metadata"]["name"]
+        path = f"/api/v1/nodes/{name}/proxy/configz"
         try:
-            config = install.client.get(f"/api/v1/nodes/{name}/proxy/configz").get("kubeletconfig")
+            config = install.client.get(path, read_seconds=_SILENCE_SECONDS).get("kubeletconfig")
         except ApiError as error:
             if error.status in (401, 403):
                 answers.refusal = error
@@ -223,7 +225,7 @@ def _describe(kubelets: Mapping[str, PullSettings]) -> str:
         return "no kubelet was asked"
     said = dict.fromkeys(
         f"{'all' if kubelet.reported < 0 else kubelet.reported} images reported, "
-        f"{'any number of' if kubelet.at_once is None else kubelet.at_once} pulled at once, "
+        f"{'any number' if kubelet.at_once is None else kubelet.at_once} pulled at once, "
         + ("none deleted" if kubelet.deleted_from_percent >= 100 else f"deleted from {kubelet.deleted_from_percent} %")
         for kubelet in kubelets.values()
     )

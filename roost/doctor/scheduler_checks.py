@@ -160,10 +160,13 @@ def _find_forbidden(install: Install, path: str, pod: str) -> Iterator[Finding]:
 
 
 def _unreadable(pod: str, error: ApiError) -> Finding:
+    is_refused = error.status in (401, 403)
     return Finding(
         "unknown",
         f"The log of pod {pod} can't be read: {error}",
-        "Run it with an account that may get pods/log, or read it yourself.",
+        "Run it with an account that may get pods/log, or read it yourself."
+        if is_refused
+        else f"kubectl logs --previous {pod} may still have what an earlier container said.",
     )
 
 

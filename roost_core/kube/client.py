@@ -183,8 +183,11 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
     except yaml.YAMLError:
         # Its message quotes the file, where tokens are.
         raise _unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
-    except (ConfigException, OSError, ValueError, TypeError) as error:
+    except (ConfigException, OSError, ValueError) as error:
         raise _unusable(f"kubeconfig {files}", error) from None
+    except (TypeError, AttributeError, KeyError):
+        # What the client says where a list or a text stands for a mapping would help nobody.
+        raise _unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig")) from None
     return _client(configuration, on_request)
 
 

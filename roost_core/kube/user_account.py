@@ -1,4 +1,4 @@
-"""Connect as the person at the terminal, as kubectl would; in a pod, as the pod's own account.
+"""Connect as kubectl would: by the kubeconfig of who is at the terminal, or as a pod's own account.
 
 Programs in the cluster use `client.connect`: what a shell exports mustn't lead them elsewhere.
 """
@@ -23,19 +23,19 @@ _IN_POD: Final = "KUBERNETES_SERVICE_HOST"
 def connect_as_user(
     kubeconfig: str | None, context: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Client:
-    """Connect by `kubeconfig`, else $KUBECONFIG, else the pod's account in a pod, else ~/.kube/config.
+    """Connect by `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else in a pod as its own account.
 
     context: of the kubeconfig, instead of its current one; no pod's account then. Raises ClusterError.
     """
     files = kubeconfig or environment.get("KUBECONFIG", "")
     if files:
         return connect_by_files(files, context)
-    if environment.get(_IN_POD) and context is None:
-        return connect(None)
     usual = Path(environment.get("HOME") or Path.home(), ".kube", "config")
-    if not usual.exists():
+    if usual.exists():
+        return connect_by_files(str(usual), context)
+    if not environment.get(_IN_POD) or context is not None:
         raise ClusterError(
             f"no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no {usual}. "
             "Give --kubeconfig FILE."
         )
-    return connect_by_files(str(usual), context)
+    return connect(None)

@@ -65,6 +65,11 @@ def test_no_two_sources_share_a_target(images: list[str]) -> None:
         ("https://r.example.org", False),
         ("r.example.org/", False),
         ("", False),
+        ("-x.example.org", False),
+        ("mirror", False),
+        ("mirror/a", False),
+        ("registry:5000", True),
+        ("localhost/a", True),
         ("r.example.org/a b", False),
     ],
 )

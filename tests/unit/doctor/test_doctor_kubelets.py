@@ -142,7 +142,7 @@ def test_an_account_that_may_not_look_at_kubelets_is_told_so_and_what_to_look_at
     ((severity, evidence, fix),) = cluster.said("kubelets")
     assert (severity, evidence.count("forbidden")) == ("unknown", 1)
     assert "nodes/proxy" in fix
-    assert "serializeImagePulls" in fix
+    assert "nodeStatusMaxImages" in fix
 
 
 def test_one_kubelet_of_each_pool_is_asked_first_and_five_at_most() -> None:

@@ -30,7 +30,7 @@ class Server:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.now = 0.0
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None, /) -> dict[str, Any]:
+    def get(self, path: str, query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0) -> dict[str, Any]:
         raise AssertionError(path)
 
     def find(self, path: str, /) -> dict[str, Any] | None:

@@ -100,7 +100,7 @@ class Cluster:
                 return sha256(text.encode()).hexdigest()[:12]
         return ""
 
-    def get(self, path: str, _query: Mapping[str, Any] | None = None, /) -> Object:
+    def get(self, path: str, _query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0) -> Object:
         if path in self.refused:
             raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
         if path.endswith("/proxy/configz"):

@@ -61,13 +61,14 @@ def test_kubeconfig_may_hold_several_files_and_a_context_of_any(tmp_path: Path) 
         connect_as_user(None, "c", {"KUBECONFIG": both})
 
 
-def test_in_a_pod_its_own_account_is_used_unless_a_kubeconfig_or_a_context_is_named(tmp_path: Path) -> None:
-    kubeconfig(tmp_path / ".kube" / "config", "http://home", "a")
+def test_in_a_pod_its_own_account_is_used_where_there_is_no_kubeconfig(tmp_path: Path) -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": str(tmp_path)}
     with pytest.raises(ClusterError, match=r"^the pod's service account can't be used: [^.]*\. Give --kubeconfig"):
         host(None, **pod)
-    assert host(None, "a", **pod) == "http://home/a"
-    assert host(None, **pod, KUBECONFIG=str(tmp_path / ".kube" / "config")) == "http://home/a"
+    with pytest.raises(ClusterError, match="there is no"):
+        host(None, "a", **pod)
+    kubeconfig(tmp_path / ".kube" / "config", "http://home", "a")
+    assert host(None, **pod) == "http://home/a"
 
 
 def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +89,24 @@ def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
         with pytest.raises(ClusterError, match=r"odd.* can't be used: it isn't valid YAML\. Give") as raised:
             host(files)
         assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "odd", ["just words", "[]", '{"current-context": "a", "contexts": [{"name": "a", "context": "hello"}]}']
+)
+def test_a_file_that_is_no_kubeconfig_is_named(odd: str, tmp_path: Path) -> None:
+    (tmp_path / "odd").write_text(odd)
+    kubeconfig(tmp_path / "good", "http://good", "b")
+    for files in (f"{tmp_path}/odd", f"{tmp_path}/odd:{tmp_path}/good"):
+        with pytest.raises(ClusterError, match=r"odd.* can't be used: .*\. Give --kubeconfig"):
+            host(files, "a")
+
+
+def test_a_server_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "odd", "http://good", "a")
+    path.write_text(path.read_text().replace('"http://good/a"', "3"))
+    with pytest.raises(ClusterError, match="it isn't a kubeconfig"):
+        host(str(path))
 
 
 def test_an_unreachable_servers_message_has_its_address_and_the_cause(tmp_path: Path) -> None:

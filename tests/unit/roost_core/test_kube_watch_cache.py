@@ -211,7 +211,7 @@ def test_watches_that_end_at_once_without_a_word_are_tried_ever_more_seldom(
         limits.append(high)
         return high
 
-    monkeypatch.setattr("random.uniform", uniform)
+    monkeypatch.setattr(event_stream._SPREAD, "uniform", uniform)
     run(server)
     assert len(limits) == pauses
 
