@@ -32,6 +32,8 @@ def check_platform(install: Install) -> tuple[str, Iterator[Finding]]:
             yield from _find_gke(install)
         elif provider == "EKS":
             yield from _find_eks(install)
+        elif provider == "AKS":
+            yield from _find_aks(install)
 
     return provider or "no provider that needs something of its own", find()
 
@@ -95,6 +97,18 @@ def _find_eks(install: Install) -> Iterator[Finding]:
             "plane may not reach. Pods would be created without Roost.",
             "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
             "(docs/how-to/eks.md#with-another-network-plugin).",
+        )
+
+
+def _find_aks(install: Install) -> Iterator[Finding]:
+    # Afterwards the check startup-taints sees what became of the taint.
+    if install.values["imageGate"]["mode"] == "startupTaint" and not _admits_now(install):
+        yield Finding(
+            "warning",
+            "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed through Kubernetes: "
+            "as one of these, the startup taint keeps users off its nodes for good.",
+            "Give it as a node initialization taint (docs/how-to/node-pools.md#aks), or use "
+            "imageGate.mode: requireLabel.",
         )
 
 

@@ -248,8 +248,12 @@ def test_eks_without_its_own_network_plugin_wants_the_hosts_network() -> None:
         assert [finding.severity for finding in findings] == ["warning"] * count
 
 
-def test_aks_is_known_and_needs_nothing() -> None:
-    assert of_provider("", "azure").said("platform") == []
+def test_aks_is_told_before_an_install_where_a_startup_taint_belongs() -> None:
+    tainted = "imageGate: {mode: startupTaint}"
+    assert before(of_provider("", "azure")) == []
+    ((severity, fix),) = before(of_provider(tainted, "azure"))
+    assert (severity, "node initialization taint" in fix) == ("warning", True)
+    assert of_provider(tainted, "azure").said("platform") == []
 
 
 @pytest.mark.parametrize(
