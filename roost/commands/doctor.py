@@ -12,7 +12,6 @@ from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
-from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 
@@ -35,8 +34,6 @@ class DoctorOptions(NamedTuple):
 def run(options: RenderOptions, asked: DoctorOptions) -> int:
     """Print the outcome of every check; 1 if there is an error, or if the cluster can't be asked at all."""
     check_release(options.release)
-    # What libraries warn of comes back as the error that is printed.
-    logs.configure("Error")
     try:
         client = connect_as_user(asked.kubeconfig, asked.context)
         version = str(client.get("/version")["gitVersion"])
