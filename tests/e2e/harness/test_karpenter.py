@@ -130,10 +130,11 @@ def test_an_empty_node_leaves_though_daemons_and_placeholders_with_soft_terms_ar
     first = node["metadata"]["name"]
     wait_until(lambda: len(pods_on(site, first)) == 3, 60, "two placeholders and a daemon", explain=site.node_names)
 
-    # The user takes both placeholders' place at once, and they ask for another node.
+    # The user takes both placeholders' place, and they ask for another node; or, on a busy machine, Karpenter has made
+    # one for the user before the placeholders have gone.
     site.create_pod("user", cpu="3")
-    assert site.node_of("user") == first
-    second = next(name for node in site.karpenter.wait_for_nodes(2) if (name := node["metadata"]["name"]) != first)
+    left = site.node_of("user")
+    second = next(name for node in site.karpenter.wait_for_nodes(2) if (name := node["metadata"]["name"]) != left)
     wait_until(lambda: len(pods_on(site, second)) == 3, 60, "two placeholders and a daemon", explain=site.node_names)
     site.delete_pod("user")
     wait_until(
