@@ -53,7 +53,9 @@ ARRIVALS_SECONDS: Final = 20.0
 FROM_SECONDS: Final = 10.0
 CLEAN_SECONDS: Final = 180.0
 
-_LEFT: Final = re.compile(r"Left: (?:about )?(?P<about>[^(]+?)(?: \((?P<low>.+) to (?P<high>.+)\))?\.$")
+_LEFT: Final = re.compile(
+    r"(?:About (?P<about>[0-9.]+ \w+)|A few seconds) left(?: \((?P<low>.+) to (?P<high>.+)\))?\.$"
+)
 _A_FEW_SECONDS: Final = "a few seconds"
 # Texts round to multiples of five seconds; "a few seconds" are less than that.
 _ROUNDING_SECONDS: Final = 2.5
@@ -98,11 +100,13 @@ def read_statements(spawn: Spawn, image: str, *, known: bool) -> Iterator[Said]:
         found = _LEFT.search(shown.message)
         if found is None:
             continue
-        about = seconds_of(found["about"])
+        about = seconds_of(found["about"] or _A_FEW_SECONDS)
         low, high = about - _ROUNDING_SECONDS, about + _ROUNDING_SECONDS
         if found["low"]:
-            low, high = seconds_of(found["low"]), seconds_of(found["high"])
-        if _A_FEW_SECONDS in (found["low"], found["about"]):
+            # "15 to 30 seconds": both have the unit of the second.
+            unit = found["high"].split()[-1] if found["low"].count(" ") == 0 else ""
+            low, high = seconds_of(f"{found['low']} {unit}".strip()), seconds_of(found["high"])
+        if found["about"] is None or found["low"] == _A_FEW_SECONDS:
             low = 0.0
         true = max(0.1, spawn.up_at - shown.at)
         yield Said(spawn.user, image, shown.at - spawn.asked_at, about, low, high, true, known)

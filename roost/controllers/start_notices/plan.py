@@ -209,7 +209,7 @@ class _Teller:
                 self._tell(pod, told, LONGER, self._texts.longer)
         elif self._now.wall >= told.again_at:
             if left.median >= WORTH_TELLING_SECONDS and len(told.reasons) < MOST_NOTICES - 1:
-                self._tell_left(pod, told, LEFT, self._texts.with_estimate(self._texts.left, left), left)
+                self._tell_left(pod, told, LEFT, self._texts.with_estimate(self._texts.still, left), left)
         else:
             self.waits.append(told.again_at - self._now.wall)
 

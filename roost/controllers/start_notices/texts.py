@@ -16,7 +16,7 @@ _MINUTE: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """Sentences. {left}: `about` or `about_range`; {usual}: `usual` or `usual_range`; {others}: a number."""
+    """Sentences. {left}: `left` or `left_range`; {usual}: a duration or a range; {others}: a number."""
 
     room: str
     room_unknown: str
@@ -24,58 +24,70 @@ class Texts:
     download: str
     download_after_one: str
     download_after_several: str
-    left: str
+    still: str
     longer: str
-    # Of a duration; of the median in these words, the least and the greatest duration.
-    about: str
-    about_range: str
-    # Of a duration; of the least and the greatest.
-    usual: str
-    usual_range: str
+    # Of a duration; of that sentence and a range.
+    left: str
+    left_a_few_seconds: str
+    left_range: str
     a_few_seconds: str
     seconds: str
     a_minute: str
     minutes: str
+    # Of two numbers with one unit, or of two durations.
+    to: str
 
     def duration(self, seconds: float, whole: Callable[[float], int] = round) -> str:
         """A rounded duration: nobody waits by the second. whole: round or math.ceil."""
-        fives = whole(seconds / 5)
-        if fives < 2:
-            return self.a_few_seconds
-        if fives < 12:
-            return self.seconds.format(5 * fives)
-        halves = whole(seconds / 30)
-        if halves <= 2:
-            return self.a_minute
-        return self.minutes.format(f"{halves / 2:g}" if halves < 10 else whole(seconds / _MINUTE))
+        unit, number = self._rounded(seconds, whole)
+        return self.a_minute if (unit, number) == (self.minutes, "1") else unit.format(number)
+
+    def range(self, low: float, high: float) -> str:
+        """From `low` to `high` seconds, with one unit where both have the same; a range of one value is no range."""
+        # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too rarely.
+        first, last = self.duration(low), self.duration(high, ceil)
+        (unit, number), (last_unit, last_number) = self._rounded(low, round), self._rounded(high, ceil)
+        if first == last:
+            return first
+        if unit == last_unit and number:
+            return unit.format(self.to.format(number, last_number))
+        return self.to.format(first, last)
 
     def with_estimate(self, text: str, estimate: Estimate, **more: object) -> str:
-        """Fill a sentence in. A range of one value is no range."""
-        low, median = self.duration(estimate.low), self.duration(estimate.median)
-        # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too rarely.
-        high = self.duration(estimate.high, ceil)
-        about = median if median == self.a_few_seconds else self.about.format(median)
-        if low == high:
-            return text.format(left=about, usual=self.usual.format(median), **more)
-        left = self.about_range.format(about, low, high)
-        return text.format(left=left, usual=self.usual_range.format(low, high), **more)
+        """Fill a sentence in."""
+        median, usual = self.duration(estimate.median), self.range(estimate.low, estimate.high)
+        left = self.left_a_few_seconds if median == self.a_few_seconds else self.left.format(median)
+        if usual != self.duration(estimate.low):
+            left = self.left_range.format(left, usual)
+        return text.format(left=left, usual=usual, **more)
+
+    def _rounded(self, seconds: float, whole: Callable[[float], int]) -> tuple[str, str]:
+        """The unit, as a sentence's part, and the number in it; "" where no number is said."""
+        fives = whole(seconds / 5)
+        if fives < 2:
+            return self.a_few_seconds, ""
+        if fives < 12:
+            return self.seconds, str(5 * fives)
+        halves = max(2, whole(seconds / 30))
+        return self.minutes, f"{halves / 2:g}" if halves < 10 else str(whole(seconds / _MINUTE))
 
 
 ENGLISH: Final = Texts(
-    room="No node can take your server yet. It waits for a new one, which usually takes {usual}.",
-    room_unknown="No node can take your server yet. It waits for a new one, which can take some minutes.",
-    gives_way="Room is being made for your server: a placeholder gives up its own.",
-    download="The image of your server is being downloaded to its node. Left: {left}.",
-    download_after_one="The image of your server is downloaded to its node after another one. Left: {left}.",
-    download_after_several="The image of your server is downloaded to its node after {others} others. Left: {left}.",
-    left="Still downloading the image of your server. Left: {left}.",
-    longer="The download takes longer than it usually does, but goes on.",
-    about="about {}",
-    about_range="{} ({} to {})",
-    usual="about {}",
-    usual_range="{} to {}",
+    room="Starting a new machine for your server; usually {usual}.",
+    # Whether one is being started isn't known: none was seen to start.
+    room_unknown="Waiting for a machine with room for your server; this can take some minutes.",
+    gives_way="Making room for your server.",
+    download="Downloading your server's image. {left}.",
+    download_after_one="One download is ahead of yours. {left}.",
+    download_after_several="{others} downloads are ahead of yours. {left}.",
+    still="Still downloading your server's image. {left}.",
+    longer="The download is taking longer than usual. It is still running.",
+    left="About {} left",
+    left_a_few_seconds="A few seconds left",
+    left_range="{} ({})",
     a_few_seconds="a few seconds",
     seconds="{} seconds",
     a_minute="1 minute",
     minutes="{} minutes",
+    to="{} to {}",
 )

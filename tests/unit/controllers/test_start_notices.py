@@ -155,9 +155,7 @@ def test_a_download_is_told_with_what_is_left_of_it() -> None:
     cluster.node("n")
     told = cluster.start("ada", "n", 60.0)
     assert reasons(told)[:2] == ["DownloadsImage", "StillDownloadsImage"]
-    assert told[0].message.startswith(
-        "The image of your server is being downloaded to its node. Left: about 55 seconds"
-    )
+    assert told[0].message.startswith("Downloading your server's image. About 55 seconds left")
     assert {(notice.kind, notice.namespace, notice.name, notice.uid) for notice in told} == {
         ("Pod", NAMESPACE, "ada", "uid-ada")
     }
@@ -190,25 +188,23 @@ def test_pulls_ahead_are_told_and_waited_for() -> None:
     cluster.pod("bob", "quay.io/b/b:1", node_name="n")
     cluster.pod("eve", "quay.io/a/a:1", node_name="n")
     told = {notice.name: notice.message for notice in cluster.passes(5.0)}
-    assert told["ada"].startswith("The image of your server is being downloaded to its node. Left: about 35 seconds")
-    assert told["bob"].startswith("The image of your server is downloaded to its node after another one.")
-    assert "about 1.5 minutes" in told["bob"]
+    assert told["ada"].startswith("Downloading your server's image. About 35 seconds left")
+    assert told["bob"].startswith("One download is ahead of yours. About 1.5 minutes left")
     # Kubelets serve requests in turn, even when their image has come for another pod.
-    assert told["eve"].startswith("The image of your server is downloaded to its node after another one.")
-    assert "about 1.5 minutes" in told["eve"]
+    assert told["eve"].startswith("One download is ahead of yours. About 1.5 minutes left")
     cluster.passes(34.0)
     cluster.runs("ada")
     left = [notice for notice in cluster.told if notice.name == "bob"]
     # The second pull is measured from the end of the first.
     eve = [notice.message for notice in cluster.passes(40.0) if notice.name == "eve"]
-    assert "Left: about 35 seconds" in eve[0]
+    assert "About 35 seconds left" in eve[0]
     cluster.runs("bob")
     cluster.runs("eve")
     cluster.passes(1.0)
     assert reasons(left)[0] == "DownloadsImage"
     cluster.node("m")
     again = cluster.start("kim", "m", 10.0, "quay.io/b/b:1")
-    assert "about 35 seconds" in again[0].message
+    assert "About 35 seconds" in again[0].message
 
 
 def test_a_plan_that_comes_too_early_tells_nothing_and_keeps_the_metric() -> None:
@@ -234,7 +230,7 @@ def test_a_pull_that_fails_is_left_to_the_kubelet_to_tell_and_teaches_nothing() 
     cluster.passes(1.0)
     cluster.node("m")
     # As if nothing had been pulled before.
-    assert "about 20 seconds" in cluster.start("bob", "m", 10.0)[0].message
+    assert "About 20 seconds" in cluster.start("bob", "m", 10.0)[0].message
 
 
 def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
@@ -250,7 +246,7 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     cluster.turn()
     cluster.pod("bob", unschedulable_since=cluster.now)
     assert [notice.message for notice in cluster.passes(10.0)] == [
-        "No node can take your server yet. It waits for a new one, which usually takes 1 minute to 3 minutes."
+        "Starting a new machine for your server; usually 1 to 3 minutes."
     ]
     # Room that others leave says nothing of new nodes.
     cluster.change("bob", node_name="old", unschedulable_since=None)
@@ -290,12 +286,12 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     cluster.turn()
     told = cluster.start("ada", "n", 10.0)
     assert [notice.message for notice in told] == [
-        "The image of your server is being downloaded to its node. Left: about 55 seconds (50 seconds to 1.5 minutes)."
+        "Downloading your server's image. About 55 seconds left (50 seconds to 1.5 minutes)."
     ]
     cluster.pod("bob", unschedulable_since=cluster.now)
     told = cluster.passes(10.0)
     assert [notice.message for notice in told] == [
-        "No node can take your server yet. It waits for a new one, which usually takes 1.5 minutes to 3 minutes."
+        "Starting a new machine for your server; usually 1.5 to 3 minutes."
     ]
 
 
@@ -308,7 +304,7 @@ def test_a_new_leader_counts_what_passed_of_a_download() -> None:
     cluster.pulled(10, "n", 40.0, "quay.io/other/image:1")
     cluster.pod("ada", node_name="n", created=cluster.now - 90.0, started=cluster.now - 89.0)
     assert [notice.message for notice in cluster.turn()] == [
-        "The image of your server is being downloaded to its node. Left: about 20 seconds (15 seconds to 30 seconds)."
+        "Downloading your server's image. About 20 seconds left (15 to 30 seconds)."
     ]
 
 
@@ -416,11 +412,13 @@ def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number() -> N
     def said(*estimate: float) -> str:
         return ENGLISH.with_estimate("{left}; {usual}", Estimate(*estimate))
 
-    assert said(12.6, 22.4, 25.6) == "about 20 seconds (15 seconds to 30 seconds); 15 seconds to 30 seconds"
-    assert said(27.6, 31.0, 61.0) == "about 30 seconds (30 seconds to 1.5 minutes); 30 seconds to 1.5 minutes"
-    assert said(400.0, 420.0, 421.0) == "about 7 minutes (7 minutes to 8 minutes); 7 minutes to 8 minutes"
-    assert said(1.0, 4.0, 9.0) == "a few seconds (a few seconds to 10 seconds); a few seconds to 10 seconds"
-    assert said(1.0, 4.0, 4.9) == "a few seconds; about a few seconds"
+    assert said(12.6, 22.4, 25.6) == "About 20 seconds left (15 to 30 seconds); 15 to 30 seconds"
+    assert said(27.6, 31.0, 61.0) == "About 30 seconds left (30 seconds to 1.5 minutes); 30 seconds to 1.5 minutes"
+    assert said(400.0, 420.0, 421.0) == "About 7 minutes left (7 to 8 minutes); 7 to 8 minutes"
+    assert said(55.0, 60.0, 150.0) == "About 1 minute left (55 seconds to 2.5 minutes); 55 seconds to 2.5 minutes"
+    assert said(61.0, 61.0, 119.0) == "About 1 minute left (1 to 2 minutes); 1 to 2 minutes"
+    assert said(1.0, 4.0, 9.0) == "A few seconds left (a few seconds to 10 seconds); a few seconds to 10 seconds"
+    assert said(1.0, 4.0, 4.9) == "A few seconds left; a few seconds"
 
 
 def test_durations_are_said_as_people_say_them() -> None:
