@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
-from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
+from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,

@@ -16,8 +16,6 @@ from roost_core.placement.labels import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The reason of a kubelet's Event that an image was pulled, or was already present.
-PULLED: Final = "Pulled"
 # Part of the name of every puller's pod, of all three kinds.
 PULLER_WORD: Final = "puller"
 _Z2JH_CONTINUOUS: Final = "continuous-image-puller"

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.bookings import BookingSource
+    from roost_core.placement.kubelet_pulls import PullEvent
     from roost_core.scheduler.objects import NodeState, PodState
 
 
@@ -52,21 +53,6 @@ class CapacityBufferState:
     template: str = ""
     # Why no autoscaler keeps its room, by its condition ReadyForProvisioning; "": one does.
     unready: str = ""
-
-
-class PullEvent(NamedTuple):
-    """A kubelet's Event about one image of a puller's pod."""
-
-    pod: str
-    pod_uid: str
-    node: str
-    # As written in the pod; "" when the event doesn't name it.
-    image: str
-    # Pulled (the image is present), Failed or BackOff.
-    reason: str
-    message: str
-    # Unix time, by the kubelet's clock.
-    at: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,17 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.puller_pods import PULLED, is_puller, is_z2jh_puller
-from roost.controllers.contract.waiting_reasons import AFTER_PULL_FAULTS, PULL_FAULTS
+from roost.controllers.contract.puller_pods import is_puller, is_z2jh_puller
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, image_in_message
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
+    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost_core.placement.kubelet_pulls import PullEvent
     from roost_core.placement.pullers import ManagedImage
     from roost_core.scheduler.objects import ContainerState, NodeState, PodState
 
@@ -189,7 +190,7 @@ def _was_pulled(container: ContainerState) -> bool:
 
 def _fault(container: ContainerState, image: ManagedImage) -> Fault:
     # The message names what could not be pulled: an image volume's, or the image that the container runs.
-    named = _quoted_image(container.waiting_message)
+    named = image_in_message(container.waiting_message)
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
     return Fault(
@@ -202,12 +203,6 @@ def _fault(container: ContainerState, image: ManagedImage) -> Fault:
 
 def _runs(container: ContainerState, image: ManagedImage) -> bool:
     return normalise_reference(container.image) == image.normalised
-
-
-def _quoted_image(message: str) -> str:
-    _, opening, tail = message.partition('image "')
-    text, closing, _ = tail.partition('"')
-    return text if opening and closing else ""
 
 
 def look_up(node: NodeState, image: ManagedImage, known_bytes: int | None) -> Listing:

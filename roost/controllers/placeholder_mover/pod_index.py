@@ -10,7 +10,7 @@ from operator import is_not
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.puller_pods import is_popular_puller, is_puller
-from roost.controllers.contract.waiting_reasons import PULL_FAULTS
+from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
-from roost.controllers.contract.puller_pods import PULLED, PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
-from roost.controllers.contract.snapshot import CapacityBufferState, PullEvent, Snapshot, StatefulSetState
+from roost.controllers.contract.puller_pods import PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
+from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
 from roost.controllers.runtime.booking_sources import read_config_map
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, OWN_PART, PART_OF_LABEL
 from roost_core.placement.pods import MalformedPodError
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 
@@ -104,7 +104,7 @@ class Watching:
             )
         self._pulls: WatchCache[PullEvent] = cache(
             f"/api/v1{own}/events",
-            _read_pull_event,
+            read_pull_event,
             "events",
             # A field selector takes one value, so other reasons aren't fetched.
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
@@ -310,28 +310,3 @@ def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
     is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
     is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
     return is_behind or is_updating
-
-
-def _read_pull_event(item: JSONObject) -> PullEvent | None:
-    about = item.get("involvedObject") or {}
-    message = str(item.get("message") or "")
-    happened_at = item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")
-    image = _quoted(message)
-    if not image:
-        return None
-    return PullEvent(
-        pod=str(about.get("name") or ""),
-        pod_uid=str(about.get("uid") or ""),
-        node=str((item.get("source") or {}).get("host") or item.get("reportingInstance") or ""),
-        image=image,
-        reason=str(item.get("reason") or ""),
-        message=message,
-        at=read_moment(happened_at) or 0.0,
-    )
-
-
-def _quoted(message: str) -> str:
-    """Return the first text in double quotes, which in kubelets' messages is the image."""
-    _, opening, tail = message.partition('"')
-    text, closing, _ = tail.partition('"')
-    return text if opening and closing else ""

@@ -6,13 +6,12 @@ users' pods that still run on nodes that were started for them.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.start_notices.estimates import History
 from roost.controllers.start_notices.settings import ROOM_SECONDS
 from roost_core.placement.images import normalise_reference
-from roost_core.placement.timestamps import read_span
+from roost_core.placement.kubelet_pulls import read_pulled_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +24,6 @@ PULLS, NODES = "pull", "node"
 LEAST_PULL_SECONDS: Final = 2.0
 # A node that is this much older than the wait wasn't requested for it.
 _NODE_LEAD_SECONDS: Final = 60.0
-# Without the wait for the kubelet's other pulls, which comes in brackets.
-_PULLED_IN: Final = re.compile(r"Successfully pulled image .* in ([0-9.a-zµμ]+)")
 _US: Final = 1e6
 
 
@@ -59,8 +56,9 @@ _Wait = tuple[float, float, tuple[str, ...]]
 
 def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
     for event in snapshot.pull_events.values():
-        found = _PULLED_IN.match(event.message)
-        took_us = read_span(found[1]) if found else None
+        said = read_pulled_message(event.message)
+        # Without the wait for the kubelet's other pulls.
+        took_us = said.pull_us if said else None
         if took_us is not None and took_us >= LEAST_PULL_SECONDS * _US:
             yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
 

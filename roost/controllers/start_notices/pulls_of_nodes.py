@@ -11,8 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from roost.controllers.contract.waiting_reasons import PULL_FAULTS
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.kubelet_pulls import PULL_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

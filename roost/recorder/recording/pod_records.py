@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from roost.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
@@ -20,17 +19,12 @@ from roost.recorder.store.records import (
     Record,
 )
 from roost_core.placement.images import normalise_reference
+from roost_core.placement.kubelet_pulls import read_pulled_message
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
-from roost_core.placement.timestamps import read_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PULLED: Final = re.compile(
-    r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>\S+)(?: \((?P<total>\S+) including waiting\))?'
-    r"(?:\. Image size: (?P<bytes>\d+) bytes)?"
-)
-_PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
     "EvictionByEvictionAPI": "evicted",
@@ -152,23 +146,18 @@ def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
 
 def pull_records(event: EventReading, uid: str, when: Step) -> Iterator[Record]:
     """Records of a kubelet's Event about an image that it pulled or already had."""
-    pulled, present = _PULLED.search(event.note), _PRESENT.search(event.note)
-    if pulled:
-        image = pulled["image"][:MAX_IMAGE]
-        size = pulled["bytes"]
-        yield PullRecord(
-            pod_uid=uid,
-            image=image,
-            node_name=event.host,
-            at_us=when.at_us,
-            warm=False,
-            pull_us=read_span(pulled["pull"]),
-            pull_and_wait_us=read_span(pulled["total"] or pulled["pull"]),
-            image_bytes=int(size) if size else None,
-        )
-    elif present:
-        image = present["image"][:MAX_IMAGE]
-        yield PullRecord(pod_uid=uid, image=image, node_name=event.host, at_us=when.at_us, warm=True)
-    else:
+    said = read_pulled_message(event.note)
+    if said is None:
         return
+    image = said.image[:MAX_IMAGE]
+    yield PullRecord(
+        pod_uid=uid,
+        image=image,
+        node_name=event.host,
+        at_us=when.at_us,
+        warm=said.was_present,
+        pull_us=said.pull_us,
+        pull_and_wait_us=said.pull_and_wait_us,
+        image_bytes=said.image_bytes,
+    )
     yield phase_record(uid, Phase.PULLED, when, "event", image)

@@ -57,8 +57,8 @@ def page_settings(namespace: str, image: PushedImage) -> dict[str, Any]:
 
 def notices(spawned: Spawn) -> list[str]:
     """Roost's own lines on the page."""
-    lines = [shown.message for shown in spawned.shown]
-    return [line for line in lines if re.search(r"downloading|Downloading|download is ahead|Waiting for a machine|Starting a new|Making room|is taking longer", line)]
+    ours = r" left\b|Waiting for a machine|Starting a new machine|Making room|is taking longer"
+    return [shown.message for shown in spawned.shown if re.search(ours, shown.message)]
 
 
 def test_the_spawn_page_shows_downloads_and_nothing_of_warm_starts(

@@ -11,7 +11,7 @@ import pytest
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.planner import Planner, Sources
-from roost.controllers.contract.snapshot import Moment, PullEvent, Snapshot
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices.estimates import (
     A_PULL,
     MOST_KEYS,
@@ -25,6 +25,7 @@ from roost.controllers.start_notices.estimates import (
 from roost.controllers.start_notices.plan import make_start_notices
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import ENGLISH
+from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
@@ -290,9 +291,7 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     ]
     cluster.pod("bob", unschedulable_since=cluster.now)
     told = cluster.passes(10.0)
-    assert [notice.message for notice in told] == [
-        "Starting a new machine for your server; usually 1.5 to 3 minutes."
-    ]
+    assert [notice.message for notice in told] == ["Starting a new machine for your server; usually 1.5 to 3 minutes."]
 
 
 def test_a_new_leader_counts_what_passed_of_a_download() -> None:
