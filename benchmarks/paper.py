@@ -2,7 +2,7 @@
 
 `python -m benchmarks.paper [--days N] [--seeds N] [--plots FOLDER]`: each arm of `ARMS` replays the same window of the
 trace with the same seeds, session lengths, image sizes and boot times. A figure is the median over the seeds with an
-interval (`interval`), a change that of the seeds' own differences to the first arm. docs/paper.md has the results.
+interval (`interval`), a change that of the seeds' own differences to the first arm. Results: paper.md.
 `--results FILE` keeps each replay as a line of JSON, so that an interrupted run continues where it stopped.
 """
 

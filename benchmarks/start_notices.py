@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.e2e.spawn_page import Spawn
     from tests.harness.registry import PushedImage, RealRegistry
 
-# Images: the logarithm of their sizes varies as mybinder.org's (docs/simulator.md, assumptions).
+# Images: the logarithm of their sizes varies as mybinder.org's (lab/docs/simulator.md, assumptions).
 IMAGES: Final = 8
 MEDIAN_BYTES: Final = 11_000_000
 SIZE_DEVIATION: Final = 0.8

@@ -1,7 +1,8 @@
 """Sphinx's settings for the documentation: `make docs`.
 
 Owns how links leave this folder: those to files of the repository lead there once `release.toml` says where it is,
-and are plain text until then.
+and are plain text until then. The lab's pages, lab/docs, are the site's folder `lab`: tools/docs.sh copies both
+into the one folder that Sphinx reads.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
+LAB: Final = ROOT / "lab" / "docs"
 ADDRESSES: Final = tomllib.loads((ROOT / "release.toml").read_text(encoding="utf-8"))["addresses"]
 REPOSITORY: Final[str] = os.environ.get("ROOST_REPOSITORY") or ADDRESSES["repository"]
 # [text](target): up to two folders up and out of docs/, a folder, or the list that the first page includes.
@@ -52,7 +55,7 @@ linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]
 
 def follow(source: str, page: str) -> str:
     """The Markdown of `page` (a name such as how-to/flux) with links that lead out of docs/ made to work."""
-    folder = (ROOT / "docs" / page).parent
+    folder = (DOCS / page).parent
 
     def replace(match: re.Match[str]) -> str:
         text, target = match.groups()
@@ -62,12 +65,14 @@ def follow(source: str, page: str) -> str:
         if ":" in path or not path:
             return match[0]
         file = Path(os.path.normpath(folder / path))
-        if file == ROOT / "docs" / "README.md":
-            return f"[{text}]({os.path.relpath(ROOT / 'docs' / 'index.md', folder)})"
-        if file == ROOT / "docs" / "decisions":
-            return f"[{text}]({os.path.relpath(file / 'index.md', folder)})"
-        if file.is_relative_to(ROOT / "docs"):
-            return f"[{text}]({target})"
+        if file.is_relative_to(LAB):
+            file = DOCS / "lab" / file.relative_to(LAB)
+        if file == DOCS / "README.md":
+            file = DOCS / "index.md"
+        elif file in (DOCS / "decisions", DOCS / "lab" / "decisions"):
+            file /= "index.md"
+        if file.is_relative_to(DOCS):
+            return f"[{text}]({os.path.relpath(file, folder)}{'#' * bool(anchor)}{anchor})"
         if not file.exists():
             return match[0]  # Sphinx says that it is missing
         if not REPOSITORY:

@@ -358,7 +358,7 @@ def _traces(context: click.Context, /, **arguments: Any) -> int:  # noqa: ANN401
     help="Images and repositories launched less often get a new name at each launch.",
 )
 def _traces_share(*, database: str | None, traces: tuple[str, ...], weeks: int, rare: int) -> int:
-    """Print a launch trace for `roost simulate --trace` that names nobody: docs/shared-traces.md says what it still
+    """Print a launch trace for `roost simulate --trace` that names nobody: lab/docs/shared-traces.md says what it still
     holds.
 
     Images and repositories become hashes whose key is thrown away, and so do hubs where there are several. Users,

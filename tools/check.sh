@@ -23,7 +23,7 @@ run "chart is fresh" "$bin/roost" chart --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
 run "chart's README is fresh" "$bin/python" -m tools.write_chart_pages --check
 run "docs/command-line.md is fresh" "$bin/python" -m tools.write_command_line --check
-run "docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
+run "lab/docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
 # Five seconds, from scratch: a page that is not read again repeats no warning. `make setup` installs Sphinx.
 [ ! -x "$bin/sphinx-build" ] || run "documentation" tools/docs.sh
 exit $failed

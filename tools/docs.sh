@@ -11,6 +11,10 @@ case $builder in
 esac
 sphinx=.venv/bin/sphinx-build
 [ -x "$sphinx" ] || sphinx=sphinx-build # Read the Docs has an environment of its own
-rm -rf "$output"
-"$sphinx" --quiet --fail-on-warning --keep-going --builder "$builder" docs "$output"
+pages=build/pages # Sphinx reads one folder: the lab's pages become its folder lab
+rm -rf "$output" "$pages"
+mkdir -p build
+cp -r docs "$pages"
+cp -r lab/docs "$pages/lab"
+"$sphinx" --quiet --fail-on-warning --keep-going --conf-dir docs --builder "$builder" "$pages" "$output"
 echo "$output/$([ "$builder" = html ] && echo index.html || echo output.txt)"

@@ -1,6 +1,6 @@
 """Take the screenshots of the documentation, from a made-up record that is the same every time.
 
-.venv/bin/python -m tools.take_screenshots [FOLDER]    default: docs/images; needs Debian's chromium, chromium-driver
+.venv/bin/python -m tools.take_screenshots [FOLDER]    default: lab/docs/images; needs Debian's chromium-driver
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from roost.recorder.report.prices import Price
 
-IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
+IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000
 # What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
 POLICIES: Final = ("z2jh-placeholders-packed", "roost")

@@ -1,4 +1,4 @@
-"""Write the tables of docs/simulator.md that the code knows: shipped policies, bounds and assumptions.
+"""Write the tables of lab/docs/simulator.md that the code knows: shipped policies, bounds and assumptions.
 
 .venv/bin/python -m tools.write_simulator_tables            write them
 .venv/bin/python -m tools.write_simulator_tables --check    exit 1 unless they are fresh
@@ -19,7 +19,7 @@ from tools.generated_file import write_or_check
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "simulator.md"
+PAGE: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "simulator.md"
 WRITER: Final = "python -m tools.write_simulator_tables"
 
 

@@ -30,7 +30,7 @@ FOLLOW_SECONDS: Final = 10.0
 BATCH = 5000
 NOTHING_FOUND: Final = (
     "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A` or `kubectl get "
-    "pods -A`, or a log of Events: see docs/your-history.md"
+    "pods -A`, or a log of Events: see lab/docs/your-history.md"
 )
 
 

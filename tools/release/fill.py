@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[2]
 # What the wheel holds besides chart and templates.
 ROOMS: Final = ("generator", "roost", "roost_core", "webhook")
-_PAGE: Final = re.compile(r"\bdocs/([\w/-]+)\.md(#[\w-]+)?")
+_PAGE: Final = re.compile(r"\b(lab/)?docs/([\w/-]+)\.md(#[\w-]+)?")
 # Keep a Changelog's headings -> Artifact Hub's kinds of changes.
 KINDS: Final = {
     "Added": "added",
@@ -90,7 +90,7 @@ def _link_pages(root: Path, documentation: str) -> int:
     files += (path for room in ROOMS for path in sorted((root / room).rglob("*.py")))
     for path in files:
         text = path.read_text(encoding="utf-8")
-        linked, found = _PAGE.subn(rf"{documentation}/\1.html\2", text)
+        linked, found = _PAGE.subn(rf"{documentation}/\1\2.html\3", text)
         if found:
             path.write_text(linked, encoding="utf-8")
         count += found

@@ -1,8 +1,9 @@
 """Estimate how long a wait still lasts, from how long such waits took before.
 
 Durations are taken as log-normal. An image that was pulled before is expected to take as long again; one that wasn't,
-as long as images of its registry do; and until anything is known, as long as images of mybinder.org (docs/simulator.md,
-assumptions). Each level lends the next one a few made-up observations, so that the first true ones don't decide all.
+as long as images of its registry do; and until anything is known, as long as images of mybinder.org
+(lab/docs/simulator.md, assumptions). Each level lends the next one a few made-up observations, so that the first true
+ones don't decide all.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ OF_REGISTRY: Final = Level(1.0, 3.0, 0.8**2)
 OF_IMAGE: Final = Level(0.05, 1.0, 0.25**2)
 # Nodes of one pool until a pod can use them.
 OF_POOL: Final = Level(0.5, 3.0, 0.3**2)
-# A compressed image of 570 MB at 25 MB/s (docs/simulator.md, assumptions).
+# A compressed image of 570 MB at 25 MB/s (lab/docs/simulator.md, assumptions).
 A_PULL: Final = Spread(math.log(25.0), 0.8**2)
 # Autoscalers and clouds: one and a half to six minutes.
 A_NODE: Final = Spread(math.log(180.0), 0.5**2)

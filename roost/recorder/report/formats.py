@@ -27,7 +27,7 @@ VERSION: Final = 2
 
 
 def to_json(report: Report) -> str:
-    """One object, with `tables`: name -> list of rows by column. docs/recorder-report.md says what else it has."""
+    """One object, with `tables`: name -> list of rows by column. lab/docs/recorder-report.md says what else it has."""
     document = {
         "schema": SCHEMA,
         "version": VERSION,

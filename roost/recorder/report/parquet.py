@@ -1,6 +1,6 @@
 """Write a report's tables as Parquet files, whose columns have types: numbers, texts and moments in UTC.
 
-By DuckDB, which is an extra: docs/decisions/0033-record-for-analysts.md. Nothing is fetched from the network.
+By DuckDB, which is an extra. Nothing is fetched from the network.
 """
 
 from __future__ import annotations

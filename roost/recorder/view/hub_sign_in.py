@@ -48,7 +48,7 @@ class HubAccess:
         if missing:
             raise AccessError(
                 f"--jupyterhub: {', '.join(missing)} not set: let the hub start this command, "
-                "as an entry of c.JupyterHub.services with a url (docs/view.md)"
+                "as an entry of c.JupyterHub.services with a url (lab/docs/view.md)"
             )
         self._auth = HubOAuth(cache_max_age=CACHE_SECONDS)
         self._http = urllib3.PoolManager(timeout=HUB_SECONDS, retries=1)
@@ -128,7 +128,7 @@ class HubAccess:
         except urllib3.exceptions.HTTPError as error:
             raise AccessError(f"the hub doesn't answer: {type(error).__name__}") from None
         if answer.status != 200:
-            raise AccessError(f"the hub refuses to say which pods are yours ({answer.status}): see docs/view.md")
+            raise AccessError(f"the hub refuses to say which pods are yours ({answer.status}): see lab/docs/view.md")
         servers = orjson.loads(answer.data).get("servers") or {}
         states = [server.get("state") or {} for server in servers.values()]
         return [OwnPod(state.get("namespace") or "", state["pod_name"]) for state in states if state.get("pod_name")]

@@ -1,7 +1,7 @@
 """Make a launch trace that can be given away: names become keyed hashes; users and commits are left out.
 
-docs/shared-traces.md says what such a trace holds and what it can't leak. Lines are the recorder's launches, version 2;
-of several hubs version 3, which tells them apart.
+lab/docs/shared-traces.md says what such a trace holds and what it can't leak. Lines are the recorder's launches,
+version 2; of several hubs version 3, which tells them apart.
 """
 
 from __future__ import annotations

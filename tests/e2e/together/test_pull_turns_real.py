@@ -1,6 +1,6 @@
 """Pullers of several hubs on one real kubelet: it pulls one image at a time, and each hub in turn.
 
-Roost has no queue of its own for these pods: docs/decisions/0040-turns-of-hubs.md.
+Roost has no queue of its own for these pods.
 """
 
 from __future__ import annotations

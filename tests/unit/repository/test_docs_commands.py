@@ -1,4 +1,4 @@
-"""Each `roost …` in a block of README.md and docs/ is one that the command line takes; its release isn't the hub's."""
+"""Each `roost …` in a block of the documentation is one that the command line takes; its release isn't the hub's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
-PAGES: Final = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md")))
+PAGES: Final = (
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("**/*.md")),
+    *sorted((REPOSITORY / "lab" / "docs").glob("**/*.md")),
+)
 # Its block is a drawing.
 DRAWN: Final = REPOSITORY / "docs" / "architecture.md"
 BLOCK: Final = re.compile(r"^ *```(?:sh|console|)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)

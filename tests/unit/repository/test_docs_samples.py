@@ -1,4 +1,4 @@
-"""Each YAML sample of README.md and docs/ is what it passes for: values that Roost takes, or one of OTHERS or KINDS."""
+"""Each YAML sample of the documentation is what it passes for: values that Roost takes, or one of OTHERS or KINDS."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Sample(NamedTuple):
 
 def samples() -> list[Sample]:
     found = []
-    for path in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))):
+    folders = (REPOSITORY / "docs", REPOSITORY / "lab" / "docs")
+    for path in (REPOSITORY / "README.md", *(page for folder in folders for page in sorted(folder.glob("**/*.md")))):
         text = path.read_text(encoding="utf-8")
         for block in re.finditer(r"^```ya?ml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, block.start()) + 2

@@ -79,6 +79,11 @@ def test_links_that_stay_inside_are_left_alone_and_missing_files_are_sphinxs_to_
     assert conf.follow(source, "values") == source
 
 
+def test_the_labs_pages_are_a_folder_of_the_site(conf: ModuleType) -> None:
+    assert conf.follow("[a](../lab/docs/view.md#b)", "placement") == "[a](lab/view.md#b)"
+    assert conf.follow("[a](../../docs/placement.md) [b](view.md)", "lab/traces") == "[a](../placement.md) [b](view.md)"
+
+
 def test_lists_that_the_site_has_as_pages_of_their_own_are_found_there(conf: ModuleType) -> None:
     assert conf.follow("[all](../README.md), [why](../decisions/)", "how-to/flux") == (
         "[all](../index.md), [why](../decisions/index.md)"

@@ -1,4 +1,4 @@
-"""docs/simulator.md says what the code does."""
+"""lab/docs/simulator.md says what the code does."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_file_is_read_as_it_is_written() -> None:
 
 
 def test_the_page_shows_the_file_that_is_tested() -> None:
-    page = Path("docs/simulator-pools.md").read_text(encoding="utf-8")
+    page = Path("lab/docs/simulator-pools.md").read_text(encoding="utf-8")
     assert f"```yaml\n{Path(UNIVERSITY).read_text(encoding='utf-8')}```" in page
 
 
