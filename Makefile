@@ -66,7 +66,7 @@ image: setup  ## the Dockerfile's image, built by buildah over Debian's Python, 
 
 generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, tables of lab/docs/simulator.md)
 	@$(PY) -m tools.write_arguments
-	@$(VENV)/bin/roost chart
+	@$(PY) -m tools.write_chart
 	@$(PY) -m tools.write_values_reference
 	@$(PY) -m tools.write_chart_pages
 	@$(PY) -m tools.write_command_line

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from generator.faults import UsageError
-
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _DATA: Final = _ROOT / "roost" / "data"
 
@@ -19,13 +17,6 @@ def chart_folder() -> Path:
 def templates_folder() -> Path:
     """Folder with the */*.yaml.j2 that make the objects."""
     return _folder("templates")
-
-
-def checkout() -> Path:
-    """Root of the checkout, for what writes generated files. Raises UsageError once installed."""
-    if not (_ROOT / "templates").is_dir():
-        raise UsageError("roost chart: no templates/ folder. The command works only in a checkout of Roost's source.")
-    return _ROOT
 
 
 def _folder(name: str) -> Path:

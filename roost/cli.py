@@ -207,31 +207,6 @@ def _validate(*, options: RenderOptions, strict: bool) -> int:
     return call("validate", options, strict=strict)
 
 
-@cli.command("preset", short_help="Print values to start from; without a name, a list.")
-@click.argument("name", required=False)
-def _preset(*, name: str | None) -> int:
-    """Print values that come with the chart, or without NAME what there is.
-
-    \b
-    roost preset observe-only > values.yaml
-    """
-    return call("preset", name)
-
-
-@cli.command("scheduler-config", short_help="Print what a cloud provider lets you set of its scheduler.")
-@_values_options
-@click.option(
-    "--target", type=click.Choice(["eks", "aks", "gke"]), default=None, help="Default: scheduler.target of the values."
-)
-def _scheduler_config(*, options: RenderOptions, target: str | None) -> int:
-    """Print what EKS, AKS or GKE lets you set of the cluster's own scheduler, as the provider wants it.
-
-    \b
-    roost scheduler-config -f values.yaml --target aks | kubectl apply -f -
-    """
-    return call("scheduler_config", options, target)
-
-
 @cli.command("headroom", short_help="Print the placeholders of the coming days, and their node-hours.")
 @_values_options
 @click.option(
@@ -354,17 +329,6 @@ def _import(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page
     roost import hub-values.yaml --spawn-page > spawn-page.yaml
     """
     return call("import_values", files, release, hub, spawn_page=spawn_page, history=history)
-
-
-@cli.command("chart", short_help="Compile templates/ into the Helm chart (for developers).")
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if files are outdated.")
-def _chart(*, only_check: bool) -> int:
-    """Compile templates/ into the Helm chart, and print the files that changed. For Roost's developers.
-
-    \b
-    roost chart --check
-    """
-    return call("chart", only_check=only_check)
 
 
 @cli.command(

@@ -19,7 +19,7 @@ run "ruff format" "$bin/ruff" format --check .
 run "mypy --strict" "$bin/mypy"
 run "import directions" "$bin/lint-imports"
 run "arguments are fresh" "$bin/python" -m tools.write_arguments --check
-run "chart is fresh" "$bin/roost" chart --check
+run "chart is fresh" "$bin/python" -m tools.write_chart --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
 run "chart's README is fresh" "$bin/python" -m tools.write_chart_pages --check
 run "docs/command-line.md is fresh" "$bin/python" -m tools.write_command_line --check

@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/_macros.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/_macros.yaml.j2: edit that file. */}}
 {{- /* Macros for several components. Those of a single component are beside its templates, in files that begin with an underscore.
    The chart compiler requires that a macro begins and ends with text, and that values are printed through to_json. */}}
 {{- /* metadata of an object in the release's namespace. `annotations` are added to values.commonAnnotations. */}}

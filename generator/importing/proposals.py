@@ -39,7 +39,7 @@ _HEAD: Final = """\
 """
 _NOTHING: Final = """\
 Nothing changes for users with these values. To watch a hub before anything changes, begin with
-`roost preset observe-only` instead.
+chart/examples/observe-only.yaml instead.
 """
 _PULLER: Final = "Bring the users' images to new nodes before users come, and keep users off nodes that still pull."
 _PLACEHOLDERS: Final = (

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,15 +37,13 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Digest of everything that affects compiled templates: filters of constants are evaluated when compiling.
-_COMPILERS: Final = sha256(
-    b"".join(
-        [
-            jinja2_version.encode(),
-            *(Path(__file__).with_name(name).read_bytes() for name in ("environment.py", "functions.py")),
-        ]
-    )
-).hexdigest()
+# Filters of constants are evaluated when a template is compiled, so a change to these files compiles anew.
+_COMPILERS: Final = "".join(
+    [
+        jinja2_version,
+        *(Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")),
+    ]
+)
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -77,41 +72,28 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
         return callable(obj)
 
 
-class CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates in the user's cache folder: compiling takes longer than the rest of a render.
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates in `__pycache__` beside them, as Python keeps its own.
 
-    A changed template is compiled again; all are, when this file, functions.py or Jinja2 has changed. Where nothing can
-    be written, each render compiles.
+    Compiling takes twice as long as a render. Where that folder can't be written, each render compiles.
     """
 
     def get_source_checksum(self, source: str) -> str:
-        """Checksum of a template and of everything that affects its compilation."""
+        """Checksum of a template and of what compiles it."""
         return super().get_source_checksum(_COMPILERS + source)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a compiled template if possible: the disk may be full or read-only."""
+        """Keep a compiled template, if possible."""
         with suppress(OSError):
+            Path(self.directory).mkdir(exist_ok=True)
             super().dump_bytecode(bucket)
-
-
-def _compiled_templates() -> CompiledTemplates | None:
-    try:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(cache) / "roost" / "templates"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()
-    except (OSError, RuntimeError):
-        return None
-    # The cached code is executed: no other user may be able to write it.
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-    return CompiledTemplates(str(folder)) if is_ours else None
 
 
 def make_environment(root: Path) -> RestrictedEnvironment:
     """Make the environment for the templates in the folder `root`. One serves any number of renders."""
     environment = RestrictedEnvironment(
         loader=FileSystemLoader(root),
-        bytecode_cache=_compiled_templates(),
+        bytecode_cache=_CompiledTemplates(str(root / "__pycache__")),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,6 +1,6 @@
 """Own what a template may call: how values are printed and read, and the names of objects.
 
-Twin of `generator/compile/expressions.py`: whatever a filter or function here gives, the Go template that the compiler
+Twin of `tools/compile/expressions.py`: whatever a filter or function here gives, the Go template that the compiler
 writes gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
 attribute of nil is a fault, numbers print as Go's encoding/json prints a float64.
 """

@@ -10,10 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.compile.chart import check_fresh, write_chart
-from generator.compile.expressions import CompileError
-from generator.compile.shape import Shape
-from generator.compile.template import compile_template, macros_of
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import (
     TemplateError,
@@ -27,6 +23,10 @@ from generator.render.functions import (
 from generator.render.manifests import Chart
 from generator.values.release import Release
 from tests.parity.renderers import ROOT
+from tools.compile.chart import check_fresh, write_chart
+from tools.compile.expressions import CompileError
+from tools.compile.shape import Shape
+from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,7 +170,7 @@ def test_arguments_of_macros_are_read_from_their_file() -> None:
 
 
 def test_the_committed_chart_is_fresh() -> None:
-    assert check_fresh(ROOT) == [], "run `roost chart`"
+    assert check_fresh(ROOT) == [], "run: make generated"
 
 
 def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) -> None:

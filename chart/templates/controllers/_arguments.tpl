@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/controllers/_arguments.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/controllers/_arguments.yaml.j2: edit that file. */}}
 {{- /* Written by python -m tools.write_arguments from roost.controllers.options: edit that module. */}}
 {{- define "roost.controllers_arguments" -}}
 - {{ toJson (printf "%s%s" "--settings=" "/etc/roost/controllers/controllers.json") }}

@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/controllers/_policies.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/controllers/_policies.yaml.j2: edit that file. */}}
 {{- /* matchConditions: requests of the controllers' account alone. */}}
 {{- define "roost.only_the_controllers" -}}
 - name: by-the-controllers

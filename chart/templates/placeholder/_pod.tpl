@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/placeholder/_pod.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/placeholder/_pod.yaml.j2: edit that file. */}}
 
 {{- /* Selector of the pods of one placeholder set. */}}
 {{- define "roost.placeholder_selector" -}}

@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/scheduler/_config.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/scheduler/_config.yaml.j2: edit that file. */}}
 {{- /* The scheduler's configuration: one profile for each of `scheduler.profiles`. The mover and the recorder read it too. */}}
 {{- define "roost.scheduler_config" -}}
 apiVersion: kubescheduler.config.k8s.io/v1

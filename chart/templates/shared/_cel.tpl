@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/shared/_cel.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/shared/_cel.yaml.j2: edit that file. */}}
 {{- /* Parts of the expressions in admission-policies.yaml.j2, in CEL. Maps are of `dyn` values: all values of a literal must be of one type
    here. What a loop adds with `||` or `&&` begins with `false` or ends with `true`, so that it may add nothing. */}}
 {{- /* The schedulers whose pods Roost takes over. */}}

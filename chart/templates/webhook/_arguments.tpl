@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/webhook/_arguments.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/webhook/_arguments.yaml.j2: edit that file. */}}
 {{- /* Written by python -m tools.write_arguments from webhook.options: edit that module. */}}
 {{- define "roost.webhook_arguments" -}}
 - {{ toJson (printf "%s%s" "--policy=" "/etc/roost/policy/policy.json") }}

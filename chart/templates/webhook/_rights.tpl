@@ -1,4 +1,4 @@
-{{- /* Written by `roost chart` from templates/webhook/_rights.yaml.j2: edit that file. */}}
+{{- /* Written by `make generated` from templates/webhook/_rights.yaml.j2: edit that file. */}}
 {{- /* "no;" while every class keeps to the release's namespace, and no warm set counts pods of other hubs: then nothing outside it needs
    to be read. Otherwise the text names the classes. On one line, as it is compared. */}}
 {{- define "roost.some_class_elsewhere" -}}

@@ -32,19 +32,27 @@ GKE = "gke.io/optimize-utilization-scheduler"
 WARM = {"join": {"user": 100}, "warm": {"podsPerNode": 0, "spare": 2, "nodes": 10}}
 
 
-def request(target: str, namespace: str) -> str:
-    """What `roost scheduler-config` prints."""
-    command = [str(ROOST), "scheduler-config", "--target", target, "--release", "hub", "--namespace", namespace]
-    done: subprocess.CompletedProcess[str] = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout
+# One strategy for all pods: the whole of what EKS takes.
+MOST_ALLOCATED = {"type": "MostAllocated", "resources": [{"name": name, "weight": 1} for name in ("cpu", "memory")]}
 
 
-def packing(name: str, strategy: dict[str, Any]) -> dict[str, Any]:
+def packing(name: str) -> dict[str, Any]:
     """The stock profile, but for NodeResourcesFit's strategy."""
     return {
         "schedulerName": name,
-        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}],
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": MOST_ALLOCATED}}],
     }
+
+
+def rendered_profiles(namespace: str) -> list[dict[str, Any]]:
+    """The profiles of Roost's own scheduler, as docs/any-cloud.md gives them to AKS."""
+    command = [str(ROOST), "render", "--release", "hub", "--namespace", namespace]
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, capture_output=True, text=True, check=True)
+    for document in yaml.safe_load_all(done.stdout):
+        if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
+            profiles: list[dict[str, Any]] = yaml.safe_load(document["data"]["config.yaml"])["profiles"]
+            return profiles
+    raise AssertionError("no configuration is rendered")
 
 
 def profiles(target: str, namespace: str) -> tuple[list[dict[str, Any]], str]:
@@ -52,13 +60,11 @@ def profiles(target: str, namespace: str) -> tuple[list[dict[str, Any]], str]:
     if target == "none":
         return [{"schedulerName": DEFAULT}], DEFAULT
     if target == "aks":
-        raw: str = yaml.safe_load(request("aks", namespace))["spec"]["rawConfig"]
         # The hub itself names the profile (KubeSpawner.scheduler_name).
-        return [{"schedulerName": DEFAULT}, *yaml.safe_load(raw)["profiles"]], f"hub.{namespace}.user"
-    fit = yaml.safe_load(request("eks", namespace))["kubeSchedulerConfig"]["nodeResourcesFit"]["scoringStrategy"]
+        return [{"schedulerName": DEFAULT}, *rendered_profiles(namespace)], f"hub.{namespace}.user"
     if target == "eks":
-        return [packing(DEFAULT, fit)], DEFAULT
-    return [{"schedulerName": DEFAULT}, packing(GKE, fit)], GKE
+        return [packing(DEFAULT)], DEFAULT
+    return [{"schedulerName": DEFAULT}, packing(GKE)], GKE
 
 
 @pytest.mark.parametrize("target", ["none", "eks", "aks", "gke"])

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from generator.faults import UsageError
-from generator.locations import checkout
 from generator.render.diff import parse_manifests
 from generator.values.loader import MAX_FILE_BYTES
 from roost import __main__ as entry
+
+ROOT = Path(__file__).parents[3]
 
 
 class Outcome:
@@ -209,7 +209,7 @@ def test_diff_takes_values_and_manifests_from_stdin(text: str | None, code: int,
     (tmp_path / "default.yaml").write_text("")
     given = (text if text is not None else roost("render").out).encode()
     command = [sys.executable, "-m", "roost", "diff", "-", str(tmp_path / "default.yaml")]
-    done = subprocess.run(command, input=given, capture_output=True, check=False, cwd=checkout())
+    done = subprocess.run(command, input=given, capture_output=True, check=False, cwd=ROOT)
     assert (done.returncode, b"~ Deployment" in done.stdout) == (code, code == 1), done.stderr
 
 
@@ -274,23 +274,10 @@ def test_import_prints_lines_for_the_hubs_own_values(roost: _Run, tmp_path: Path
     assert f"{service}: found no hub, expected values of zero-to-jupyterhub. Name the hub's own file, too." in done.err
 
 
-def test_the_chart_is_fresh(roost: _Run) -> None:
-    done = roost("chart", "--check")
-    assert (done.code, done.out) == (0, ""), "run: roost chart"
-
-
-def test_an_installed_roost_has_no_chart_to_compile(roost: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_checkout() -> Path:
-        raise UsageError("no templates here")
-
-    monkeypatch.setattr("roost.commands.chart.checkout", no_checkout)
-    assert roost("chart").code == 2
-
-
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "roost", *arguments]
-    return subprocess.run(command, capture_output=True, check=False, cwd=checkout(), env=environment)
+    return subprocess.run(command, capture_output=True, check=False, cwd=ROOT, env=environment)
 
 
 def test_manifests_are_utf_8_whatever_the_locale() -> None:
@@ -302,7 +289,7 @@ def test_manifests_are_utf_8_whatever_the_locale() -> None:
 def test_a_closed_pipe_is_no_error() -> None:
     script = f"{sys.executable} -m roost render | head -c 10"
     command = ["/bin/bash", "-c", f"set -o pipefail; {script}"]
-    done = subprocess.run(command, capture_output=True, check=False, cwd=checkout())
+    done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -312,7 +299,7 @@ def test_a_render_imports_nothing_slow_that_it_does_without() -> None:
         "print([m for m in ('kubernetes', 'flask', 'jsonschema', 'importlib.metadata') if m in sys.modules],"
         " file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=checkout())
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stderr.strip() == "[]"
 
 

@@ -204,7 +204,7 @@ def test_the_report_of_an_inert_import_says_that_nothing_changes_and_where_the_p
     (tmp_path / "hub.yaml").write_text(OFF)
     assert main(["import", str(tmp_path / "hub.yaml")]) == 0
     said = capsys.readouterr().err.partition("Nothing changes for users with these values.")[2]
-    assert "`roost preset observe-only`" in said
+    assert "chart/examples/observe-only.yaml" in said
     below = said.partition("What would help most is below them, as comments:\n")[2].splitlines()
     assert [line.split(".")[0].strip() for line in below] == ["1", "2", "3"]
     assert "Bring the users' images" in below[0]

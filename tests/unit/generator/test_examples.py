@@ -1,4 +1,4 @@
-"""Presets: values files that come with the chart install as they are, and do what their first line says."""
+"""Values files that come with the chart as examples install as they are, and do what their first line says."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from generator.render.manifests import render
 from generator.values.files import parse_values, read_values
 from generator.values.merge import Settings
 from generator.values.release import Release
-from roost import __main__ as entry
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
-PRESETS = sorted((chart_folder() / "presets").glob("*.yaml"))
+EXAMPLES = sorted((chart_folder() / "examples").glob("*.yaml"))
 
 
-def bodies(preset: str) -> list[Any]:
-    path = chart_folder() / "presets" / f"{preset}.yaml"
+def bodies(example: str) -> list[Any]:
+    path = chart_folder() / "examples" / f"{example}.yaml"
     return [manifest.body for manifest in render(read_values([str(path)]).values, RELEASE)]
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
-def test_a_preset_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) -> None:
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) -> None:
     merged = read_values([str(path)], Settings(values=("image.name=registry.example.org/roost",)))
     assert report(merged, RELEASE) == []
     assert path.read_text().startswith("# ")
@@ -42,21 +41,6 @@ def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     assert not [body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]]
     verbs = {verb for body in rendered for rule in body.get("rules", []) for verb in rule["verbs"]}
     assert verbs == {"list", "watch"}
-
-
-def test_small_cluster_runs_one_pod_of_each_program() -> None:
-    rendered = bodies("small-cluster")
-    assert {body["spec"]["replicas"] for body in rendered if body["kind"] == "Deployment"} == {1}
-    assert len([body for body in rendered if body["kind"] == "Deployment"]) == 3
-
-
-def test_the_command_lists_presets_and_prints_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert entry.main(["preset"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [path.stem for path in PRESETS]
-    assert entry.main(["preset", "observe-only"]) == 0
-    assert capsys.readouterr().out == (chart_folder() / "presets" / "observe-only.yaml").read_text()
-    assert entry.main(["preset", "nope"]) == 2
-    assert "observe-only, small-cluster" in capsys.readouterr().err
 
 
 def test_the_table_of_what_an_install_takes_is_that_of_the_default_values() -> None:

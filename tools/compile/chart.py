@@ -1,13 +1,13 @@
-"""Write the chart's generated files from `templates/`: `roost chart`."""
+"""Write the chart's generated files from `templates/`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.compile.expressions import CompileError, Macros
-from generator.compile.shape import read_shape
-from generator.compile.template import compile_template, macros_of
 from generator.render.environment import SUFFIX, holds_macros, macro_files, template_names
+from tools.compile.expressions import CompileError, Macros
+from tools.compile.shape import read_shape
+from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = "templates"
 _CHART: Final = "chart"
-_GENERATED: Final = "{{- /* Written by `roost chart` from templates/"
+_GENERATED: Final = "{{- /* Written by `make generated` from templates/"
 
 
 def compile_chart(root: Path) -> dict[str, str]:

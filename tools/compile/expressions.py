@@ -15,8 +15,8 @@ from typing import Final
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from generator.compile.shape import Shape
 from generator.render.functions import KEYS
+from tools.compile.shape import Shape
 
 # Argument names of each macro, by the file below `templates/` that holds it.
 Macros = Mapping[str, Mapping[str, Sequence[str]]]

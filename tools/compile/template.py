@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from generator.compile.expressions import Block, Expression, ExpressionCompiler, Macros, parser
-from generator.compile.shape import Shape
 from generator.render.environment import holds_macros
+from tools.compile.expressions import Block, Expression, ExpressionCompiler, Macros, parser
+from tools.compile.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
