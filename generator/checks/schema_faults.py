@@ -28,38 +28,6 @@ _TYPE_NAMES: Final = {
 _SET_IT: Final = "Set it: entries of a list have no defaults."
 _SET_IT_TOO: Final = "Set it too: --set replaces the list, and what the default's entries hold is gone."
 _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
-_CONSTANT: Final = "Remove it: it is a constant now."
-_ONE_LIST: Final = "Write networkPolicy.ingress.metrics, which holds for all programs."
-# Keys of earlier versions, and what to do about each. docs/upgrade.md lists them too.
-_REMOVED: Final[dict[str, str]] = {
-    "controllers.port": "Write controllers.metricsPort.",
-    "recorder.port": "Write recorder.metricsPort.",
-    "imageGate.startupTaintDeadlineSeconds": "Write imageGate.pullDeadlineSeconds, which holds in both modes.",
-    **{
-        f"networkPolicy.ingress.{name}": _ONE_LIST
-        for name in ("webhookMetrics", "controllers", "scheduler", "recorder")
-    },
-    "placeholder.podClass": "Remove it: placeholders belong to podClasses.placeholder.",
-    "controllers.writesPerMinute": _CONSTANT,
-    "webhook.drainSeconds": _CONSTANT,
-    "webhook.certificates.caDays": _CONSTANT,
-    "webhook.certificates.leafHours": _CONSTANT,
-    **{
-        f"placeholderMover.{name}Seconds": _CONSTANT
-        for name in ("markAfter", "keepMark", "flap", "backOff", "maxBackOff")
-    },
-    **{
-        f"popularImages.{name}": _CONSTANT
-        for name in (
-            "podClasses",
-            "halfLifeHours",
-            "minUsers",
-            "parallelPerNode",
-            "parallelPerCluster",
-            "bytesPerMinute",
-        )
-    },
-}
 # Naming more keys than this helps nobody.
 _MOST_NAMED: Final = 14
 
@@ -103,7 +71,7 @@ class _Explainer:
             for key in instance:
                 if key not in known:
                     at = (*path, key)
-                    fix = _REMOVED.get(show_path(at)) or _nearest(key, known)
+                    fix = _nearest(key, known)
                     yield at, self._fault(at, "an unknown key", _known_keys(known), fix)
         elif error.validator == "required":
             for key in argument:

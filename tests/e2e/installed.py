@@ -1,4 +1,4 @@
-"""Run an installed release's programs as the cluster has them: whatever Helm or kubectl put there, of any version.
+"""Run an installed release's programs as the cluster has them, whatever Helm put there.
 
 Owns the reading of Deployments and ConfigMaps from the API server, where `tests.stack` keeps what it rendered itself.
 """
@@ -6,47 +6,16 @@ Owns the reading of Deployments and ConfigMaps from the API server, where `tests
 from __future__ import annotations
 
 import re
-import sys
 import threading
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 from tests.harness.ports import LOOPBACK, ReservedPort
-from tests.stack import READY_SECONDS, REPOSITORY, ROOST, Stack
+from tests.stack import READY_SECONDS, Stack
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.harness.controlplane import ControlPlane
 
-RELEASES = REPOSITORY / "tests" / "data" / "releases"
 Object = dict[str, Any]
-
-
-class Version:
-    """One version of Roost: its chart, and `roost` as its image has it."""
-
-    def __init__(self, chart: Path, roost: Path, *, own_certificates: bool) -> None:
-        self.chart = chart
-        self.roost = roost
-        # The controllers make the webhook's certificate, and its pods mount it.
-        self.own_certificates = own_certificates
-
-
-THIS = Version(REPOSITORY / "chart", ROOST, own_certificates=True)
-
-
-def unpack_release(version: str, folder: Path) -> Version:
-    """A released version from its wheel, which holds the chart, too; its programs run with today's dependencies."""
-    (wheel,) = (RELEASES / version).glob("*.whl")
-    packages = folder / f"roost-{version}"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
-    program = folder / f"roost-{version}.sh"
-    # -P: not the packages of the folder that it is started in.
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {sys.executable} -P -m roost "$@"\n')
-    program.chmod(0o755)
-    return Version(packages / "roost" / "data" / "chart", program, own_certificates=False)
 
 
 class InstalledRelease(Stack):
@@ -75,15 +44,13 @@ class InstalledRelease(Stack):
     def webhook_url(self) -> str:
         return f"https://{LOOPBACK}:{self.port.number}/mutate"
 
-    def run(self, version: Version) -> None:
+    def run(self) -> None:
         """Replace the programs by those that the cluster's Deployments name now; returns when all serve and lead."""
         self.end_programs()
-        self.roost = version.roost
         self._read()
-        if version.own_certificates:
-            self._over = threading.Event()
-            self._mounting = threading.Thread(target=self._keep_mounted, daemon=True)
-            self._mounting.start()
+        self._over = threading.Event()
+        self._mounting = threading.Thread(target=self._keep_mounted, daemon=True)
+        self._mounting.start()
         self.start_controllers()
         self.start_scheduler(self._scheduler_minor()).wait_leading()
         self.start_webhook().wait_ready()

@@ -1,19 +1,32 @@
-"""Changes of a running install, through server-side apply as Helm 4 and GitOps tools do it."""
+"""Changes of a running install: values by server-side apply, and a version by Helm, with the way back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.together.test_promises import pod
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from tests.e2e.installed import InstalledRelease
+from tests.e2e.together.test_promises import IMAGE, pod, user
+from tests.harness.fixtures import require_binary
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, run_helm
 from tests.stack import Stack
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
 
 WORKER = {"match": {"labels": {"component": "dask-worker"}}, "profile": "user"}
 
@@ -35,3 +48,114 @@ def test_a_class_comes_and_goes_by_values_alone(control_plane: ControlPlane, nam
         stack.apply({"podClasses": {}})
         wait_until(lambda: scheduler_of_worker() == "default-scheduler", 30, "the class to be forgotten")
         assert stack.create_pod(pod("user", "singleuser-server"))["spec"]["schedulerName"] == scheduler_name
+
+
+class Hub:
+    """A hub with users while Roost's version and values change."""
+
+    def __init__(self, release: InstalledRelease, folder: Path) -> None:
+        self.release = release
+        self._folder = folder
+        self._users: dict[str, Object] = {}
+
+    def helm(self, verb: str, *arguments: str) -> str:
+        """Run Helm on the release, then its programs as they are installed now."""
+        cluster, namespace = self.release.cluster, self.release.namespace
+        done = run_helm(
+            require_binary("helm"), verb, self.release.release, *arguments, f"--namespace={namespace}",
+            kubeconfig=cluster.kubeconfig,
+        )  # fmt: skip
+        self.release.run()
+        return done
+
+    def version(self, number: str, *, gate: str, placeholders: int) -> tuple[str, str]:
+        """Helm's arguments for a version with values of its own."""
+        chart = self._folder / number
+        shutil.copytree(CHART, chart)
+        described = (chart / "Chart.yaml").read_text().splitlines()
+        (chart / "Chart.yaml").write_text(
+            "\n".join(f"version: {number}" if line.startswith("version:") else line for line in described)
+        )
+        name, _, tag = IMAGE.rpartition(":")
+        values = {
+            "webhook": {"url": self.release.webhook_url},
+            "singleuser": {"image": {"name": name, "tag": tag}},
+            "imageGate": {"mode": gate},
+            "placeholders": [{"name": "default", "replicas": placeholders}],
+        }
+        (chart / "values.json").write_text(json.dumps(values))
+        return str(chart), f"--values={chart / 'values.json'}"
+
+    def start_user(self, name: str) -> Object:
+        """Create a user's pod and wait until it runs; returns it as it was admitted."""
+        stored = self.release.create_pod(user(name))
+        assert stored["spec"]["schedulerName"] == self.release.scheduler_name("user")
+        self._users[name] = self.release.cluster.wait_for_pod_phase(name, self.release.namespace, "Running", 60.0)
+        return stored
+
+    def check_users_run(self) -> None:
+        """All users' pods are those that were started, where they were."""
+        for name, before in self._users.items():
+            now = self.release.cluster.pod(name, self.release.namespace)
+            assert now["metadata"]["uid"] == before["metadata"]["uid"], name
+            assert now["spec"]["nodeName"] == before["spec"]["nodeName"], name
+            assert now["status"] == before["status"], name
+
+    def wait_for_placeholders(self, number: int) -> None:
+        path = f"/api/v1/namespaces/{self.release.namespace}/pods"
+
+        def are_placed() -> bool:
+            pods = self.release.cluster.api.list(path, labelSelector="component=user-placeholder")
+            names = [pod["spec"]["schedulerName"] for pod in pods if pod["status"]["phase"] == "Running"]
+            return names == [self.release.scheduler_name("placeholder")] * number
+
+        wait_until(are_placed, 60.0, f"{number} placeholders to run, placed by Roost's scheduler")
+
+    def authority(self) -> str:
+        """The one certificate that API servers trust in every entry of the webhook's configuration."""
+        path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        entries = self.release.cluster.api.get(f"{path}/hub.{self.release.namespace}.roost-webhook")["webhooks"]
+        (bundle,) = {entry["clientConfig"].get("caBundle", "") for entry in entries}
+        return str(bundle)
+
+
+def revision(stored: Object) -> str:
+    return str(stored["metadata"]["annotations"][POLICY_REVISION_ANNOTATION])
+
+
+def required_nodes(stored: Object) -> object:
+    affinity: Object = stored["spec"]["affinity"]["nodeAffinity"]
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+
+
+def test_a_version_comes_and_goes_while_users_run(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    with (
+        PodKeeper(control_plane.api),
+        FakeNodes(control_plane.api) as nodes,
+        start_scheduler(control_plane, leader_elect=False),
+        InstalledRelease(control_plane, namespace) as release,
+    ):
+        nodes.create("upgraded", cpu="8", memory="32Gi", images={IMAGE: 1_000_000_000})
+        hub = Hub(release, tmp_path)
+        hub.helm("install", *hub.version("1.0.0", gate="prefer", placeholders=1))
+        ada = hub.start_user("ada")
+        assert required_nodes(ada) is None
+        hub.wait_for_placeholders(1)
+        authority = hub.authority()
+
+        hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=2))
+        assert hub.authority() == authority
+        hub.check_users_run()
+        grace = hub.start_user("grace")
+        assert required_nodes(grace) is not None
+        assert revision(grace) != revision(ada)
+        hub.wait_for_placeholders(2)
+
+        hub.helm("rollback", "1")
+        assert hub.authority() == authority
+        hub.check_users_run()
+        linus = hub.start_user("linus")
+        assert required_nodes(linus) is None
+        assert revision(linus) == revision(ada)
+        hub.wait_for_placeholders(1)
+        hub.check_users_run()

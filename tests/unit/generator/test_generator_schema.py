@@ -175,20 +175,6 @@ def test_an_unknown_key_is_said_with_the_nearest_known_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "fix"),
-    [
-        ("controllers: {port: 9999}", "Write controllers.metricsPort."),
-        ("networkPolicy: {ingress: {scheduler: []}}", "Write networkPolicy.ingress.metrics"),
-        ("webhook: {drainSeconds: 5}", "Remove it: it is a constant now."),
-    ],
-)
-def test_a_key_that_left_the_values_is_said_with_what_to_write_instead(text: str, fix: str) -> None:
-    (fault,) = faults(text)
-    assert "an unknown key" in fault
-    assert fix in fault
-
-
 def test_a_fault_of_the_command_line_names_the_flag() -> None:
     found = faults("", "scheduler.replicas=many")
     assert found == [

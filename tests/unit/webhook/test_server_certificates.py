@@ -357,7 +357,7 @@ def test_a_secret_that_holds_no_usable_ca_is_filled(data: dict[str, bytes]) -> N
     "data",
     [
         {LEAF_CERTIFICATE: b"garbage", LEAF_KEY: b"garbage"},
-        {CA_CERTIFICATE: b"what 0.1.0 kept under this name"},
+        {CA_CERTIFICATE: b"the CA's certificate"},
         {LEAF_CERTIFICATE: (one := make_authority("other", START, DAY)).certificate_pem, LEAF_KEY: one.key_pem},
     ],
     ids=["garbage", "another use", "somebody else's"],
