@@ -50,8 +50,8 @@ from roost.controllers.main import scope_of
 from roost.controllers.runtime.loop import RESYNC_SECONDS
 from roost.controllers.runtime.watching import PodReader
 from roost.controllers.settings import parse_settings
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import attract_label
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.api import STRATEGIC, ApiError

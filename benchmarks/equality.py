@@ -22,8 +22,8 @@ import jsonpatch
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE, write_policy
 from benchmarks.programs import program
+from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
-from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS

@@ -20,7 +20,7 @@ from webhook.review import Answer, Outcome, Reviewer
 from webhook.rules.facts import Facts, HomePod, Homes
 
 if TYPE_CHECKING:
-    from roost_core.placement.selectors import Taint
+    from roost_core.objects.selectors import Taint
     from webhook.admission import Decision
 
 ROOT = Path(__file__).resolve().parent.parent

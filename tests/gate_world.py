@@ -9,6 +9,7 @@ from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice,
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
+from roost_core.objects.selectors import NodeTerm, Requirement, Taint, Toleration
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -21,9 +22,8 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pullers import Puller, managed_image
-from roost_core.placement.selectors import Requirement, Taint
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState, NodeState, NodeTerm, PodSpec, PodState
+from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ def gate_settings(
             Puller(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
             for name, (selector, found) in groups.items()
         ),
-        tolerations=({"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user"},),
+        tolerations=(Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),),
     )
 
 

@@ -27,8 +27,8 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
 from roost_core.kube.client import ApiError
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label, pulled_label
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import parse_settings
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule

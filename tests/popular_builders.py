@@ -25,7 +25,7 @@ from tests.builders import NAMESPACE, RELEASE, default_values, merged
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from roost_core.placement.selectors import Taint
+    from roost_core.objects.selectors import Taint
 
 GB = 10**9
 WALL = 1_800_000_000.0

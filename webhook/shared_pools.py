@@ -12,16 +12,16 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
+from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.hub_documents import requires_a_label
-from roost_core.placement.selectors import read_label_selector
 from webhook.node_images import NodeImages
 from webhook.rules.facts import WarmFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
     from roost_core.placement.settings import PodClass, Settings
     from webhook.node_feed import NodeFeed
     from webhook.rules.facts import Nodes, WarmPod

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import (
     NAMESPACE_NAME_LABEL,
@@ -28,7 +29,6 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
 )
 from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, MalformedPodError, read_pod
-from roost_core.placement.selectors import read_label_selector
 from roost_core.placement.settings import SCHEDULER
 from webhook.node_feed import STALE_SECONDS
 from webhook.node_images import NodeImages
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from roost_core.kube.client import Client
+    from roost_core.objects.selectors import Requirement
     from roost_core.placement.pods import Pod
-    from roost_core.placement.selectors import Requirement
     from roost_core.placement.settings import PodClass, Settings
     from webhook.metrics import FactsMetrics
     from webhook.node_feed import NodeFeed

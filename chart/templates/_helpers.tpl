@@ -115,7 +115,7 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%sImagesPulled" (include "roost.pulled_prefix" .) -}}
 {{- end }}
 
-{{- /* roost.normalise_reference REFERENCE: the full form of an image's name, as roost_core/placement/images.py gives it. */}}
+{{- /* roost.normalise_reference REFERENCE: the full form of an image's name, as roost_core/objects/images.py gives it. */}}
 {{- define "roost.normalise_reference" -}}
 {{- $digest := "" -}}
 {{- $named := . -}}

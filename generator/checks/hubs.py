@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.report import Report, at, mapping, text
+from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.hub_documents import requires_a_label
-from roost_core.placement.selectors import read_label_selector
 
 if TYPE_CHECKING:
     from generator.faults import Path

@@ -43,7 +43,7 @@ def _lint_file(report: Report, persistence: dict[str, object]) -> None:
     modes = listing(persistence.get("accessModes"))
     if _ALONE in modes and len(modes) > 1:
         report.error((*_DATABASE, "persistence", "accessModes"), modes, f"{_ALONE} alone", "Remove the others.")
-    from roost_core.placement.quantities import parse_quantity  # noqa: PLC0415 - fractions are an import that most need not
+    from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - fractions are an import that most need not
 
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
         report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")

@@ -84,7 +84,7 @@ def _lint_placeholder(report: Report, path: Path, request: object, resource: str
     # Quantities need fractions, which most renders can do without.
     from fractions import Fraction  # noqa: PLC0415
 
-    from roost_core.placement.quantities import parse_hub_bytes  # noqa: PLC0415
+    from roost_core.objects.quantities import parse_hub_bytes  # noqa: PLC0415
 
     try:
         # JupyterHub's CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
@@ -119,6 +119,6 @@ def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> 
 
 
 def _quantity(amount: object) -> Fraction:
-    from roost_core.placement.quantities import parse_quantity  # noqa: PLC0415 - see above
+    from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - see above
 
     return parse_quantity(amount)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
+from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -242,7 +242,7 @@ def own_image(image: object, app_version: str) -> str:
 def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
     # Only needed for admission by policy: not worth the import at each start.
-    from roost_core.placement.images import normalise_reference  # noqa: PLC0415
+    from roost_core.objects.images import normalise_reference  # noqa: PLC0415
 
     by_reference: dict[str, str] = {}
     for full in managed_images(singleuser, puller):

@@ -12,6 +12,7 @@ from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
+from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
@@ -24,7 +25,6 @@ from roost_core.placement.headroom_windows import (
     replica_hours,
 )
 from roost_core.placement.labels import object_name
-from roost_core.placement.quantities import parse_quantity
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:

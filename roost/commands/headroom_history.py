@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from generator.faults import UsageError
+from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
-from roost_core.placement.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,13 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import admits, annotation_of, label_items, labels_of, pod_templates, selects, some, users_of
+from roost.doctor.evidence import admits, annotation_of, label_items, labels_of, pod_templates, some, users_of
 from roost.doctor.findings import Finding
 from roost.doctor.install import name_of, path_of
 from roost.doctor.platform_checks import GKE_SCHEDULER
 from roost.doctor.try_pod import try_pod, try_template
 from roost_core.kube.client import ApiError
 from roost_core.kube.pki import bundle_end_seconds
+from roost_core.objects.selectors import read_label_selector, selector_matches
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     OPT_OUT_ANNOTATION,
@@ -201,7 +202,7 @@ def check_network(install: Install) -> tuple[str, Iterator[Finding]]:
         matching = [
             policy
             for policy in install.client.get(path)["items"]
-            if selects(policy["spec"].get("podSelector") or {}, labels)
+            if selector_matches(read_label_selector(policy["spec"].get("podSelector") or {}), labels)
             and "Ingress" in (policy["spec"].get("policyTypes") or ["Ingress"])
         ]
         if matching and not any(_lets_all_reach(policy, port) for policy in matching):

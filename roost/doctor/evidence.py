@@ -66,24 +66,6 @@ def label_items(body: Object) -> dict[str, str]:
     return dict(body["metadata"].get("labels") or {})
 
 
-def selects(selector: Object | None, labels: dict[str, str]) -> bool:
-    """Whether a LabelSelector, as in a manifest, selects these labels; None selects nothing, {} everything."""
-    if selector is None:
-        return False
-    if not (selector.get("matchLabels") or {}).items() <= labels.items():
-        return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions") or [])
-
-
-def _holds(expression: Object, labels: dict[str, str]) -> bool:
-    key, operator, values = expression["key"], expression["operator"], expression.get("values") or []
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    return (labels.get(key) in values) if operator == "In" else (labels.get(key) not in values)
-
-
 def pod_templates(install: Install) -> list[tuple[str, Object]]:
     """What the rendered workloads make pods of: (name for people, template)."""
     kinds = ("Deployment", "DaemonSet", "StatefulSet")

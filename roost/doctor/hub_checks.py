@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost.doctor.install import path_of
+from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.hub_documents import central_of, load_hub_document, read_hub_rules, requires_a_label
 from roost_core.placement.labels import (
@@ -17,7 +18,6 @@ from roost_core.placement.labels import (
     cluster_object_name,
     object_name,
 )
-from roost_core.placement.selectors import read_label_selector
 from roost_core.placement.settings import read_settings
 from roost_core.placement.settings_reader import SettingsError
 

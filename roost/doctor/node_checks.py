@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.doctor.evidence import DEFAULT_REPORTED, age_seconds, count, label_items, mounts_images, some, users_of
 from roost.doctor.findings import Finding
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label, pulled_prefix, startup_taint
 from roost_core.placement.managed_images import managed_images
 

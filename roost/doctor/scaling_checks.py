@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import annotation_of, count, label_items, pod_templates, selects, some, users_of
+from roost.doctor.evidence import annotation_of, count, label_items, pod_templates, some, users_of
 from roost.doctor.findings import Finding
+from roost_core.objects.selectors import read_label_selector, selector_matches
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ def check_budgets(install: Install) -> tuple[str, Iterator[Finding]]:
                 continue
             for workload, template in templates:
                 labels = label_items(template)
-                if not selects(budget["spec"].get("selector"), labels):
+                if not selector_matches(read_label_selector(budget["spec"].get("selector")), labels):
                     continue
-                if any(selects(selector, labels) for selector in own.values()):
+                if any(selector_matches(read_label_selector(selector), labels) for selector in own.values()):
                     yield Finding(
                         "warning",
                         f"PodDisruptionBudget {name} covers pods of {workload}, which have one of Roost's: a pod that "

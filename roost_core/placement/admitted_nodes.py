@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import orjson
-
 from roost_core.placement.nodes import node_admits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.placement.nodes import NodeRules, Nodes
+    from roost_core.objects.selectors import NodeRules
+    from roost_core.placement.nodes import Nodes
 
 # Each keeps the nodes that it was counted from, some hundred kilobytes where there are thousands.
 _MAX_REMEMBERED: Final = 32
-# A pod may have megabytes; real rules have some hundred bytes.
-_MAX_RULES_BYTES: Final = 4096
 
 
 class _Known(NamedTuple):
@@ -38,7 +35,7 @@ class AdmittedNodes:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[NodeRules, _Known] = {}
 
     def count(self, nodes: Nodes, names: frozenset[str], rules: NodeRules) -> int | None:
         """Return how many nodes of `names` are Ready, not cordoned, and admitted by `rules`.
@@ -46,10 +43,9 @@ class AdmittedNodes:
         None for rules that are too long to be remembered: they would cost a look at every node each time. Give the same
         `names` object while they don't change.
         """
-        key = _written(rules)
-        if key is None:
+        if not rules.are_short:
             return None
-        cached = self._known.get(key)
+        cached = self._known.get(rules)
         changed = None
         if cached is not None and cached.names is names:
             if cached.nodes is nodes:
@@ -60,21 +56,12 @@ class AdmittedNodes:
         else:
             there = names & changed
             count = cached.admitted + _admitted(nodes, there, rules) - _admitted(cached.nodes, there, rules)
-        if len(self._known) >= _MAX_REMEMBERED and key not in self._known:
+        if len(self._known) >= _MAX_REMEMBERED and rules not in self._known:
             self._known = {}
-        self._known[key] = _Known(names, nodes, count)
+        self._known[rules] = _Known(names, nodes, count)
         return count
 
 
 def _admitted(nodes: Nodes, names: Iterable[str], rules: NodeRules) -> int:
     present = map(nodes.get_node, names)
     return sum(1 for node in present if node is not None and node.is_usable and node_admits(rules, node))
-
-
-def _written(rules: NodeRules) -> bytes | None:
-    """Return the rules as JSON; None if they are too long or too deeply nested."""
-    try:
-        text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
-    except TypeError:
-        return None
-    return text if len(text) <= _MAX_RULES_BYTES else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from roost_core.objects.selectors import Requirement, read_label_selector, selector_matches
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
-from roost_core.placement.selectors import Requirement, labels_match, read_label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def namespace_matches(
         if any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements):
             return False
         labels = {}
-    return labels_match(requirements, {**labels, NAMESPACE_NAME_LABEL: namespace})
+    return selector_matches(requirements, {**labels, NAMESPACE_NAME_LABEL: namespace})
 
 
 class HasClasses(Protocol):

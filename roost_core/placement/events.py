@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.headroom_windows import next_time, read_time_zone, start_fault
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.settings_reader import describe
 
 if TYPE_CHECKING:

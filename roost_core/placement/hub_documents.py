@@ -18,7 +18,7 @@ from roost_core.placement.settings_reader import Document, Fault, Reader, Settin
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
 
 # Each takes some threads and connections; further ones are refused, and counted.
 MAX_HUBS: Final = 200

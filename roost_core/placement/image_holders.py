@@ -8,33 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
-from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits, node_covers
+from roost_core.placement.nodes import NodeFact, Nodes, node_admits, node_covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from roost_core.objects.selectors import NodeRules
+
 # Nodes tried before the cache is consulted: mostly, the first one fits.
 _TRIED_AT_ONCE: Final = 4
 _MAX_REMEMBERED: Final = 1024
-# A pod may have megabytes; real rules have some hundred bytes.
-_MAX_RULES_BYTES: Final = 4096
-
 
 # A pod's requests: resources and amounts.
 Requests = tuple[tuple[str, int], ...]
-# Rules as JSON, labels, requests.
-_Question = tuple[bytes, tuple[str, ...], Requests]
-
-
-def _question(rules: NodeRules, labels: tuple[str, ...], requests: Requests) -> _Question | None:
-    """Return the cache key; None for rules that are too long or too deeply nested."""
-    try:
-        text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations])
-    except TypeError:
-        return None
-    return (text, labels, requests) if len(text) <= _MAX_RULES_BYTES else None
 
 
 class Holders:
@@ -42,7 +28,7 @@ class Holders:
 
     def __init__(self) -> None:
         # -> (moment of the nodes asked, a node that fits or None)
-        self._found: dict[_Question, tuple[tuple[object, int], str | None]] = {}
+        self._found: dict[tuple[NodeRules, tuple[str, ...], Requests], tuple[tuple[object, int], str | None]] = {}
 
     def exists(self, nodes: Nodes, rules: NodeRules, labels: tuple[str, ...], requests: Requests = ()) -> bool:
         """Whether a Ready node that `rules` admit holds the images of all `labels`, and could take `requests`.
@@ -68,11 +54,17 @@ class Holders:
             if fits(name):
                 return True
             if tried >= _TRIED_AT_ONCE:
-                return self._look_up(_question(rules, labels, requests), nodes, fewest, fits)
+                return self._look_up((rules, labels, requests), nodes, fewest, fits)
         return False
 
-    def _look_up(self, key: _Question | None, nodes: Nodes, names: frozenset[str], fits: Callable[[str], bool]) -> bool:
-        if key is None:
+    def _look_up(
+        self,
+        key: tuple[NodeRules, tuple[str, ...], Requests],
+        nodes: Nodes,
+        names: frozenset[str],
+        fits: Callable[[str], bool],
+    ) -> bool:
+        if not key[0].are_short:
             return any(map(fits, names))
         cached = self._found.get(key)
         if cached is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_core.placement.timestamps import read_moment, read_span
+from roost_core.objects.timestamps import read_moment, read_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

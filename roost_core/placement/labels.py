@@ -12,7 +12,7 @@ from hashlib import sha256
 from sys import intern
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.images import normalise_reference, short_name
+from roost_core.objects.images import normalise_reference, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

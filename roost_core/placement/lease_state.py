@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from roost_core.placement.timestamps import read_moment
+from roost_core.objects.timestamps import read_moment
 
 # A Lease is stale after this many of its durations without a renewal: after one, another replica takes over; after two,
 # none has.

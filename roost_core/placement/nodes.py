@@ -6,14 +6,13 @@ cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
+from roost_core.objects.selectors import HasNodeRules, Taint, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX
-from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint, node_term_matches, untolerated
 
-_CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 # How many updates a reader may miss and still learn which nodes changed; after more, it reads all of them.
 _REMEMBERED_UPDATES: Final = 256
 
@@ -44,38 +43,19 @@ class NodeFact:
         return self.ready and not self.unschedulable
 
 
-class NodeRules(NamedTuple):
-    """What a pod requires of its node: `spec.nodeSelector`, the required node affinity's terms, `spec.tolerations`."""
-
-    node_selector: Mapping[str, object]
-    # None: no required affinity. An empty list matches nothing.
-    required_terms: Sequence[object] | None
-    tolerations: Sequence[object]
-
-
-def node_admits(rules: NodeRules, node: NodeFact) -> bool:
+def node_admits(rules: HasNodeRules, node: NodeFact) -> bool:
     """Whether a pod with these rules may be bound to the node, room and readiness aside.
 
     nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
     """
-    return node_is_selected(rules, node) and node_is_tolerated(rules, node)
+    return node_matches(rules, node.name, node.labels) and node_is_tolerated(rules, node)
 
 
-def node_is_selected(rules: NodeRules, node: NodeFact) -> bool:
-    """Whether nodeSelector and required node affinity match the node, whatever its present state."""
-    labels = node.labels
-    for key, value in rules.node_selector.items():
-        if labels.get(key) != value:
-            return False
-    terms = rules.required_terms
-    return terms is None or any(node_term_matches(term, node.name, labels) for term in terms)
-
-
-def node_is_tolerated(rules: NodeRules, node: NodeFact) -> bool:
+def node_is_tolerated(rules: HasNodeRules, node: NodeFact) -> bool:
     """Whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
     if node.taints and untolerated(node.taints, rules.tolerations) is not None:
         return False
-    return not node.unschedulable or untolerated((_CORDON,), rules.tolerations) is None
+    return not node.unschedulable or tolerates_cordon(rules.tolerations)
 
 
 def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:

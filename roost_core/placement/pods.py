@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -15,7 +16,6 @@ from roost_core.placement.labels import (
     OWN_PLACEHOLDER,
     PART_OF_LABEL,
 )
-from roost_core.placement.nodes import NodeRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,8 +123,8 @@ class Pod(NamedTuple):
     @property
     def rules(self) -> NodeRules:
         """What this pod requires of its node."""
-        return NodeRules(
-            child_object(self.spec, "nodeSelector", "spec") or NOTHING,
+        return read_node_rules(
+            child_texts(self.spec, "nodeSelector", "spec"),
             self.required_node_terms,
             child_list(self.spec, "tolerations", "spec") or (),
         )

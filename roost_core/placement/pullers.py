@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.selectors import Toleration, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
-from roost_core.placement.selectors import node_term_matches, untolerated
 from roost_core.placement.settings import GateMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.selectors import NodeTerm
     from roost_core.placement.nodes import NodeFact
     from roost_core.placement.settings_reader import Document, Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
-DAEMON_TOLERATIONS: Final[tuple[Mapping[str, object], ...]] = tuple(
-    {"key": f"node.kubernetes.io/{name}", "operator": "Exists"}
+_DAEMON_TOLERATIONS: Final = tuple(
+    Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
     for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
 # Of imageGate.pullDeadlineSeconds; recorder.json doesn't have it.
@@ -49,10 +50,10 @@ class Puller:
     # Labels that its nodes must have.
     node_selector: Mapping[str, str]
     images: tuple[ManagedImage, ...]
-    # Node selector terms, of which a node must match one; empty: every node matches.
-    required_terms: tuple[Mapping[str, object], ...] = ()
+    # Node selector terms, of which a node must match one; None: every node matches.
+    required_terms: tuple[NodeTerm, ...] | None = None
     # All tolerations of its pods; None: not given, so it tolerates everything.
-    tolerations: tuple[Mapping[str, object], ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
 
     @cached_property
     def labels(self) -> frozenset[str]:
@@ -94,7 +95,7 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
     if not puller.node_selector.items() <= labels.items():
         return False
     terms = puller.required_terms
-    return not terms or any(node_term_matches(term, node_name, labels) for term in terms)
+    return terms is None or any(node_term_matches(term, node_name, labels) for term in terms)
 
 
 def serving(pullers: Sequence[Puller], node: NodeFact) -> list[Puller]:
@@ -136,24 +137,29 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
         read.text(image, f"{key}.images[{index}]")
         for index, image in enumerate(read.items(puller.get("images"), f"{key}.images"))
     ]
+    terms = read_mappings(read, puller.get("requiredNodeTerms"), f"{key}.requiredNodeTerms")
     return Puller(
         name=read.text(puller.get("name"), f"{key}.name"),
         node_selector=read.labels(puller.get("nodeSelector"), f"{key}.nodeSelector"),
         images=tuple(managed_image(release, namespace, reference) for reference in references if reference),
-        required_terms=read_mappings(read, puller.get("requiredNodeTerms"), f"{key}.requiredNodeTerms"),
+        required_terms=read_node_terms(terms) if terms else None,
         tolerations=_read_tolerations(read, puller.get("tolerations"), f"{key}.tolerations", release, namespace),
     )
 
 
 def _read_tolerations(
     read: Reader, value: object, key: str, release: str, namespace: str
-) -> tuple[Mapping[str, object], ...] | None:
+) -> tuple[Toleration, ...] | None:
     """The puller's tolerations, and those of every puller; None: not given."""
     if value is None:
         return None
+    return (*read_tolerations(read_mappings(read, value, key)), *tolerations_of_all(release, namespace))
+
+
+def tolerations_of_all(release: str, namespace: str) -> tuple[Toleration, ...]:
+    """What every puller's pod of a hub tolerates."""
     taints = (startup_taint(release, namespace), readiness_taint(release, namespace))
-    own = ({"key": taint, "operator": "Exists"} for taint in taints)
-    return (*read_mappings(read, value, key), *DAEMON_TOLERATIONS, *own)
+    return (*_DAEMON_TOLERATIONS, *(Toleration(taint, "Exists", "", "") for taint in taints))
 
 
 def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:

@@ -13,9 +13,9 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Final, Literal
 
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.managed_images import managed_images
-from roost_core.placement.quantities import parse_quantity
-from roost_core.placement.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.settings_reader import (
     DNS_LABEL,
     DNS_NAME,

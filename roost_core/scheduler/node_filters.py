@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from roost_core.scheduler.matching import (
+from roost_core.objects.selectors import (
     count_unwanted,
-    is_kept_off,
     node_matches,
     node_term_matches,
     tolerates_cordon,
+    untolerated,
 )
 from roost_core.scheduler.plugins import (
     NODE_AFFINITY,
@@ -26,8 +26,9 @@ from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeTerm, PodState, WeightedNodeTerm
+    from roost_core.scheduler.objects import PodState, WeightedNodeTerm
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
 
@@ -111,7 +112,7 @@ class NodeFilters:
 
     def _check_taints(self, row: NodeRow) -> Verdict:
         taints = row.node.fact.taints
-        return TAINTED if taints and is_kept_off(self.pod.spec.tolerations, taints) else None
+        return TAINTED if taints and untolerated(taints, self.pod.spec.tolerations) else None
 
     def _check_affinity(self, row: NodeRow) -> Verdict:
         added = self.profile.added_node_terms
@@ -137,7 +138,7 @@ class NodeFilters:
         if verdicts.kept_off is None:
             tolerations, rows = self.pod.spec.tolerations, self.state.rows
             verdicts.kept_off = frozenset(
-                name for name, row in rows.items() if is_kept_off(tolerations, row.node.fact.taints)
+                name for name, row in rows.items() if untolerated(row.node.fact.taints, tolerations)
             )
         return verdicts.kept_off
 
@@ -183,7 +184,7 @@ class NodeFilters:
             tolerations = self.pod.spec.tolerations
             counts = {}
             for name, row in self.state.rows.items():
-                number = count_unwanted(tolerations, row.node.fact.taints)
+                number = count_unwanted(row.node.fact.taints, tolerations)
                 if number:
                     counts[name] = number
             verdicts.unwanted = counts

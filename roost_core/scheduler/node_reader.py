@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sys import intern
 
+from roost_core.objects.selectors import Taint
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import intern_labels, kept_annotations
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pods import (
@@ -17,8 +19,6 @@ from roost_core.placement.pods import (
     child_text,
     child_texts,
 )
-from roost_core.placement.selectors import Taint
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.objects import PODS, NodeState
 from roost_core.scheduler.requests import is_counted, read_quantity, round_up
 

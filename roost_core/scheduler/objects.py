@@ -18,31 +18,14 @@ from roost_core.placement.record_copier import Copier
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
     from roost_core.placement.nodes import NodeFact
-    from roost_core.placement.selectors import Requirement
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
-
-
-class NodeTerm(NamedTuple):
-    """One node selector term: all of it must hold. A term without expressions matches nothing."""
-
-    expressions: tuple[Requirement, ...]
-    # On `metadata.name`, the only field.
-    fields: tuple[Requirement, ...]
-
-
-class Toleration(NamedTuple):
-    """One of `spec.tolerations`; "" stands for absent, and `operator` is never absent."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
 
 
 class PodTerm(NamedTuple):

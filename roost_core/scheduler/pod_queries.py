@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.scheduler.matching import selector_matches
+from roost_core.objects.selectors import selector_matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
     from roost_core.scheduler.objects import PodState, PodTerm
 
 # Kinds of pods' terms, as they act on a pod that comes.

@@ -9,6 +9,13 @@ from __future__ import annotations
 from sys import intern
 from typing import TYPE_CHECKING
 
+from roost_core.objects.selectors import (
+    read_label_selector,
+    read_node_term,
+    read_node_terms,
+    read_tolerations,
+)
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import intern_labels, kept_annotations
 from roost_core.placement.pods import (
     DEFAULT_SCHEDULER,
@@ -24,20 +31,16 @@ from roost_core.placement.pods import (
     child_text,
     child_texts,
 )
-from roost_core.placement.selectors import Requirement, read_label_selector, read_requirement
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.objects import (
     CPU,
     MEMORY,
     ContainerState,
     HostPort,
-    NodeTerm,
     Owner,
     PodSpec,
     PodState,
     PodTerm,
     SpreadConstraint,
-    Toleration,
     WeightedNodeTerm,
     WeightedPodTerm,
 )
@@ -133,15 +136,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
             if (weight := child_number(preferred, "weight", where))
             and (term := read_node_term(preferred.get("preference"))) is not None
         ),
-        tolerations=tuple(
-            Toleration(
-                child_text(toleration, "key", "spec.tolerations[]"),
-                child_text(toleration, "operator", "spec.tolerations[]") or "Equal",
-                child_text(toleration, "value", "spec.tolerations[]"),
-                child_text(toleration, "effect", "spec.tolerations[]"),
-            )
-            for toleration in child_objects(spec, "tolerations", "spec")
-        ),
+        tolerations=read_tolerations(child_objects(spec, "tolerations", "spec")),
         required_affinity=tuple(_pod_term(term) for term in child_objects(pod_affinity, REQUIRED, "spec.affinity")),
         required_anti_affinity=tuple(
             _pod_term(term) for term in child_objects(pod_anti_affinity, REQUIRED, "spec.affinity")
@@ -160,32 +155,6 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
             if (reference := child_text(_part(volume, "image"), "reference", "spec.volumes[]"))
         ),
     )
-
-
-def read_node_term(term: object) -> NodeTerm | None:
-    """Read a node selector term; None for an empty one and for one that can't be read: both match nothing."""
-    if not isinstance(term, dict):
-        return None
-    parts: list[tuple[Requirement, ...]] = []
-    for key in ("matchExpressions", "matchFields"):
-        requirements = []
-        expressions = term.get(key) or ()
-        if not isinstance(expressions, list | tuple):
-            return None
-        for expression in expressions:
-            requirement = read_requirement(expression)
-            if requirement is None:
-                return None
-            requirements.append(requirement)
-        parts.append(tuple(requirements))
-    return NodeTerm(*parts) if any(parts) else None
-
-
-def read_node_terms(terms: object) -> tuple[NodeTerm, ...]:
-    """Read `nodeSelectorTerms`; those that match nothing are left out, so none left matches nothing."""
-    if not isinstance(terms, list):
-        return ()
-    return tuple(term for entry in terms if (term := read_node_term(entry)) is not None)
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.filters import Cycle
-from roost_core.scheduler.matching import selector_matches
 from roost_core.scheduler.verdicts import Rejection
 
 if TYPE_CHECKING:

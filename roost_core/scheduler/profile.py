@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from roost_core.objects.selectors import NodeTerm, read_node_term, read_node_terms
 from roost_core.placement.pods import PREFERRED, REQUIRED
-from roost_core.scheduler.objects import CPU, MEMORY, NodeTerm, SpreadConstraint, WeightedNodeTerm
+from roost_core.scheduler.objects import CPU, MEMORY, SpreadConstraint, WeightedNodeTerm
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DEFAULT_PREEMPTION,
@@ -30,7 +31,7 @@ from roost_core.scheduler.plugins import (
     is_on,
     names_at,
 )
-from roost_core.scheduler.pod_reader import read_node_term, read_node_terms, read_spread_constraint
+from roost_core.scheduler.pod_reader import read_spread_constraint
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.pods import (
     NOTHING,
     JSONObject,
@@ -19,7 +20,6 @@ from roost_core.placement.pods import (
     child_objects,
     child_text,
 )
-from roost_core.placement.quantities import parse_quantity
 from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY
 
 if TYPE_CHECKING:

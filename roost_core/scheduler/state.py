@@ -15,7 +15,7 @@ import contextlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from roost_core.scheduler.matching import selector_matches
+from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.node_rows import NodeRow, bump
 from roost_core.scheduler.pod_queries import Condition, OwnedTerm, PodQuery, own_namespaces, owned_terms
 from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
@@ -23,8 +23,8 @@ from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from roost_core.placement.selectors import Requirement
-    from roost_core.scheduler.objects import HostPort, NodeState, NodeTerm, PodSpec, PodState, PodTerm, Toleration
+    from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
+    from roost_core.scheduler.objects import HostPort, NodeState, PodSpec, PodState, PodTerm
 
 _Found = TypeVar("_Found")
 # Cached counts of selectors; the least recently used goes first.

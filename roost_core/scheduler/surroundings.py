@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
 
 
 @dataclass(frozen=True, slots=True)

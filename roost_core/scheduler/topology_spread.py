@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self
 
-from roost_core.placement.selectors import Requirement
-from roost_core.scheduler.matching import (
-    selector_matches,
-)
+from roost_core.objects.selectors import Requirement, selector_matches
 from roost_core.scheduler.pod_queries import Condition, PodQuery
 from roost_core.scheduler.verdicts import Rejection, Verdict
 

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost_core.placement.selectors import read_label_selector
-from roost_core.placement.timestamps import read_moment
+from roost_core.objects.selectors import read_label_selector
+from roost_core.objects.timestamps import read_moment
 from roost_core.scheduler.cycle import Decision, schedule
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.nodes import NodeFact, Nodes
-from roost_core.placement.selectors import Taint
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.rules.facts import Facts, HomePod, Homes
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.placement.pods import child_list, child_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -116,12 +118,13 @@ def exceeded(pod: Pod, nodes: int) -> Bound | None:
         return Bound.LABELS
     if len(pod.annotations) > MAX_ANNOTATIONS:
         return Bound.ANNOTATIONS
-    rules = pod.rules
-    if len(rules.tolerations) > MAX_TOLERATIONS:
+    tolerations = child_list(pod.spec, "tolerations", "spec") or ()
+    if len(tolerations) > MAX_TOLERATIONS:
         return Bound.TOLERATIONS
-    if len(rules.node_selector) > MAX_NODE_SELECTOR:
+    node_selector = child_object(pod.spec, "nodeSelector", "spec") or ()
+    if len(node_selector) > MAX_NODE_SELECTOR:
         return Bound.NODE_SELECTOR
-    steps = len(rules.tolerations) + len(rules.node_selector)
+    steps = len(tolerations) + len(node_selector)
     if pod.affinity:
         counter = _TermCounter()
         bound = counter.count(pod)

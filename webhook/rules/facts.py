@@ -15,12 +15,12 @@ from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.selectors import Taint
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import MalformedPodError
-from roost_core.placement.selectors import Taint
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import read_allocatable
 from roost_core.scheduler.node_rows import bump
 

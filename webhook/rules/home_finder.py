@@ -14,7 +14,8 @@ from webhook.rules.facts import HomePod
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost_core.placement.nodes import NodeRules, Nodes
+    from roost_core.objects.selectors import NodeRules
+    from roost_core.placement.nodes import Nodes
     from roost_core.placement.settings import Home
     from webhook.rules.facts import Facts
     from webhook.rules.ledger import Ledger

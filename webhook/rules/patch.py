@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.pods import PREFERRED, REQUIRED, JSONObject, Pod, child_list, child_object
-from roost_core.placement.selectors import is_empty_term, read_label_selector, read_node_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,8 +121,10 @@ def same_node_preference(one: object, other: object) -> bool:
     if type(first) is list and type(second) is list and len(first) == len(second) == 1 and first != second:
         # Whether two terms name the same node is the usual question, and a field has one value: worth a short way.
         return False
-    read = read_node_term(one)
-    return read is not None and read == read_node_term(other)
+    this, that = read_node_term(one), read_node_term(other)
+    if this is None or that is None:
+        return this is that and one == {} == other
+    return all(set(mine) == set(theirs) for mine, theirs in zip(this, that, strict=True))
 
 
 def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:

@@ -12,9 +12,9 @@ from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.classes import Classes
 from roost_core.placement.image_holders import Holders
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HELD,
     HOME_TARGET_ANNOTATION,
@@ -60,7 +60,8 @@ from webhook.rules.patch import (
 from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
 
 if TYPE_CHECKING:
-    from roost_core.placement.nodes import NodeRules, Nodes
+    from roost_core.objects.selectors import NodeRules
+    from roost_core.placement.nodes import Nodes
     from webhook.rules.facts import Facts, WarmFacts
 
 # Weight of the preference for the marked node; the StatefulSet of the placeholders has the same one.

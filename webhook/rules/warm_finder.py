@@ -9,23 +9,23 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-import orjson
-
+from roost_core.objects.selectors import node_term_matches, read_node_term
 from roost_core.placement.nodes import node_admits
-from roost_core.placement.selectors import node_term_matches
 from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from roost_core.placement.nodes import NodeFact, NodeRules, Nodes
+    from roost_core.objects.selectors import NodeRules
+    from roost_core.placement.nodes import NodeFact, Nodes
     from roost_core.placement.settings import Warm
     from webhook.rules.facts import WarmFacts
 
+    # Rules and requests.
+    _Key = tuple[NodeRules, tuple[tuple[str, int], ...]]
+
 # Kinds of pods: rules and requests. A hub has one or a few.
 _MAX_REMEMBERED: Final = 64
-# A pod may be megabytes; real rules are some hundred bytes.
-_MAX_RULES_BYTES: Final = 4096
 
 
 class WarmRequest(NamedTuple):
@@ -84,17 +84,19 @@ class WarmFinder:
     def __init__(self, warm: Warm, preferred_node_terms: Sequence[Mapping[str, object]] = ()) -> None:
         """preferred_node_terms: the class's own. A set contains only nodes that they prefer most."""
         self._warm = warm
-        self._preferred = [(cast("int", term["weight"]), term["preference"]) for term in preferred_node_terms]
-        self._kinds: dict[bytes, _Kind] = {}
-        self._sets: dict[bytes, _Set] = {}
+        read = ((cast("int", term["weight"]), read_node_term(term["preference"])) for term in preferred_node_terms)
+        self._preferred = [(weight, term) for weight, term in read if term is not None]
+        self._kinds: dict[_Key, _Kind] = {}
+        self._sets: dict[_Key, _Set] = {}
 
     def find(self, request: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
         """The warm nodes of the pod."""
-        key = self._cache_key(request)
+        key = (request.rules, () if self._warm.pods_per_node else request.requests)
+        is_short = request.rules.are_short
         known = self._sets.get(key)
         if known is None or known.nodes is not nodes or known.facts is not facts or known.moment != facts.moment:
-            known = self._make_set(self._kind(key, request, nodes), facts)
-            if key:
+            known = self._make_set(self._kind(key, request, nodes, is_short=is_short), facts)
+            if is_short:
                 _make_room(self._sets)
                 self._sets[key] = known
         limit = self._warm.nodes
@@ -106,16 +108,7 @@ class WarmFinder:
         names += known.beyond[: limit - len(names)]
         return WarmChoice(with_weights(names), sum(name in held for name in names), known.size)
 
-    def _cache_key(self, request: WarmRequest) -> bytes:
-        """The cache key of the kind; b"" for rules that are too long or nested too deeply to serialize."""
-        rules, requests = request.rules, () if self._warm.pods_per_node else request.requests
-        try:
-            text = orjson.dumps([rules.node_selector, rules.required_terms, rules.tolerations, requests])
-        except TypeError:
-            return b""
-        return text if len(text) <= _MAX_RULES_BYTES else b""
-
-    def _kind(self, key: bytes, request: WarmRequest, nodes: Nodes) -> _Kind:
+    def _kind(self, key: _Key, request: WarmRequest, nodes: Nodes, *, is_short: bool) -> _Kind:
         known = self._kinds.get(key)
         changed = nodes.changed_since(known.nodes.moment) if known is not None else None
         if known is None or changed is None:
@@ -126,7 +119,7 @@ class WarmFinder:
             kind = _kind_of(nodes, judged | dict(self._judged(request, changed_nodes)))
         else:
             kind = known._replace(nodes=nodes)
-        if key:
+        if is_short:
             _make_room(self._kinds)
             self._kinds[key] = kind
         return kind
@@ -193,6 +186,6 @@ def _surest(
     return [name for rank in sorted(by_doubt) for name in by_doubt[rank]][:limit]
 
 
-def _make_room(memory: dict[bytes, Any]) -> None:
+def _make_room(memory: dict[_Key, Any]) -> None:
     if len(memory) >= _MAX_REMEMBERED:
         memory.clear()

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
-from roost_core.placement.nodes import NodeRules, node_admits
-from roost_core.placement.quantities import parse_quantity
+from roost_core.objects.quantities import parse_quantity
+from roost_core.placement.nodes import node_admits
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import CPU, PODS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.snapshot import Snapshot
+    from roost_core.objects.selectors import NodeRules
     from roost_core.placement.settings_reader import Document
     from roost_core.scheduler.objects import NodeState
 

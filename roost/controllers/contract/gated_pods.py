@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 
 if TYPE_CHECKING:
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
     from roost_core.scheduler.objects import PodSpec, PodState
 
 

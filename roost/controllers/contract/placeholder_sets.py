@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.labels import attract_label
-from roost_core.placement.nodes import NodeRules
 
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document, Reader
@@ -43,11 +43,11 @@ def read_placeholder_sets(read: Reader, document: Document, release: str, namesp
         if not name:
             read.fault(f"{at}.name", body.get("name"), "a name")
         terms = read.items(body.get("requiredNodeTerms"), f"{at}.requiredNodeTerms")
-        rules = NodeRules(
-            node_selector=read.labels(body.get("nodeSelector"), f"{at}.nodeSelector"),
+        rules = read_node_rules(
+            read.labels(body.get("nodeSelector"), f"{at}.nodeSelector"),
             # The template renders no affinity for an empty list.
-            required_terms=terms or None,
-            tolerations=read.items(body.get("tolerations"), f"{at}.tolerations"),
+            terms or None,
+            read.items(body.get("tolerations"), f"{at}.tolerations"),
         )
         stateful_set = read.text(body.get("statefulSet"), f"{at}.statefulSet")
         sets.append(PlaceholderSet(name, stateful_set, attract_label(release, namespace, name), rules))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at, read_booking_settings
 from roost.controllers.headroom.settings import read_user_pods
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.events import first_start_after
 from roost_core.placement.headroom_windows import local_time
-from roost_core.placement.images import normalise_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import KeepHistory, Notice
 from roost.controllers.headroom.whole_nodes import read_size
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.selectors import node_matches, untolerated
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_history import (
     HOUR_SECONDS,
@@ -23,9 +25,6 @@ from roost_core.placement.headroom_history import (
     size_in_placeholders,
 )
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from roost_core.placement.leaving_taints import LEAVING_TAINTS
-from roost_core.placement.nodes import node_is_selected
-from roost_core.placement.selectors import untolerated
 from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _is_of_set(headroom_set: HeadroomSet, node: NodeFact) -> bool:
     taints = [
         taint for taint in node.taints if taint.key not in LEAVING_TAINTS and not taint.key.startswith(_STATE_TAINTS)
     ]
-    return node_is_selected(rules, node) and untolerated(taints, rules.tolerations) is None
+    return node_matches(rules, node.name, node.labels) and untolerated(taints, rules.tolerations) is None
 
 
 def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, NodeFact]) -> bool:
@@ -210,7 +209,7 @@ def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, No
     """
     selector = dict(spec.node_selector)
     if not nodes:
-        return all(selector.get(key) == value for key, value in headroom_set.rules.node_selector.items())
+        return set(headroom_set.rules.node_selector) <= set(spec.node_selector)
     return any(all(node.labels.get(key) == value for key, value in selector.items()) for node in nodes.values())
 
 

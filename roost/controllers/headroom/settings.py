@@ -16,7 +16,7 @@ from roost_core.placement.settings_reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roost_core.placement.nodes import NodeRules
+    from roost_core.objects.selectors import NodeRules
     from roost_core.placement.settings import PodClass
     from roost_core.placement.settings_reader import Document
     from roost_core.scheduler.objects import PodState

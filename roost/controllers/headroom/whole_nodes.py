@@ -12,9 +12,10 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.nodes import node_admits, node_is_selected
-from roost_core.placement.quantities import parse_quantity
+from roost_core.placement.nodes import node_admits
 from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Pool:
         self.nodes = {
             node.name: node
             for node in snapshot.nodes.values()
-            if not node.leaving and node_is_selected(headroom_set.rules, node.fact)
+            if not node.leaving and node_matches(headroom_set.rules, node.name, node.fact.labels)
         }
         usable = [
             node

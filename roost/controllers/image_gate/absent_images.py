@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost_core.placement.labels import OPENED, PULLING
 
 if TYPE_CHECKING:
-    from roost_core.placement.selectors import Taint
+    from roost_core.objects.selectors import Taint
 
 # The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once. Without one for
 # this long, none will come.

@@ -19,8 +19,8 @@ from roost.controllers.image_gate.absent_images import (
 )
 from roost.controllers.image_gate.facts import LISTED_IMAGES
 from roost.controllers.image_gate.node_view import NO_OPENINGS, NO_TIMES, count_any, join_references
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
-from roost_core.placement.leaving_taints import LEAVING_TAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,30 +7,29 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import (
     images_condition,
     pulled_prefix,
     puller_container,
-    readiness_taint,
     startup_taint,
 )
 from roost_core.placement.pullers import (
-    DAEMON_TOLERATIONS,
     MAX_DEADLINE_SECONDS,
     read_mappings,
     read_pullers,
     selects,
     serving,
+    tolerations_of_all,
 )
-from roost_core.placement.selectors import untolerated
 from roost_core.placement.settings import GateMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost_core.objects.selectors import Taint, Toleration
     from roost_core.placement.nodes import NodeFact
     from roost_core.placement.pullers import ManagedImage, Puller
-    from roost_core.placement.selectors import Taint
     from roost_core.placement.settings_reader import Document, Reader
 
 
@@ -59,7 +58,7 @@ class GateSettings:
     puller_pods: PullerPods
     pullers: tuple[Puller, ...]
     # The puller's tolerations besides those of all daemon pods.
-    tolerations: tuple[Mapping[str, object], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
 
     @cached_property
     def labels_nodes(self) -> bool:
@@ -111,9 +110,8 @@ class GateSettings:
         return wanted
 
     @cached_property
-    def _tolerations(self) -> tuple[Mapping[str, object], ...]:
-        own = (self.taint_key, readiness_taint(self.release, self.namespace))
-        return (*self.tolerations, *DAEMON_TOLERATIONS, *({"key": key, "operator": "Exists"} for key in own))
+    def _tolerations(self) -> tuple[Toleration, ...]:
+        return (*self.tolerations, *tolerations_of_all(self.release, self.namespace))
 
     def taint_against_pullers(self, node: NodeFact) -> Taint | None:
         """The taint that keeps the puller's pods off the node; None: they tolerate all."""
@@ -144,5 +142,5 @@ def read_gate(read: Reader, document: Document) -> GateSettings:
         node_condition=read.flag(gate.get("nodeCondition"), "gate.nodeCondition"),
         puller_pods=read.choice(gate.get("pullerPods"), "gate.pullerPods", PullerPods),
         pullers=pullers.pullers,
-        tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
+        tolerations=read_tolerations(read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
     )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.gated_pods import gate_labels, is_gate, waits_at_gate
 from roost.controllers.image_gate.absent_images import is_startup_taint
+from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.labels import OPENED
 from roost_core.placement.nodes import node_covers
-from roost_core.scheduler.matching import is_kept_off, node_matches, tolerates_cordon
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeTerm, PodSpec, copy_spec
+from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodSpec, copy_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -148,7 +148,7 @@ def _may_admit(spec: PodSpec, node: NodeState, now: float) -> bool:
         (fact.ready or is_starting)
         and not node.leaving
         and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
-        and not is_kept_off(spec.tolerations, taints)
+        and untolerated(taints, spec.tolerations) is None
         and node_matches(spec, fact.name, fact.labels)
         and node_covers(_certain_requests(spec, node, now), node.allocatable)
     )

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from roost_core.objects.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
+from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
-from roost_core.placement.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
-from roost_core.placement.nodes import node_is_selected, node_is_tolerated
+from roost_core.placement.nodes import node_is_tolerated
 from roost_core.placement.pullers import serving
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class NodeJudge:
 
     def why_unattractive(self, node: NodeState, placeholder_set: PlaceholderSet) -> Unfit | None:
         """Return why the set's placeholders must not be attracted to the node; None if they may."""
-        if not node_is_selected(placeholder_set.rules, node.fact):
+        if not node_matches(placeholder_set.rules, node.name, node.fact.labels):
             return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
         # Where pullers label nodes, the labels say which images are present.

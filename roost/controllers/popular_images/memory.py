@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Gauges
     from roost.controllers.popular_images.node_views import NodeView
-    from roost.controllers.popular_images.popularity import Rules
     from roost.controllers.popular_images.pull_pods import Pull
+    from roost_core.objects.selectors import NodeRules
 
 
 class Rest(NamedTuple):
@@ -46,7 +46,7 @@ class PopularMemory:
 
     popularity: Popularity = field(default_factory=Popularity)
     # The rules that the views were made for.
-    rules: tuple[Rules, ...] = ()
+    rules: tuple[NodeRules, ...] = ()
     # By name of the node.
     views: Mapping[str, NodeView] = field(default_factory=dict)
     # Bytes by name of an image, as nodes report them.

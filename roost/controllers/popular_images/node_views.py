@@ -16,17 +16,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.popular_images.settings import DISK_BYTES_PER_IMAGE_BYTE
-from roost_core.placement.images import normalise_reference, split_reference
-from roost_core.placement.leaving_taints import LEAVING_TAINTS
-from roost_core.placement.nodes import NodeRules, node_admits
+from roost_core.objects.images import normalise_reference, split_reference
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.selectors import NodeRules, read_tolerations, untolerated
+from roost_core.placement.nodes import node_admits
 from roost_core.placement.pullers import serving
-from roost_core.placement.selectors import untolerated
 from roost_core.scheduler.objects import EPHEMERAL_STORAGE, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.objects.selectors import Toleration
     from roost_core.scheduler.objects import NodeState
 
 # Conditions that make a kubelet evict pods and delete images.
@@ -69,6 +70,7 @@ class NodeViews:
         self._settings = settings
         self._rules = rules
         self._same_rules = same_rules
+        self._tolerations = read_tolerations(settings.pull_pod.tolerations)
 
     def view(self, state: NodeState, before: NodeView | None) -> NodeView:
         """Return the view of `state`; as much as possible is reused from an earlier view."""
@@ -103,7 +105,7 @@ class NodeViews:
             admits=admits,
             pullers=pullers,
             is_managed_complete=is_complete,
-            closed=_closed(state, settings),
+            closed=_closed(state, settings, self._tolerations),
             most_pods=state.allocatable.get(PODS, 110),
         )
 
@@ -118,7 +120,7 @@ def image_sizes(images: Mapping[str, int]) -> Iterable[tuple[str, int]]:
     return zip(map(_normal, images), images.values(), strict=True)
 
 
-def _closed(state: NodeState, settings: PopularSettings) -> str:
+def _closed(state: NodeState, settings: PopularSettings, tolerations: tuple[Toleration, ...]) -> str:
     fact = state.fact
     if state.leaving:
         return "leaving"
@@ -134,7 +136,7 @@ def _closed(state: NodeState, settings: PopularSettings) -> str:
             return "leaving"
         if taint.key in settings.startup_taints or taint.key.startswith(STARTUP_TAINT_PREFIX):
             return "starting"
-    if untolerated(fact.taints, settings.pull_pod.tolerations) is not None:
+    if untolerated(fact.taints, tolerations) is not None:
         return "tainted"
     return ""
 

@@ -11,65 +11,36 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.placement.images import normalise_reference, split_reference
+from roost_core.objects.images import normalise_reference, split_reference
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
-from roost_core.placement.nodes import NodeRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from roost_core.placement.selectors import Requirement
-    from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, Toleration
+    from roost_core.objects.selectors import Requirement
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 # Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01
 _DIGEST_ID: Final = re.compile(r".+@sha256:[0-9a-f]{64}", re.ASCII)
 
 
-class Rules(NamedTuple):
-    """Where pods may run: from their `PodSpec`, without terms that only require an image to be present."""
-
-    node_selector: tuple[tuple[str, str], ...] = ()
-    # None: no required node affinity.
-    terms: tuple[NodeTerm, ...] | None = None
-    tolerations: tuple[Toleration, ...] = ()
-
-    def as_node_rules(self) -> NodeRules:
-        """The same, for `roost_core.placement.nodes.node_admits`."""
-        return NodeRules(
-            dict(self.node_selector),
-            None
-            if self.terms is None
-            else [
-                {
-                    "matchExpressions": [_expression(requirement) for requirement in term.expressions],
-                    "matchFields": [_expression(requirement) for requirement in term.fields],
-                }
-                for term in self.terms
-            ],
-            [toleration._asdict() for toleration in self.tolerations],
-        )
-
-
-def _expression(requirement: Requirement) -> dict[str, Any]:
-    return {"key": requirement.key, "operator": requirement.operator, "values": sorted(requirement.values)}
-
-
-def rules_of(spec: PodSpec) -> Rules:
+def rules_of(spec: PodSpec) -> NodeRules:
     """Return where pods with this spec may run once their images are present."""
     terms = spec.required_node_terms
     if terms is None or not any(_is_gate(requirement) for term in terms for requirement in term.expressions):
-        return Rules(spec.node_selector, terms, spec.tolerations)
+        return NodeRules(spec.node_selector, terms, spec.tolerations)
     open_terms = tuple(
         term._replace(expressions=tuple(requirement for requirement in term.expressions if not _is_gate(requirement)))
         for term in terms
     )
     if any(not (term.expressions or term.fields) for term in open_terms):
         # It required nothing but images, and terms are ORed.
-        return Rules(spec.node_selector, None, spec.tolerations)
-    return Rules(spec.node_selector, open_terms, spec.tolerations)
+        return NodeRules(spec.node_selector, None, spec.tolerations)
+    return NodeRules(spec.node_selector, open_terms, spec.tolerations)
 
 
 def _is_gate(requirement: Requirement) -> bool:
@@ -81,7 +52,7 @@ class Launch(NamedTuple):
 
     # Normalised references, unique and sorted.
     images: tuple[str, ...] = ()
-    rules: Rules = Rules()
+    rules: NodeRules = NodeRules()
     # For each image: `repository@sha256:…` as reported by the kubelet, "" if it reported none.
     digests: tuple[str, ...] = ()
 
@@ -94,7 +65,7 @@ class Use(NamedTuple):
     """An image, and where the pods that use it may run."""
 
     image: str
-    rules: Rules
+    rules: NodeRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.controllers.contract.puller_pods import is_popular_puller
 from roost.controllers.popular_images.settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,

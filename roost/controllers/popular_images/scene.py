@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.memory import PopularMemory
-    from roost.controllers.popular_images.popularity import Popularity, Rules
+    from roost.controllers.popular_images.popularity import Popularity
     from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.objects.selectors import NodeRules
     from roost_core.scheduler.objects import PodState
 
 # Pods that start on a node share its queue of pulls; one that has been stuck for longer than this is ignored.
@@ -74,9 +75,7 @@ class Scene:
 
     def _read_nodes(self, settings: PopularSettings) -> None:
         self.rules = self._rules_of(self._memory.popularity)
-        node_views = NodeViews(
-            settings, [rules.as_node_rules() for rules in self.rules], same_rules=self.rules is self._memory.rules
-        )
+        node_views = NodeViews(settings, self.rules, same_rules=self.rules is self._memory.rules)
         before = self._memory.views
         # By name of the node.
         self.views = {name: node_views.view(state, before.get(name)) for name, state in self.snapshot.nodes.items()}
@@ -96,8 +95,8 @@ class Scene:
         # By name of the node, in steady seconds.
         self.empty_since = {name: empty.get(name, self._now.steady) for name in self.views if name not in self.occupied}
 
-    def _rules_of(self, popularity: Popularity) -> tuple[Rules, ...]:
-        weights: Counter[Rules] = Counter()
+    def _rules_of(self, popularity: Popularity) -> tuple[NodeRules, ...]:
+        weights: Counter[NodeRules] = Counter()
         for launch, pods in popularity.launches.items():
             weights[launch.rules] += pods
         for rules_gone in set(map(itemgetter(1), popularity.gone)):

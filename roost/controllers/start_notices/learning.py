@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.start_notices.estimates import History
 from roost.controllers.start_notices.settings import ROOM_SECONDS
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from roost.pages.dates import US, as_date
 from roost.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost.recorder.store import schema
 from roost.recorder.store.records import PodSource
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from roost.pages.phrases import show_plain, show_span
 from roost.recorder.answers.live_keys import FULL, TROUBLE, USERS, Keys, View, press
 from roost.recorder.recording.reading import EventReading, NodeReading, PodReading, read_event, read_node, read_pod
 from roost_core.kube.watch_cache import WatchCache
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.classes import Classes
-from roost_core.placement.images import normalise_reference
 from roost_core.scheduler.objects import CPU, MEMORY, PODS
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from roost.recorder.store.records import (
     PodSource,
     Record,
 )
-from roost_core.placement.quantities import parse_quantity
+from roost_core.objects.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

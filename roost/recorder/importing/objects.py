@@ -27,8 +27,8 @@ from roost.recorder.store.records import (
     Record,
     StoredState,
 )
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.classes import SYSTEM_NAMESPACE
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import COMPONENT_LABEL
 from roost_core.placement.settings import KeySource
 

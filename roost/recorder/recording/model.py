@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from roost.recorder.recording.decision_records import Judgement
 from roost.recorder.recording.shortfalls import shortfalls
 from roost.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates, pack_waiting
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.state import ClusterState

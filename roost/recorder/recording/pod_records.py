@@ -18,7 +18,7 @@ from roost.recorder.store.records import (
     PullRecord,
     Record,
 )
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.pods import read_pod as read_admission_pod
 from roost_core.placement.repositories import repository_of
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 

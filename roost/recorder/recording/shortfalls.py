@@ -14,24 +14,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
-from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, requirement_matches
-from roost_core.scheduler.matching import (
+from roost_core.objects.selectors import (
     PREFER_NO_SCHEDULE,
+    UNSCHEDULABLE_TAINT,
     node_matches,
     node_term_matches,
+    requirement_matches,
     tolerates,
     tolerates_cordon,
 )
+from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
 from roost_core.scheduler.objects import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import NodeTerm, Requirement
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeTerm, PodState
+    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.verdicts import Rejection
 

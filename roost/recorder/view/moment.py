@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost.pages.names import shorten
 from roost.recorder.recording.model import BUILD, PLACEHOLDER, USER
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
-from roost_core.placement.leaving_taints import GOING_TAINTS
 from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from roost.recorder.report.query import Extent, consistent_reads, read_extent
 from roost.recorder.store import schema
 from roost.recorder.store.records import DecisionKind, Phase
 from roost.recorder.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, Moment, Rows, images_of_interest, moment_of
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.group_template import STARTUP_TAINTS
-from roost_core.scheduler.matching import is_kept_off, node_matches, tolerates_cordon
+from roost_core.objects.selectors import node_matches, tolerates_cordon, untolerated
 from roost_core.scheduler.objects import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from roost_core.placement.selectors import Taint
+    from roost_core.objects.selectors import Taint
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 
@@ -62,7 +62,7 @@ class Room:
                 return False
         if self.cordoned and not tolerates_cordon(spec.tolerations):
             return False
-        return not (self.taints and is_kept_off(spec.tolerations, self.taints)) and node_matches(
+        return not (self.taints and untolerated(self.taints, spec.tolerations)) and node_matches(
             spec, self.name, self.labels
         )
 

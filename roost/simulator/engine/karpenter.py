@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from roost.simulator.engine.autoscaler import ROUNDING, ScalingDecision
 from roost.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
 from roost.simulator.engine.group_template import STARTUP_TAINTS
+from roost_core.objects.selectors import node_term_matches
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.scheduler.matching import node_term_matches
 from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.pod_queries import PodQuery
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from roost.simulator.engine.node_groups import Fleet
     from roost.simulator.setup.assumptions import Assumptions
+    from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeTerm, PodState, WeightedPodTerm
+    from roost_core.scheduler.objects import PodState, WeightedPodTerm
     from roost_core.scheduler.state import ClusterState
 
 # Seconds for which pods are batched before nodes are requested (BATCH_IDLE_DURATION).

@@ -11,9 +11,9 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from roost.simulator.engine.pool import node_labels
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Taint
 from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from math import floor, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.simulator.setup.assumptions import PULLS
-from roost_core.placement.images import image_repository
+from roost_core.objects.images import image_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost.simulator.trace.attempt import Attempt, other_scheduler
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.classes import namespace_matches
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     NODE_PURPOSE_LABEL,
@@ -24,8 +25,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
-from roost_core.placement.selectors import Requirement, read_label_selector
-from roost_core.scheduler.objects import NodeTerm, PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
 from roost_core.scheduler.pod_reader import read_pod_state
 from webhook.admission import Result, decide
 from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key

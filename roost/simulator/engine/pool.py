@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roost_core.objects.selectors import read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
-from roost_core.placement.selectors import read_label_selector
-from roost_core.scheduler.pod_reader import read_node_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roost.simulator.setup.policy import Policy
-    from roost_core.placement.selectors import Requirement
+    from roost_core.objects.selectors import Requirement
 
 
 def node_labels(policy: Policy) -> dict[str, str]:

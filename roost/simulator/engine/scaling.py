@@ -18,7 +18,7 @@ from roost.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost.simulator.engine.karpenter import Karpenter
 from roost.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost.simulator.setup.assumptions import Autoscaler
-from roost_core.placement.selectors import UNSCHEDULABLE_TAINT, Taint
+from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

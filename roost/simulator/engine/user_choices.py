@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from roost.simulator.engine.free_room import Room
 from roost.simulator.engine.group_template import STARTUP_TAINTS
 from roost.simulator.engine.node_groups import ZONE_LABEL
-from roost_core.placement.selectors import Requirement
-from roost_core.scheduler.objects import NodeTerm, copy_pod, copy_spec
+from roost_core.objects.selectors import NodeTerm, Requirement
+from roost_core.scheduler.objects import copy_pod, copy_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

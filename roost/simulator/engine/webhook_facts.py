@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.record_copier import Copier
 from webhook.rules.facts import Facts, Homes, WarmFacts

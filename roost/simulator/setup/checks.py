@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
 from generator.faults import Fault
 from roost.simulator.setup import assumptions as module
 from roost.simulator.setup.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
-from roost_core.placement.quantities import parse_quantity
+from roost_core.objects.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

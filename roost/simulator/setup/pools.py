@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from roost_core.placement.selectors import Taint
+    from roost_core.objects.selectors import Taint
 
 
 class Expander(StrEnum):

@@ -13,8 +13,8 @@ from generator.values.files import read_file
 from generator.values.loader import load
 from roost.simulator.setup.checks import AssumptionsError, large_image_bytes, show_assumption
 from roost.simulator.setup.pools import Expander, Pool, Pools, UserProfile
-from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
-from roost_core.placement.selectors import Taint
+from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
+from roost_core.objects.selectors import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -31,7 +31,7 @@ from roost.recorder.store.records import (
 from roost.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost.simulator.sweep.replay import replay
 from roost.simulator.sweep.run import SweepError
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.objects import CPU, MEMORY
 

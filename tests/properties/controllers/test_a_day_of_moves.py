@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from roost_core.placement.selectors import Taint
+from roost_core.objects.selectors import Taint
 from tests.mover_world import PULLED, START, MoverWorld, most_within_a_minute
 
 DAY: Final = 86_400.0

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
 from roost.controllers.image_gate.facts import LIST_LAG_SECONDS
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition, pulled_label, pulled_prefix, startup_taint
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
 

@@ -17,13 +17,13 @@ from roost.controllers.popular_images.plan import note_popular_images, plan_popu
 from roost.controllers.popular_images.popularity import (
     LEAST_USERS,
     Popularity,
-    Rules,
     Use,
     count_users,
     launch_from,
     users_by_use,
 )
 from roost.controllers.popular_images.wanted import find_popular, large_uses
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION, POPULAR_IMAGE_ANNOTATION
 from tests.popular_builders import (
     GB,
@@ -320,7 +320,9 @@ def test_users_fade_exactly_whenever_they_are_counted(lives: list[tuple[str, int
 @given(
     st.dictionaries(
         st.builds(
-            Use, st.sampled_from("abcdef"), st.sampled_from([Rules(), Rules((("pool", "a"),)), Rules((("pool", "b"),))])
+            Use,
+            st.sampled_from("abcdef"),
+            st.sampled_from([NodeRules(), *(NodeRules((("pool", pool),)) for pool in "ab")]),
         ),
         st.floats(0.01, 3.0),
     ),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost_core.placement.selectors import Taint
+from roost_core.objects.selectors import Taint
 from tests.mover_world import MoverWorld
 
 # keepMarkSeconds + flapSeconds of the values: what takes longer is worth a move.

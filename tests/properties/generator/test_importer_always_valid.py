@@ -18,7 +18,7 @@ from generator.locations import chart_folder
 from generator.values.loader import CONTROL, LoadedFile, load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost_core.placement.quantities import parse_quantity
+from roost_core.objects.quantities import parse_quantity
 
 # What an operator may write by mistake at any key, besides what belongs there.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda text: not CONTROL.search(text))

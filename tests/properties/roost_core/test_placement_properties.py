@@ -7,9 +7,10 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.admitted_nodes import AdmittedNodes
 from roost_core.placement.home_load import choose_homes
-from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
+from roost_core.placement.nodes import NodeFact, Nodes, node_admits
 from roost_core.placement.rendezvous import Ring, rank_nodes
 from tests.builders import held, node
 from tests.properties import strategies as draw_from
@@ -93,7 +94,7 @@ def test_admitted_nodes_counted_step_by_step_are_those_counted_at_once(
     steps: list[dict[str, tuple[list[str], bool] | None]], members: list[str], is_picky: bool
 ) -> None:
     names, counter, nodes = frozenset(members), AdmittedNodes(), Nodes()
-    rules = NodeRules(held(draw_from.IMAGES[0]) if is_picky else {}, None, ())
+    rules = NodeRules(tuple(held(draw_from.IMAGES[0]).items()) if is_picky else ())
     for step in steps:
         change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
         nodes = nodes.updated(change)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost_core.objects.selectors import Requirement
 from roost_core.placement.pods import MalformedPodError
-from roost_core.placement.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state

@@ -8,7 +8,8 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.placement.nodes import NodeFact, NodeRules, Nodes
+from roost_core.objects.selectors import NodeRules
+from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.settings import Warm
 from roost_core.placement.warm_sets import MAX_NODES, Spare, doubt, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
@@ -145,7 +146,7 @@ def test_with_any_history_the_finder_answers_as_the_plain_rule(
     preference = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [liked]}]}
     preferred = [{"weight": 7, "preference": preference}] if liked else []
     finder = WarmFinder(warm, preferred)
-    rules = NodeRules({"pool": pool} if pool else {}, None, ())
+    rules = NodeRules((("pool", pool),) if pool else ())
     nodes = Nodes(first[0])
     facts = WarmFacts({f"jhub/p{number}": pod for number, pod in enumerate(first[1])})
     for pod_changes, node_changes in [({}, []), *history]:
@@ -209,7 +210,7 @@ def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
     sure = frozenset(f"h{place}" for place in labelled)
     finder = WarmFinder(Warm(pods_per_node=10_000, spare=Spare(percent=900), nodes=limit))
     nodes = Nodes([NodeFact(name, {}, created=float(place)) for place, name in enumerate(names)])
-    wanted = WarmRequest(NodeRules({}, None, ()), (), [[facts.holders("x")]], [("x", sure)])
+    wanted = WarmRequest(NodeRules(), (), [[facts.holders("x")]], [("x", sure)])
     by_load = sorted(names, key=facts.pods_on)
     best = sorted(by_load, key=lambda name: 0 if name in sure else doubt(facts.images_since(name, "x")))
     assert [name for name, _ in finder.find(wanted, nodes, facts).nodes] == best[:limit]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost_core.placement.nodes import NodeRules, node_admits
-from roost_core.placement.selectors import is_empty_term
+from roost_core.objects.selectors import is_empty_term, read_node_rules
+from roost_core.placement.nodes import node_admits
 from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
@@ -116,8 +116,8 @@ def test_a_placed_pod_may_go_to_no_node_that_its_author_shut_out(body: Object, k
     assert len(new) == len(old)
     assert [is_empty_term(one) for one in new] == [is_empty_term(one) for one in old]
     for fact in (known.nodes or {}).values():
-        if node_admits(NodeRules({}, new, ()), fact):
-            assert node_admits(NodeRules({}, old, ()), fact)
+        if node_admits(read_node_rules({}, new, ()), fact):
+            assert node_admits(read_node_rules({}, old, ()), fact)
 
 
 @given(pods, facts, rule_changes)
@@ -128,7 +128,7 @@ def test_the_gate_never_strands_a_pod_while_it_may_degrade(body: Object, known: 
 
     def places(pod: Object) -> set[str]:
         spec = pod["spec"]
-        demands = NodeRules(
+        demands = read_node_rules(
             spec.get("nodeSelector") or {}, required_terms(_without_nulls(pod)), spec.get("tolerations") or ()
         )
         return {name for name, fact in (known.nodes or {}).items() if node_admits(demands, fact)}

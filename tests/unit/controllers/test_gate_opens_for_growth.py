@@ -11,10 +11,10 @@ from roost.controllers.contract.actions import ChangeNode, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.waiting import STARTING_SECONDS, Openings, plan_openings
+from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Requirement, Taint
-from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState
+from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label
 
 if TYPE_CHECKING:

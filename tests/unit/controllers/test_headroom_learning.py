@@ -13,11 +13,11 @@ from roost.controllers.contract.actions import Action, KeepHistory, Notice, Scal
 from roost.controllers.contract.planner import Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import LEARNED, make_headroom
+from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE

@@ -11,8 +11,8 @@ from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
+from roost_core.objects.selectors import Taint
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
 from roost_core.scheduler.objects import ContainerState, NodeState
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label

@@ -12,8 +12,8 @@ from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, note_image_gate
 from roost.controllers.image_gate.settings import PullerPods, read_gate
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label, startup_taint
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import GateMode
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.pod_reader import read_pod_state
@@ -341,7 +341,7 @@ class TestSettings:
         assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
         assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
         assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
-        assert found.tolerations == ({"key": "a", "operator": "Exists"},)
+        assert found.tolerations == (("a", "Exists", "", ""),)
 
     def test_all_faults_come_at_once(self) -> None:
         read = Reader()

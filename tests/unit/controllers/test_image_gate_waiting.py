@@ -14,10 +14,10 @@ from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
 from roost.controllers.runtime.watching import _is_minor
+from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import pulled_label, pulled_prefix
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Requirement, Taint
-from roost_core.scheduler.objects import NodeState, NodeTerm, PodSpec, PodState
+from roost_core.scheduler.objects import NodeState, PodSpec, PodState
 from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
 

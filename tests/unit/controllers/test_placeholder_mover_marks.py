@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label
-from roost_core.placement.selectors import Taint
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, settled_world
 

@@ -14,8 +14,8 @@ from roost.controllers.placeholder_mover import moves
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.runtime.watching import read_stateful_set
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.objects import PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR

@@ -10,11 +10,11 @@ import pytest
 from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import plan_popular_images
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import (
     pulled_label,
     startup_taint,
 )
-from roost_core.placement.selectors import Taint
 from tests.builders import NAMESPACE, RELEASE
 from tests.popular_builders import (
     DIGEST,

@@ -18,7 +18,7 @@ from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost_core.placement.selectors import Taint, untolerated
+from roost_core.objects.selectors import Taint, read_tolerations, untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,9 @@ def test_the_samples_of_the_docs_keep_room_on_tainted_user_nodes(sample: str) ->
     assert found
     for pod in found.values():
         for key in (USER_TAINT, "hub.jupyter.org_dedicated"):
-            assert untolerated((Taint(key, "user", "NoSchedule"),), pod["spec"]["tolerations"]) is None
+            assert (
+                untolerated((Taint(key, "user", "NoSchedule"),), read_tolerations(pod["spec"]["tolerations"])) is None
+            )
         assert pod["spec"]["containers"][0]["resources"]["requests"]
     assert warnings(samples()[sample]) == []
 

@@ -14,7 +14,7 @@ from roost.recorder.recording.metrics import Metrics
 from roost.recorder.recording.reading import PodReading, read_pod
 from roost.recorder.report import starts as report_starts
 from roost.recorder.store.records import PODS, PullRecord, StoredState
-from roost_core.placement.timestamps import read_moment
+from roost_core.objects.timestamps import read_moment
 
 Object = dict[str, Any]
 SECOND = 1_000_000

@@ -13,8 +13,8 @@ from roost.recorder.recording.decision_records import read_reasons
 from roost.recorder.recording.pod_records import end_reason, steps_of
 from roost.recorder.recording.reading import micros, read_event, read_node, read_pod
 from roost.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
+from roost_core.objects.timestamps import read_span
 from roost_core.placement.settings import KeySource
-from roost_core.placement.timestamps import read_span
 
 Object = dict[str, Any]
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubespawner.utils import recursive_update
 
+from roost_core.objects.selectors import Taint, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import puller_component, puller_container
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
 from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pullers import Puller, managed_image, selects, serving
-from roost_core.placement.selectors import Taint, node_term_matches, untolerated
 
 Values = dict[str, Any]
 DEFAULT = "quay.io/o/default:1"
@@ -223,8 +223,8 @@ def test_an_image_is_brought_to_every_node_that_its_users_may_use(
             group.component,
             group.node_selector,
             tuple(managed_image("hub", "jhub", image) for image in group.images),
-            group.required_terms,
-            group.tolerations,
+            read_node_terms(group.required_terms) if group.required_terms else None,
+            read_tolerations(group.tolerations),
         )
         for group in puller_groups(values, {"tolerations": [USERS]})
     ]
@@ -242,8 +242,8 @@ def test_an_image_is_brought_to_every_node_that_its_users_may_use(
         terms = rules["node_affinity_required"]
         is_admitted = (
             rules["node_selector"].items() <= labels.items()
-            and (not terms or any(node_term_matches(term, "node", labels) for term in terms))
-            and untolerated(tuple(taints), [USERS, *rules["tolerations"]]) is None
+            and (not terms or any(node_term_matches(term, "node", labels) for term in read_node_terms(terms)))
+            and untolerated(tuple(taints), read_tolerations([USERS, *rules["tolerations"]])) is None
         )
         assert not is_admitted or (f"image-{index - 1}:1" if index else DEFAULT) in there
 

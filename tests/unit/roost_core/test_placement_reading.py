@@ -6,14 +6,15 @@ from fractions import Fraction
 
 import pytest
 
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.classes import Classes
 from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.image_holders import Holders
-from roost_core.placement.images import normalise_reference
 from roost_core.placement.managed_images import managed_images
-from roost_core.placement.nodes import NodeRules, Nodes
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import MalformedPodError, read_pod
-from roost_core.placement.quantities import parse_hub_bytes, parse_quantity
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import KeySource
 from tests.builders import NAMESPACE, build_pod, held, node, settings, user_pod
@@ -252,8 +253,8 @@ def test_max_load_zero_is_no_bound() -> None:
 
 IMAGE_A, IMAGE_B = "example.org/a:1", "example.org/b:1"
 (LABEL_A,), (LABEL_B,) = held(IMAGE_A), held(IMAGE_B)
-ANY = NodeRules({}, None, ())
-GPU = NodeRules({"pool": "gpu"}, None, ())
+ANY = NodeRules()
+GPU = NodeRules((("pool", "gpu"),))
 
 
 def test_a_holder_must_hold_all_images_be_ready_and_be_admitted() -> None:

@@ -14,9 +14,9 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.controllers.image_gate.settings import read_gate
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
 from roost_core.placement.nodes import NodeFact
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:

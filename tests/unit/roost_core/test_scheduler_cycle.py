@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost_core.placement.selectors import Requirement
+from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_queries import Condition, PodQuery

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.selectors import Requirement, Taint
+from roost_core.objects.timestamps import read_moment
 from roost_core.placement.pods import MalformedPodError
-from roost_core.placement.selectors import Requirement, Taint
-from roost_core.placement.timestamps import read_moment
 from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
 from roost_core.scheduler.pod_reader import read_pod_state

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost_core.placement.selectors import Requirement
+from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR

@@ -10,7 +10,7 @@ import pytest
 from roost.simulator.engine.pods import PLACEHOLDER
 from roost.simulator.engine.results import ONLY_FULL
 from roost.simulator.setup.assumptions import Assumptions, Autoscaler
-from roost_core.placement.selectors import UNSCHEDULABLE_TAINT
+from roost_core.objects.selectors import UNSCHEDULABLE_TAINT
 from tests.small_worlds import (
     BEGIN,
     WatchedWorld,

@@ -12,7 +12,7 @@ from roost.simulator.engine.pods import PodMaker, image_reference
 from roost.simulator.setup.assumptions import Assumptions
 from roost.simulator.setup.policy import load_policy
 from roost.simulator.trace.attempt import Attempt
-from roost_core.placement.images import image_repository
+from roost_core.objects.images import image_repository
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import NodeFact, Nodes
 from roost_core.placement.pods import read_pod

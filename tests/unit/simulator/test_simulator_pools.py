@@ -15,7 +15,7 @@ from roost.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost.simulator.setup.pools import Pool, Pools, UserProfile
 from roost.simulator.setup.pools_file import with_pools
 from roost.simulator.sweep.summary import WorldSetting, summarise
-from roost_core.placement.selectors import Taint
+from roost_core.objects.selectors import Taint
 from tests.small_worlds import USER_BYTES, WatchedWorld, attempt, comparable, in_order, play, policy, with_placeholders
 
 HOUR = 3600.0

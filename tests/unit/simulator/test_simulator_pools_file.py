@@ -12,7 +12,7 @@ from roost.simulator.setup.pools import Expander
 from roost.simulator.setup.pools_file import read_pools, with_pools
 from roost.simulator.sweep.fit_checks import check_policy
 from roost.simulator.sweep.request import in_pools, make_worlds
-from roost_core.placement.selectors import Taint
+from roost_core.objects.selectors import Taint
 from tests.small_worlds import policy
 
 UNIVERSITY = "tests/data/pools/university.yaml"

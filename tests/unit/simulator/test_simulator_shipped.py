@@ -19,7 +19,7 @@ from roost.simulator.setup.policy import RELEASE, Policy
 from roost.simulator.setup.shipped import assumptions_of, describe, policy_files, values_files
 from roost.simulator.trace.archive import read_launch
 from roost.simulator.trace.synthetic import synthetic_attempts
-from roost_core.placement.images import normalise_reference
+from roost_core.objects.images import normalise_reference
 from roost_core.placement.settings import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 

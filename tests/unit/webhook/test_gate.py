@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.selectors import Taint
 from roost_core.placement.settings import CONTROLLERS
 from tests.builders import (
     IMAGE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.rendezvous import rank_nodes
-from roost_core.placement.selectors import Taint
 from tests.builders import (
     NAMESPACE,
     REPOSITORY,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.rendezvous import Ring
-from roost_core.placement.selectors import Taint
 from tests.builders import (
     IMAGE,
     PREFERRED,

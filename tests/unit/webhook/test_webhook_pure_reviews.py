@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
-from roost_core.placement.selectors import Taint
 from tests.builders import (
     IMAGE,
     Desk,

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from roost_core.placement.nodes import NodeFact, NodeRules, Nodes, node_admits
-from roost_core.placement.selectors import (
+from roost_core.objects.selectors import (
+    NodeRules,
     Requirement,
     Taint,
-    labels_match,
     node_term_matches,
     read_label_selector,
+    read_node_rules,
+    read_node_term,
+    read_requirement,
+    read_tolerations,
     requirement_matches,
+    selector_matches,
     tolerates,
     untolerated,
 )
+from roost_core.placement.nodes import NodeFact, Nodes, node_admits
 from tests.builders import expression, held, node
 
 LABELS = {"zone": "a", "size": "8"}
@@ -45,22 +50,28 @@ LABELS = {"zone": "a", "size": "8"}
     ],
 )
 def test_operators_mean_what_kubernetes_says(key: str, operator: str, values: object, matches: bool) -> None:
-    assert requirement_matches(key, operator, values, LABELS) is matches
+    read = read_requirement({"key": key, "operator": operator, "values": values})
+    assert (read is not None and requirement_matches(*read, LABELS)) is matches
+
+
+def matches(term: object, name: str, labels: dict[str, str]) -> bool:
+    read = read_node_term(term)
+    return read is not None and node_term_matches(read, name, labels)
 
 
 def test_a_term_needs_all_its_expressions_and_fields() -> None:
     fields = [expression("metadata.name", "node-1")]
     term = {"matchExpressions": [expression("zone", "a")], "matchFields": fields}
-    assert node_term_matches(term, "node-1", LABELS)
-    assert not node_term_matches(term, "node-2", LABELS)
-    assert not node_term_matches(term, "node-1", {})
+    assert matches(term, "node-1", LABELS)
+    assert not matches(term, "node-2", LABELS)
+    assert not matches(term, "node-1", {})
 
 
 @pytest.mark.parametrize(
     "term", [{}, {"matchExpressions": []}, {"matchExpressions": None, "matchFields": []}, None, "x"]
 )
 def test_an_empty_term_matches_nothing(term: object) -> None:
-    assert not node_term_matches(term, "node-1", LABELS)
+    assert not matches(term, "node-1", LABELS)
 
 
 @pytest.mark.parametrize(
@@ -73,19 +84,19 @@ def test_an_empty_term_matches_nothing(term: object) -> None:
     ],
 )
 def test_a_term_that_cant_be_read_matches_nothing(term: object) -> None:
-    assert not node_term_matches(term, "node-1", LABELS)
+    assert not matches(term, "node-1", LABELS)
 
 
 def test_a_field_may_exclude_a_node() -> None:
     term = {"matchFields": [expression("metadata.name", "node-1", operator="NotIn")]}
-    assert not node_term_matches(term, "node-1", LABELS)
-    assert node_term_matches(term, "node-2", LABELS)
+    assert not matches(term, "node-1", LABELS)
+    assert matches(term, "node-2", LABELS)
 
 
 def test_an_empty_label_selector_matches_all_and_an_unreadable_one_is_none() -> None:
     everything = read_label_selector({})
     assert everything is not None
-    assert labels_match(everything, {})
+    assert selector_matches(everything, {})
     assert read_label_selector({"matchLabels": ["zone"]}) is None
     assert read_label_selector(None) is None
 
@@ -118,7 +129,7 @@ TAINT = Taint("dedicated", "user", "NoSchedule")
     ],
 )
 def test_tolerations_cover_what_kubernetes_says(toleration: object, covers: bool) -> None:
-    assert tolerates(toleration, TAINT) is covers
+    assert tolerates(read_tolerations([toleration]), TAINT) is covers
 
 
 def test_a_soft_taint_keeps_nobody_off() -> None:
@@ -127,9 +138,9 @@ def test_a_soft_taint_keeps_nobody_off() -> None:
 
 
 def rules(
-    selector: dict[str, object] | None = None, terms: list[object] | None = None, tolerations: tuple[object, ...] = ()
+    selector: dict[str, str] | None = None, terms: list[object] | None = None, tolerations: tuple[object, ...] = ()
 ) -> NodeRules:
-    return NodeRules(selector or {}, terms, tolerations)
+    return read_node_rules(selector or {}, terms, tolerations)
 
 
 def test_terms_are_ored_and_an_empty_list_of_them_matches_nothing() -> None:
