@@ -21,8 +21,6 @@ PAGES: Final = (
     *sorted((REPOSITORY / "docs").glob("**/*.md")),
     *sorted((REPOSITORY / "lab" / "docs").glob("**/*.md")),
 )
-# Its block is a drawing.
-DRAWN: Final = REPOSITORY / "docs" / "architecture.md"
 BLOCK: Final = re.compile(r"^ *```(?:sh|console|)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 BEGIN: Final = re.compile(r"(?:^|[|;] *|&& *| -- |do )(roost [a-z-].*)")
 # What ends a command, unless it is quoted. The name of a command or of an argument has none of these.
@@ -72,8 +70,6 @@ def words(line: str) -> Iterator[str]:
 def commands() -> list[Command]:
     found = []
     for path in PAGES:
-        if path == DRAWN:
-            continue
         for number, line in lines(path.read_text(encoding="utf-8")):
             for begin in BEGIN.finditer(line):
                 place = f"{path.relative_to(REPOSITORY)}:{number}"
