@@ -3,7 +3,7 @@
 Webhook: `equality.py` (both sides patch alike), `direct.py`, `admission.py`, `ring.py`; their peers are in `go/`.
 `render.py`, `scheduling.py`, `preemptions.py`, `controllers.py`, `recorder*.py`, `simulator.py`: what their name says.
 `never_worse.py` compares hubs with and without Roost (`hub_scenarios.py`), `lectures.py` lectures with and
-without a booking, `many_hubs.py` a central release with one hub's own.
+without a booking.
 Shared: `figures.py` (medians, tables), `programs.py` and `servers.py` (start the peers), `policy.py`, `stage.py` and
 `scene.py` (small and large clusters), `certificates.py`.
 """

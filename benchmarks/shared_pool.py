@@ -5,9 +5,8 @@ so that no two hubs share an image (`--same-images`: they do). Compared: zero-to
 packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each hub has the same number of
 placeholders on all sides.
 
-`--central` compares what hubs of a central release can have: a warm set each, none, or one for all. `--launches small`:
-a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with 120 launches a day of an image of their
-own, which no puller brings.
+`--launches small`: a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with 120 launches a day of
+an image of their own, which no puller brings.
 """
 
 from __future__ import annotations
@@ -34,20 +33,12 @@ if TYPE_CHECKING:
     from roost.simulator.setup.policy import Policy
     from roost.simulator.trace.attempt import Attempt
 
-CENTRAL: Final = {"hubs": {"central": {"release": "roost", "namespace": "roost-system"}}}
 SHARED: Final = {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}
-NO_WARM: Final = {"podClasses": {"user": {"warm": None}}}
 # Shipped policy, and values over it.
 ARMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "z2jh, placeholders packed": ("z2jh-placeholders-packed", {}),
     "Roost, each hub for itself": ("roost", {}),
     "Roost, sharedPools": ("roost", {"sharedPools": SHARED}),
-}
-CENTRAL_ARMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    "z2jh, placeholders packed": ("z2jh-placeholders-packed", {}),
-    "a warm set for each hub": ("roost", CENTRAL),
-    "sharedPools, no warm set": ("roost", {**CENTRAL, "sharedPools": SHARED, **NO_WARM}),
-    "sharedPools, one warm set for all": ("roost", {**CENTRAL, "sharedPools": SHARED}),
 }
 FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
     "cold starts": lambda run: run.cold,
@@ -75,7 +66,7 @@ def launches_of(kind: str, seed: int, days: float, hubs: int, *, same_images: bo
 
 def policy_of(arm: str, placeholders: int) -> Policy:
     """The policy of an arm with so many placeholders a hub."""
-    name, values = {**ARMS, **CENTRAL_ARMS}[arm]
+    name, values = ARMS[arm]
     requests = {"cpu": "10m", "memory": "550M"}
     sets = [{"name": "default", "replicas": placeholders, "resources": {"requests": requests}}]
     told = {"placeholders": sets, **values}
@@ -110,10 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--same-images", action="store_true", help="launches of a repository at any hub, not at one")
     parser.add_argument("--days", type=float, default=1.0, help="of launches, 1 at most")
     parser.add_argument("--launches", choices=("mybinder", "small", "courses"), default="mybinder")
-    parser.add_argument("--central", action="store_true", help="compare what hubs of a central release can have")
     options = parser.parse_args(arguments)
     hubs = [f"hub-{number}" for number in range(1, options.hubs + 1)]
-    runs: dict[str, list[RunResult]] = {arm: [] for arm in (CENTRAL_ARMS if options.central else ARMS)}
+    runs: dict[str, list[RunResult]] = {arm: [] for arm in ARMS}
     for seed in range(1, options.seeds + 1):
         launches = launches_of(options.launches, seed, options.days, options.hubs, same_images=options.same_images)
         for arm, found in runs.items():

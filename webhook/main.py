@@ -18,16 +18,12 @@ from roost_core.kube import logs
 from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, Verdict
-from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import SCHEDULER
 from webhook.admission import Result
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
-from webhook.hubs import Hubs
 from webhook.metrics import Metrics
-from webhook.node_feed import NodeFeed
 from webhook.policy_file import PolicyFile
-from webhook.review import Hub, Outcome, Reviewer
+from webhook.review import Outcome, Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.rules.facts import Facts
 from webhook.serving.app import create_wsgi
@@ -84,8 +80,7 @@ class _Replica:
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._foreign_policy)
-        self._hubs: Hubs | None = None
-        self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count, self._hub_of)
+        self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
         self._server = Server(
             create_wsgi(self._reviewer.review),
             is_draining=self._draining.is_set,
@@ -155,22 +150,8 @@ class _Replica:
             raise OptionsError(str(error)) from None
 
     def _set_up_facts(self, client: Client) -> None:
-        options = self._options
-        feed = NodeFeed(client, self._metrics.count_watch_error) if options.serves_hubs else None
-        facts = self._facts = FactsKeeper(client, self._metrics, self._reviewer.pod_seen, feed=feed)
+        facts = self._facts = FactsKeeper(client, self._metrics, self._reviewer.pod_seen)
         self._metrics.show_facts_age(facts.age_seconds)
-        if feed is not None:
-            hubs = self._hubs = Hubs(
-                client,
-                self._metrics,
-                feed,
-                central=self._settings,
-                identity=(options.release, options.namespace),
-                scheduler_state=lambda: facts.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN),
-            )
-            self._metrics.show_facts_age(lambda: max(facts.age_seconds(), hubs.age_seconds()))
-            self._checks["hubs"] = hubs.verdict
-            self._work.append(hubs.run)
         self._checks["facts"] = self._facts.verdict
         self._work.append(self._facts.run)
 
@@ -202,9 +183,6 @@ class _Replica:
 
     def _current_facts(self) -> Facts:
         return NO_FACTS if self._facts is None else self._facts.facts
-
-    def _hub_of(self, namespace: str) -> Hub | None:
-        return None if self._hubs is None else self._hubs.hub_of(namespace)
 
     def _serving_verdict(self) -> Verdict:
         if self._draining.is_set():

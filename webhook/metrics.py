@@ -5,9 +5,7 @@ Names follow the conventions: base units, `_total` on counters, no label whose v
 
 from __future__ import annotations
 
-import threading
-from collections import Counter as Sums
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
@@ -20,29 +18,6 @@ if TYPE_CHECKING:
 DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 # The `class` label of a review whose pod has no class.
 NO_CLASS: Final = "none"
-
-
-# Whose counts they are, in `show_unplaced` and `show_waiting`: the release's own, not a served hub's.
-_OWN: Final = ""
-
-
-class FactsMetrics(Protocol):
-    """What the keeper of a hub's facts reports."""
-
-    def show_unplaced(self, counts: Mapping[str, int]) -> None:
-        """Unplaced pods there now, for every class that is watched."""
-
-    def show_waiting(self, counts: Mapping[str, int]) -> None:
-        """Pods that wait for Roost's scheduler now, for every class that is watched."""
-
-    def count_unplaced(self, pod_class: str) -> None:
-        """Count one pod when it is first seen unplaced."""
-
-    def count_watch_error(self, kind: str) -> None:
-        """One list or watch that failed."""
-
-    def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
-        """Show the age of each part's Lease and whether the part is away."""
 
 
 class Metrics:
@@ -108,20 +83,6 @@ class Metrics:
             "roost_webhook_unplaced_pods_seen", "Pods that came through without being placed, each once.", "class"
         )
         self._watch_errors = self._counter("roost_webhook_watch_errors", "Lists and watches that failed.", "kind")
-        self._hubs = self._gauge("roost_webhook_hubs", "Hubs of other namespaces that this release serves.")
-        self._hub_policy = self._gauge(
-            "roost_webhook_hub_policy_info", "1 for the revision of a served hub's rules in use.", "hub", "revision"
-        )
-        self._refused_hubs = self._counter(
-            "roost_webhook_hub_policy_reload_failures",
-            "Rules of a served hub refused; the last good ones stayed.",
-            "hub",
-        )
-        # By served hub; _OWN: the release's own.
-        self._unplaced_by_hub: dict[str, Mapping[str, int]] = {}
-        self._waiting_by_hub: dict[str, Mapping[str, int]] = {}
-        self._revisions: dict[str, str] = {}
-        self._by_hub_lock = threading.Lock()
         self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(version).set(1)
         # `labels()` takes a lock and builds a tuple: too slow for every review.
         self._review_children: dict[tuple[str, str], Counter] = {}
@@ -157,11 +118,11 @@ class Metrics:
         """One pod that kept the cluster's scheduler."""
         self._left_to_cluster.labels(pod_class or NO_CLASS, reason).inc()
 
-    def show_waiting(self, counts: Mapping[str, int], hub: str = _OWN) -> None:
-        """Pods that wait for Roost's scheduler now, for every class that is watched; hubs are added up."""
-        with self._by_hub_lock:
-            self._waiting_by_hub[hub] = counts
-            _show_sums(self._waiting, self._waiting_by_hub)
+    def show_waiting(self, counts: Mapping[str, int]) -> None:
+        """Pods that wait for Roost's scheduler now, for every class that is watched."""
+        self._waiting.clear()
+        for pod_class, pods in counts.items():
+            self._waiting.labels(pod_class).set(pods)
 
     def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
         """Show the age of each part's Lease and whether the part is away, read on each scrape; drop all others."""
@@ -190,39 +151,11 @@ class Metrics:
         """When the `ca` or `leaf` ends, in Unix time."""
         self._certificate_expiry.labels(kind).set(expiry)
 
-    def show_unplaced(self, counts: Mapping[str, int], hub: str = _OWN) -> None:
-        """Unplaced pods there now, for every class that is watched; hubs are added up."""
-        with self._by_hub_lock:
-            self._unplaced_by_hub[hub] = counts
-            _show_sums(self._unplaced, self._unplaced_by_hub)
-
-    def show_hub_count(self, hubs: int) -> None:
-        """Hubs that are served."""
-        self._hubs.set(hubs)
-
-    def show_hub(self, hub: str, revision: str) -> None:
-        """The revision of a served hub's rules in use, and no other."""
-        with self._by_hub_lock:
-            self._forget_revision(hub)
-            self._revisions[hub] = revision
-            self._hub_policy.labels(hub, revision).set(1)
-
-    def count_refused_hub(self, hub: str) -> None:
-        """Count one document of a hub that is not used."""
-        self._refused_hubs.labels(hub).inc()
-
-    def forget_hub(self, hub: str) -> None:
-        """Drop what is shown of a hub that is no longer served."""
-        with self._by_hub_lock:
-            self._forget_revision(hub)
-            for gauge, by_hub in ((self._unplaced, self._unplaced_by_hub), (self._waiting, self._waiting_by_hub)):
-                by_hub.pop(hub, None)
-                _show_sums(gauge, by_hub)
-
-    def _forget_revision(self, hub: str) -> None:
-        revision = self._revisions.pop(hub, None)
-        if revision is not None:
-            self._hub_policy.remove(hub, revision)
+    def show_unplaced(self, counts: Mapping[str, int]) -> None:
+        """Unplaced pods there now, for every class that is watched."""
+        self._unplaced.clear()
+        for pod_class, pods in counts.items():
+            self._unplaced.labels(pod_class).set(pods)
 
     def count_unplaced(self, pod_class: str) -> None:
         """Count one pod when it is first seen unplaced."""
@@ -231,33 +164,3 @@ class Metrics:
     def count_watch_error(self, kind: str) -> None:
         """One list or watch that failed."""
         self._watch_errors.labels(kind).inc()
-
-
-class HubMetrics:
-    """What the facts of one served hub report; counts go into the process's sums."""
-
-    def __init__(self, metrics: Metrics, hub: str) -> None:
-        self._metrics = metrics
-        self._hub = hub
-        self.count_unplaced = metrics.count_unplaced
-        self.count_watch_error = metrics.count_watch_error
-
-    def show_unplaced(self, counts: Mapping[str, int]) -> None:
-        """Unplaced pods of the hub there now."""
-        self._metrics.show_unplaced(counts, self._hub)
-
-    def show_waiting(self, counts: Mapping[str, int]) -> None:
-        """Pods of the hub that wait for Roost's scheduler now."""
-        self._metrics.show_waiting(counts, self._hub)
-
-    def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
-        """Leave the Leases of a hub's own controllers to the hub's alerts."""
-
-
-def _show_sums(gauge: Gauge, by_hub: Mapping[str, Mapping[str, int]]) -> None:
-    sums: Sums[str] = Sums()
-    for counts in by_hub.values():
-        sums.update(counts)
-    gauge.clear()
-    for pod_class, pods in sums.items():
-        gauge.labels(pod_class).set(pods)

@@ -31,13 +31,6 @@ class NodeImages:
             name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid
         }
 
-    def note_changed(self, before: Nodes | None, nodes: Nodes) -> None:
-        """The same for all that changed between two states of the nodes. before: None: there was none."""
-        if before is not None:
-            changed = nodes.changed_since(before.moment)
-            names = before.names if changed is None else changed
-            self.note_replaced(before, {name: nodes.get_node(name) for name in names})
-
     def follow(self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, *, with_reports: bool) -> dict[Key, WarmFacts]:
         """The facts without the images of nodes that went, and with what nodes report.
 

@@ -51,9 +51,6 @@ class WebhookOptions:
         chart_if=f"({_CLIENT_CA}) and values.webhook.clientCA.commonName",
         help="And only with this common name.",
     )
-    serves_hubs: bool = options.flag(
-        "--serve-hubs", chart_if="values.hubs.serve", help="Also serve the hubs of namespaces that name this release."
-    )
     drain_seconds: float = options.option(
         "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
     )

@@ -144,28 +144,6 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
 
 
-class Hub:
-    """What pods of one hub are decided by. Settings and facts are fetched for each review."""
-
-    def __init__(self, settings: Callable[[], Settings], facts: Callable[[], Facts]) -> None:
-        self.settings = settings
-        self.facts = facts
-        self.memory = Memory()
-        self._rulebook: Rulebook | None = None
-
-    def rulebook(self) -> Rulebook:
-        """The rules of the present settings."""
-        settings = self.settings()
-        rulebook = self._rulebook
-        if rulebook is None or rulebook.settings is not settings:
-            rulebook = self._rulebook = Rulebook(settings)
-        return rulebook
-
-    def pod_seen(self, namespace: str, name: str) -> None:
-        """Note that the watch has shown this pod, or its end: from now on the facts count it."""
-        self.memory.ledger.forget(pod_key(namespace, name))
-
-
 class Reviewer:
     """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several threads."""
 
@@ -175,16 +153,14 @@ class Reviewer:
         facts: Callable[[], Facts],
         now: Callable[[], float],
         on_outcome: Callable[[Outcome], None],
-        hub_of: Callable[[str], Hub | None] = lambda _namespace: None,
     ) -> None:
-        """settings, facts: of the release itself. now: seconds of a monotonic clock.
-
-        hub_of: the other hub that a namespace has; None: its pods are decided by the release's own rules.
-        """
-        self._own = Hub(settings, facts)
+        """settings, facts: fetched for each review. now: seconds of a monotonic clock."""
+        self._settings = settings
+        self._facts = facts
+        self._memory = Memory()
+        self._rulebook: Rulebook | None = None
         self._now = now
         self._on_outcome = on_outcome
-        self._hub_of = hub_of
 
     def review(self, body: bytes) -> Answer:
         """Answer one request."""
@@ -208,42 +184,48 @@ class Reviewer:
         return answer
 
     def pod_seen(self, namespace: str, name: str) -> None:
-        """Note that the watch of the release's own pods has shown this one, or its end."""
-        self._own.pod_seen(namespace, name)
+        """Note that the watch has shown this pod, or its end: from now on the facts count it."""
+        self._memory.ledger.forget(pod_key(namespace, name))
 
     def ring_sizes(self) -> dict[str, int]:
-        """Nodes in the ring of each of the release's own classes with a home."""
-        facts = self._own.facts()
+        """Nodes in the ring of each class with a home."""
+        facts = self._facts()
         return {
-            name: self._own.memory.homes.ring_size(name, pod_class.home, facts)
-            for name, pod_class in self._own.settings().classes.items()
+            name: self._memory.homes.ring_size(name, pod_class.home, facts)
+            for name, pod_class in self._settings().classes.items()
             if pod_class.home is not None
         }
 
     def _answer(self, review: Review, now: float) -> tuple[Answer, Decision]:
         try:
-            hub = self._hub_of(review.namespace) or self._own
-            key, decision = _decide(review, hub, now)
+            key, decision = self._decide(review, now)
             answer = _allow(review.uid, decision)
             if decision.home is not None and not review.is_dry_run:
-                hub.memory.ledger.record(key, decision.home, now)
+                self._memory.ledger.record(key, decision.home, now)
         except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods
             _log_fault(f"pod admitted unchanged: uid={review.uid!r}", error)
             decision = Decision(Result.ERROR, warnings=[_INTERNAL_WARNING])
             answer = _allow(review.uid, decision)
         return answer, decision
 
+    def _decide(self, review: Review, now: float) -> tuple[str, Decision]:
+        """The pod's key in facts and ledger, and the decision on it."""
+        if not review.creates_pod:
+            return "", Decision(Result.IGNORED)
+        try:
+            pod = read_pod(review.body, review.namespace)
+            key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
+            return key, decide(pod, self._current_rulebook(), self._facts(), self._memory, pod_key=key, now=now)
+        except MalformedPodError as error:
+            return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
-def _decide(review: Review, hub: Hub, now: float) -> tuple[str, Decision]:
-    """The pod's key in facts and ledger, and the decision on it."""
-    if not review.creates_pod:
-        return "", Decision(Result.IGNORED)
-    try:
-        pod = read_pod(review.body, review.namespace)
-        key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
-        return key, decide(pod, hub.rulebook(), hub.facts(), hub.memory, pod_key=key, now=now)
-    except MalformedPodError as error:
-        return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
+    def _current_rulebook(self) -> Rulebook:
+        """The rules of the present settings."""
+        settings = self._settings()
+        rulebook = self._rulebook
+        if rulebook is None or rulebook.settings is not settings:
+            rulebook = self._rulebook = Rulebook(settings)
+        return rulebook
 
 
 def _log_fault(what: str, error: Exception) -> None:

@@ -30,7 +30,6 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, MalformedPodError, read_pod
 from roost_core.placement.settings import SCHEDULER
-from webhook.node_feed import STALE_SECONDS
 from webhook.node_images import NodeImages
 from webhook.rules.facts import (
     Facts,
@@ -46,7 +45,6 @@ from webhook.rules.facts import (
     read_warm_pod,
 )
 from webhook.rules.rulebook import Reads, Rulebook
-from webhook.shared_pools import counts_for_others, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,14 +53,14 @@ if TYPE_CHECKING:
     from roost_core.objects.selectors import Requirement
     from roost_core.placement.pods import Pod
     from roost_core.placement.settings import PodClass, Settings
-    from webhook.metrics import FactsMetrics
-    from webhook.node_feed import NodeFeed
-    from webhook.shared_pools import Labels, Loads
+    from webhook.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
+STALE_SECONDS: Final = 300.0
 # Between two replacements of the facts.
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
@@ -89,45 +87,31 @@ class FactsKeeper:
     def __init__(
         self,
         client: Client,
-        metrics: FactsMetrics,
+        metrics: Metrics,
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
-        *,
-        feed: NodeFeed | None = None,
-        loads_changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show.
-
-        feed: nodes that somebody else watches; None: they are watched here. loads_changed: called when `loads` did.
-        """
+        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show."""
         self._client = client
         self._metrics = metrics
         self._pod_seen = pod_seen
         self._clock = clock
         self._dirty = threading.Event()
-        self._feed = feed
         self._watches: _Watches | None = None
         self._facts = Facts()
         self._has_facts = False
-        self._loads: Loads = {}
-        self._loads_changed = loads_changed
 
     @property
     def facts(self) -> Facts:
         """The newest facts; immutable."""
         return self._facts
 
-    @property
-    def loads(self) -> Loads:
-        """Users' pods that take room in other hubs' warm sets, too; replaced when they change."""
-        return self._loads
-
     def follow(self, settings: Settings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
         before = self._watches
         if before is not None and _same_watches(before.settings, settings):
             return
-        watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock, feed=self._feed)
+        watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock)
         try:
             watches.start()
         except Exception:
@@ -162,8 +146,6 @@ class FactsKeeper:
 
     def run(self, stop: threading.Event) -> None:
         """Replace the facts when something changed, until `stop`."""
-        if self._feed is not None:
-            self._feed.add_reader(self._dirty.set)
         while not stop.is_set():
             if self._dirty.wait(1.0) or self._is_outdated():
                 self._dirty.clear()
@@ -175,8 +157,6 @@ class FactsKeeper:
                     self._dirty.set()
                     pause_seconds = RETRY_SECONDS
                 stop.wait(pause_seconds)
-        if self._feed is not None:
-            self._feed.remove_reader(self._dirty.set)
         if self._watches is not None:
             self._watches.stop.set()
 
@@ -186,8 +166,6 @@ class FactsKeeper:
         if watches is None or not self._has_facts:
             return False
         facts = self._facts
-        if watches.counted.keys() != self._loads.keys():
-            return True
         return watches.knows_nodes != (facts.nodes is not None) or watches.shows_new_pods != facts.shows_new_pods
 
     def _swap(self) -> None:
@@ -197,10 +175,6 @@ class FactsKeeper:
         facts, seen = watches.refresh()
         self._facts = facts
         self._has_facts = True
-        loads = watches.counted
-        if loads.keys() != self._loads.keys() or any(loads[key] is not self._loads[key] for key in loads):
-            self._loads = loads
-            self._loads_changed()
         # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
         for key in seen:
             namespace, _, name = key.partition("/")
@@ -218,7 +192,6 @@ def _same_watches(old: Settings, new: Settings) -> bool:
             settings.sets_scheduler,
             settings.leases,
             settings.shared_namespaces,
-            settings.central,
         )
 
     return relevant(old) == relevant(new)
@@ -236,15 +209,13 @@ class _Watches:
     def __init__(
         self,
         client: Client,
-        metrics: FactsMetrics,
+        metrics: Metrics,
         settings: Settings,
         on_change: Callable[[], None],
         *,
         clock: Callable[[], float],
-        feed: NodeFeed | None,
     ) -> None:
         self.settings = settings
-        self._feed = feed
         self.stop = threading.Event()
         self._metrics = metrics
         rulebook = Rulebook(settings)
@@ -266,9 +237,7 @@ class _Watches:
 
         classes = settings.classes.values()
         self._nodes: WatchCache[NodeFact] | None = None
-        if settings.reads_nodes and feed is not None:
-            self._nodes = feed.cache
-        elif settings.reads_nodes:
+        if settings.reads_nodes:
             reads_room = bool(self._classes_that_read(Reads.ROOM))
             reads_images = bool(self._classes_that_read(Reads.WARM))
             read = partial(read_node, with_allocatable=reads_room, with_images=reads_images)
@@ -276,9 +245,7 @@ class _Watches:
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
-        # A hub of a central release has the pods of its own namespace alone.
-        counts_others = settings.shared_namespaces is not None and settings.central is None
-        if counts_others and settings.reads_nodes and self._classes_that_read(Reads.WARM):
+        if settings.shared_namespaces is not None and settings.reads_nodes and self._classes_that_read(Reads.WARM):
             self._shared = read_label_selector(settings.shared_namespaces)
         selectors = [pod_class.namespace_selector for pod_class in classes]
         if self._shared is not None:
@@ -306,7 +273,6 @@ class _Watches:
                 name,
                 on_change=on_change,
                 on_error=metrics.count_watch_error,
-                is_one_of_many=settings.central is not None,
                 clock=clock,
             )
             for part, name in settings.leases.items()
@@ -321,14 +287,6 @@ class _Watches:
         # Without nodes nothing reads them, and nothing says which to forget.
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
         self._images = NodeImages()
-        # Pods of users without a warm set that take room in other hubs' sets.
-        self._cold: dict[str, Mapping[str, WarmPod]] = {
-            pod_class.name: {}
-            for pod_class in classes
-            if pod_class.name not in self._warm and counts_for_others(settings, pod_class)
-        }
-        # Of labels that several classes have: their pods, and what those were made of.
-        self._joined: dict[Labels, tuple[list[Mapping[str, WarmPod]], Mapping[str, WarmPod]]] = {}
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -365,27 +323,6 @@ class _Watches:
         return nodes is not None and nodes.synced and not nodes.is_forbidden and nodes.age_seconds() <= STALE_SECONDS
 
     @property
-    def counted(self) -> Loads:
-        """The pods that other hubs count, of classes whose pods may still be read and were heard of lately."""
-        pods = {name: known.pods for name, known in self._warm.items()} | self._cold
-        found: dict[Labels, list[Mapping[str, WarmPod]]] = {}
-        for name, pod_class in self.settings.classes.items():
-            cache = self._pods[name]
-            is_known = not cache.is_forbidden and cache.age_seconds() <= STALE_SECONDS
-            if is_known and counts_for_others(self.settings, pod_class):
-                found.setdefault(labels_of(pod_class), []).append(pods[name])
-        return {labels: self._together(labels, parts) for labels, parts in found.items()}
-
-    def _together(self, labels: Labels, parts: list[Mapping[str, WarmPod]]) -> Mapping[str, WarmPod]:
-        """The pods of classes with the same labels; the same object while none of them changed."""
-        if len(parts) == 1:
-            return parts[0]
-        known = self._joined.get(labels)
-        if known is None or any(one is not other for one, other in zip(known[0], parts, strict=True)):
-            known = self._joined[labels] = (parts, {key: pod for part in parts for key, pod in part.items()})
-        return known[1]
-
-    @property
     def shows_new_pods(self) -> bool:
         """Whether no watch of pods with a home is known to be broken."""
         return not any(self._pods[name].fault for name in self._classes_that_read(Reads.HOMES))
@@ -397,8 +334,6 @@ class _Watches:
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
-            if self._feed is not None and cache is self._feed.cache:
-                continue
             waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
         for lease in self._leases.values():
@@ -437,11 +372,8 @@ class _Watches:
 
     def _refresh(self) -> tuple[Facts, list[str]]:
         if self._nodes is not None and self._nodes.synced:
-            if self._feed is not None:
-                self._follow_feed(self._feed.nodes())
-            else:
-                changes = self._take(self._nodes)
-                self._take_nodes(changes)
+            changes = self._take(self._nodes)
+            self._take_nodes(changes)
         if self._namespaces is not None:
             self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
         for name, builders in self._builders.items():
@@ -471,10 +403,6 @@ class _Watches:
             self._images.note_replaced(self._known_nodes, changes)
             self._known_nodes = self._known_nodes.updated(changes)
 
-    def _follow_feed(self, nodes: Nodes) -> None:
-        self._images.note_changed(self._known_nodes, nodes)
-        self._known_nodes = nodes
-
     def _keep_in_step(self) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""
         hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
@@ -490,9 +418,6 @@ class _Watches:
             if changes and name in self._warm:
                 warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
-            elif changes and name in self._cold:
-                cold = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
-                self._cold = {**self._cold, name: _changed(self._cold[name], cold)}
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -523,18 +448,14 @@ class _Watches:
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         classes, rules = self._classes, self._rules[pod_class.name]
         own_scheduler = rules.scheduler_name
-        # A served hub's placeholders name no scheduler: those that came before the hub was served lack nothing else.
-        is_served_hub = self.settings.central is not None
 
         def is_unplaced(pod: Pod) -> bool:
             # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
             # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
             # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
             is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
-            carries_all = (
-                pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER
-                or is_served_hub
-                or (bool(own_scheduler) and pod.scheduler_name == own_scheduler)
+            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or (
+                bool(own_scheduler) and pod.scheduler_name == own_scheduler
             )
             return not (
                 POLICY_REVISION_ANNOTATION in pod.annotations
@@ -554,7 +475,7 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
             home = read_home_pod(item, pod_class.name) if Reads.HOMES in rules.reads else None
-            warm = read_warm_pod(item) if pod_class.name in self._warm or pod_class.name in self._cold else None
+            warm = read_warm_pod(item) if pod_class.name in self._warm else None
             # A pod that is being deleted doesn't wait.
             is_waiting = (
                 bool(own_scheduler)

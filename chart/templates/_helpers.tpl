@@ -41,37 +41,10 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%s.%s.roost-%s" $root.Release.Name $root.Release.Namespace (index . 1) -}}
 {{- end }}
 
-{{- /* roost.scheduler_name (list $ PROFILE): schedulerName of a profile; a hub's release has the central release's. */}}
+{{- /* roost.scheduler_name (list $ PROFILE): schedulerName of a profile. */}}
 {{- define "roost.scheduler_name" -}}
 {{- $root := index . 0 -}}
-{{- $central := $root.Values.hubs.central -}}
-{{- $owner := printf "%s.%s" $root.Release.Name $root.Release.Namespace -}}
-{{- if $central.release }}{{ $owner = printf "%s.%s" $central.release $central.namespace }}{{ end -}}
-{{- include "roost.shorten" (list (printf "%s.%s" $owner (index . 1)) 63) -}}
-{{- end }}
-
-{{- /* roost.central_name (list $): what the namespaces of a central release's hubs are labelled with. */}}
-{{- define "roost.central_name" -}}
-{{- $root := index . 0 -}}
-{{- include "roost.shorten" (list (printf "%s.%s" $root.Release.Name $root.Release.Namespace) 63) -}}
-{{- end }}
-
-{{- /* roost.central_object_name (list $ COMPONENT): name of an object in the central release's namespace. */}}
-{{- define "roost.central_object_name" -}}
-{{- $central := (index . 0).Values.hubs.central -}}
-{{- $base := $central.fullnameOverride | default (printf "%s-roost" $central.release) -}}
-{{- include "roost.dns_label" (list (printf "%s-%s" $base (index . 1)) 63) -}}
-{{- end }}
-
-{{- /* roost.priority_class (list $ COMPONENT): a PriorityClass; the central release's where this one may create none. */}}
-{{- define "roost.priority_class" -}}
-{{- $root := index . 0 -}}
-{{- $central := $root.Values.hubs.central -}}
-{{- if and $central.release (not $root.Values.clusterResources) -}}
-{{- printf "%s.%s.roost-%s" $central.release $central.namespace (index . 1) -}}
-{{- else -}}
-{{- include "roost.cluster_object_name" (list $root (index . 1)) -}}
-{{- end -}}
+{{- include "roost.shorten" (list (printf "%s.%s.%s" $root.Release.Name $root.Release.Namespace (index . 1)) 63) -}}
 {{- end }}
 
 {{- /* roost.dashboard_uid (list $ KIND): Grafana's name for a dashboard in links. */}}
@@ -516,7 +489,7 @@ what it doesn't name. */}}
    `roost validate` (generator/checks/lint.py): else an install would pass whose webhook never starts. */}}
 {{- define "roost.refuse_uncertified" -}}
 {{- $values := (index . 0).Values -}}
-{{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") (not $values.hubs.central.release) -}}
+{{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") -}}
 {{- if not $values.controllers.enabled -}}
 {{- fail "webhook.certificates.mode: self with controllers.enabled: false: the controllers create the certificate, so the webhook gets none. Use mode certManager or secret, or controllers.enabled: true." -}}
 {{- else if eq (int64 $values.controllers.replicas) 0 -}}

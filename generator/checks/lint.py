@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.classes import lint_classes
 from generator.checks.controllers import lint_controllers
 from generator.checks.events import lint_events
-from generator.checks.hubs import is_hub_of_central, lint_hubs
 from generator.checks.placeholders import is_wanted, lint_placeholders, placeholder_sets
 from generator.checks.reach import lint_reach
 from generator.checks.recorder import lint_recorder
@@ -40,7 +39,6 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     report = Report(merged.values, merged.places, merged.defaults)
     if merged.values.get("enabled") is False:
         return []
-    lint_hubs(report, release)
     lint_scheduler(report, release)
     lint_classes(report)
     lint_sizes(report)
@@ -125,7 +123,7 @@ def _lint_admission(report: Report, release: Release) -> None:
 
 
 def _lint_webhook(report: Report) -> None:
-    if at(report.values, "admission", "mode") != "webhook" or is_hub_of_central(report):
+    if at(report.values, "admission", "mode") != "webhook":
         return
     webhook = mapping(report.values.get("webhook"))
     replicas = number(webhook.get("replicas"))

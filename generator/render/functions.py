@@ -32,8 +32,6 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "puller": labels.OWN_PULLER,
         "puller_set": labels.PULLER_SET_LABEL,
         "popular_puller": labels.OWN_POPULAR_PULLER,
-        "central": labels.CENTRAL_LABEL,
-        "hub_config_map": labels.HUB_CONFIG_MAP,
         "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
     }
 )
@@ -296,22 +294,10 @@ def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, obj
     ]
 
 
-def _central_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Give `hubs.central`, with "" for what the values don't say."""
-    hubs = values.get("hubs")
-    central = hubs.get("central") if isinstance(hubs, Mapping) else None
-    keys = ("release", "namespace", "fullnameOverride")
-    return {key: str((central.get(key) if isinstance(central, Mapping) else None) or "") for key in keys}
-
-
 def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
     name, namespace = release.name, release.namespace
     base = values.get("fullnameOverride") or f"{name}-roost"
-    central = _central_of(values)
-    # Whose scheduler it is: a hub's release has none of its own.
-    scheduler_of = (central["release"], central["namespace"]) if central["release"] else (name, namespace)
-    central_base = central["fullnameOverride"] or f"{central['release']}-roost"
 
     def kube_at_least(version: str) -> bool:
         return kube_minor(release.kube_version) >= kube_minor(version)
@@ -319,19 +305,11 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
         return labels.object_name(str(base), component, limit)
 
-    def priority_class(component: str) -> str:
-        # Who may not create cluster-scoped objects beside a central release takes that one's.
-        owner = scheduler_of if values.get("clusterResources") is False else (name, namespace)
-        return labels.cluster_object_name(*owner, component)
-
     functions: dict[str, Callable[..., object]] = {
         "kube_at_least": kube_at_least,
         "object_name": object_name,
         "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
-        "scheduler_name": lambda profile: labels.scheduler_name(*scheduler_of, profile),
-        "central_name": lambda: labels.central_name(name, namespace),
-        "central_object_name": lambda component: labels.object_name(central_base, component),
-        "priority_class": priority_class,
+        "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
         "dashboard_uid": lambda kind: labels.dashboard_uid(name, namespace, kind),
         "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
         "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),

@@ -20,8 +20,6 @@ from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import (
     CONTROLLERS_MANAGER,
-    HUB_CONFIG_MAP,
-    HUB_SETTINGS_KEY,
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
     OWN_PART,
@@ -44,7 +42,6 @@ PAGE_OBJECTS: Final = 500
 # For the controllers to end; their grace period is 30 s.
 END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
-FORBIDDEN: Final = 403
 # Phases of pods that don't run any more.
 FINISHED: Final = ("Succeeded", "Failed")
 # Rounds without progress before giving up; others may write a node at the same time.
@@ -158,7 +155,6 @@ def _stop_controllers(
         scale = client.merge(path, {"spec": {"replicas": 0}}, CONTROLLERS_MANAGER)
     except ApiError as error:
         if error.status == NOT_FOUND:
-            _take_settings_away(client, options, sleep, clock)
             return
         raise
     selector = (scale.get("status") or {}).get("selector") or ""
@@ -183,32 +179,6 @@ def _stop_controllers(
                 f"{END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run roost cleanup again"
             )
         sleep(POLL_SECONDS)
-
-
-def _take_settings_away(
-    client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
-) -> None:
-    """Make a central release's controllers stop working for this hub, and wait until nobody holds its Lease."""
-    path = f"/api/v1/namespaces/{options.namespace}/configmaps/{HUB_CONFIG_MAP}"
-    try:
-        client.merge(path, {"data": {HUB_SETTINGS_KEY: None}}, CONTROLLERS_MANAGER)
-    except ApiError as error:
-        if error.status in (NOT_FOUND, FORBIDDEN):
-            # No central release works for it.
-            return
-        raise
-    started = since = clock()
-    lease = _read_lease(client, options)
-    while isinstance(lease, dict) and lease.get("holderIdentity") and clock() - since <= LEASE_SECONDS:
-        if clock() - started > END_SECONDS:
-            raise ClusterError(
-                f"Lease {options.controllers} in namespace {options.namespace} is still renewed after "
-                f"{END_SECONDS:.0f} s: find out who works for this hub, then run roost cleanup again"
-            )
-        sleep(POLL_SECONDS)
-        before, lease = lease, _read_lease(client, options)
-        if lease != before:
-            since = clock()
 
 
 def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:

@@ -15,19 +15,17 @@ from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.placeholder_sets import has_buffers
-from roost.controllers.dry_run import LIST_SECONDS, DryRun, describe_hub
+from roost.controllers.contract.snapshot import Moment
 from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.booking_sources import CalendarFeed
-from roost.controllers.runtime.budget import WRITES_PER_MINUTE
+from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost.controllers.runtime.fair_shares import WRITES_PER_MINUTE_OF_ALL, FairShares
-from roost.controllers.runtime.loop import Loop
+from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.runtime.watching import Scope, Watching
-from roost.controllers.served_hubs import Budgets, ServedHubs, Surroundings
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
@@ -52,6 +50,9 @@ log = logging.getLogger(__name__)
 
 # For threads to end, so that the Lease is released.
 STOP_SECONDS: Final = 5.0
+# How long the first lists may take.
+LIST_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 0.05
 # How long to wait for an API server that is still starting.
 VERSION_SECONDS: Final = 60.0
 # A pod's JSON alone is some hundred containers, and a plan creates thousands; hardly any are in a cycle.
@@ -70,7 +71,8 @@ def serve(options: ControllersOptions) -> int:
         _check_release(options, settings)
         planners = _choose(settings.planners, options.only)
         if options.dry_run:
-            return _print_plans(options, settings, planners, minor)
+            _print_plans(options, settings, planners)
+            return 0
         _run(options, settings, planners, minor)
     except SettingsError as error:
         for fault in error.faults:
@@ -133,7 +135,7 @@ def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, 
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
-def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True, serves_hubs: bool = False) -> Scope:
+def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """Return what to watch."""
     classes = settings.document.get("podClasses")
     labels = [
@@ -150,7 +152,6 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True, serv
         namespace=settings.namespace,
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
-        keeps_all_containers=serves_hubs,
         bookings=None if events is None or not events.config_maps else events.limits,
         history_name=next((each.history_name for each in sets if each.learn is not None), ""),
         has_buffers=has_buffers(settings.document) and bool(settings.document.get("placeholders")),
@@ -180,7 +181,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
 
     watching = Watching(
         client,
-        scope_of(settings, all_namespaces=options.all_namespaces, serves_hubs=options.serves_hubs),
+        scope_of(settings, all_namespaces=options.all_namespaces),
         on_change=wake,
         on_minor_change=wake_later,
         on_error=metrics.count_watch_error,
@@ -195,36 +196,18 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         owner=owner,
         is_fit=lambda: watching.verdict().passed and (loop is None or loop.is_working),
     )
-    # With nobody to share with, they give what one hub may take.
-    writes = FairShares(WRITES_PER_MINUTE_OF_ALL, time.monotonic)
-    evictions = FairShares(settings.evictions_per_minute_of_all, time.monotonic)
-    own = Budgets(writes.share(WRITES_PER_MINUTE), evictions.share(settings.evictions_per_minute, starts_spent=True))
     applier = Applier(
         client,
         options.namespace,
-        writes=own.writes,
-        evictions=own.evictions,
+        writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
+        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
         events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
         on_done=lambda: loop.progressed() if loop is not None else None,
         owner=owner,
     )
-    shared = Surroundings(
-        client,
-        watching,
-        metrics,
-        identity=identity,
-        central=(options.release, options.namespace),
-        minor=minor,
-        scheduler_configuration=settings.scheduler_configuration,
-        scope_of=scope_of,
-        writes=writes,
-        evictions=evictions,
-        own=own,
-    )
-    hubs = ServedHubs(shared) if options.serves_hubs else None
-    loop = shared.loop = Loop(
+    loop = Loop(
         planners,
         watching.snapshot,
         applier,
@@ -233,11 +216,8 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         is_synced=lambda: watching.verdict().passed,
         follow=watching.follow,
         vital=frozenset({GATE}),
-        **({} if hubs is None else {"others": hubs.turns}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
-    if hubs is not None:
-        work["hubs"] = hubs.run
     if settings.events is not None and settings.events.calendar_url:
         calendar = CalendarFeed(settings.events.calendar_url, settings.events.limits, on_change=wake)
         watching.calendar = lambda: calendar.source
@@ -289,24 +269,20 @@ def _settle_memory(watching: Watching, stop: threading.Event) -> None:
     gc.enable()
 
 
-def _print_plans(
-    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int
-) -> int:
-    """Print what would be done; 1 if that of some hub can't be shown. Raises ClusterError."""
-    dry_run = DryRun(connect(options.kubeconfig))
-    is_whole = True
+def _print_plans(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> None:
+    """Print what would be done now. Raises ClusterError."""
+    stop = threading.Event()
+    scope = scope_of(settings, all_namespaces=options.all_namespaces)
+    watching = Watching(connect(options.kubeconfig), scope, on_change=lambda: None)
+    watching.start(stop)
     try:
-        scope = scope_of(settings, all_namespaces=options.all_namespaces, serves_hubs=options.serves_hubs)
-        print(dry_run.own(scope, planners), end="")  # noqa: T201 - the output
-        if options.serves_hubs:
-            for hub, plans, reason in dry_run.hubs(
-                settings, minor, scope_of=scope_of, chosen=lambda planners: _only(planners, options.only)
-            ):
-                if reason:
-                    is_whole = False
-                    print(f"roost controllers: hub {hub} not shown: {reason}", file=sys.stderr)  # noqa: T201 - as above
-                else:
-                    print(describe_hub(hub, plans), end="")  # noqa: T201 - as above
+        deadline = time.monotonic() + LIST_SECONDS
+        while not watching.verdict().passed:
+            if time.monotonic() > deadline:
+                detail = watching.verdict().detail
+                raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}")
+            time.sleep(LOOK_SECONDS)
+        now = Moment(time.time(), time.monotonic())
+        print(show_plan(planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
     finally:
-        dry_run.stop()
-    return 0 if is_whole else 1
+        stop.set()

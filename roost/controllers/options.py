@@ -16,7 +16,6 @@ _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 # Otherwise there is no webhook, or somebody else makes its certificate.
 _KEEPS_CERTIFICATES: Final = (
     'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and values.clusterResources'
-    " and not values.hubs.central.release"
 )
 
 
@@ -103,11 +102,6 @@ class ControllersOptions:
         off=True,
         chart_if="not values.clusterResources",
         help="Read no pods of other namespaces.",
-    )
-    serves_hubs: bool = options.flag(
-        "--serve-hubs",
-        chart_if="values.hubs.serve",
-        help="Also work for the hubs of namespaces that name this release and hand their controllers over.",
     )
     dry_run: bool = options.flag("--dry-run", help="Print what would be done now, do nothing, and end.")
     log_level: str = options.log_level(component="controllers")

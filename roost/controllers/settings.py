@@ -26,8 +26,6 @@ class ControllersSettings:
     release: str
     namespace: str
     evictions_per_minute: int
-    # Of all hubs that the controllers work for.
-    evictions_per_minute_of_all: int
     document: Document
     planners: tuple[Planner, ...]
     # None: no events can be booked.
@@ -54,11 +52,6 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
     namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
     mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
-    # Only a central release's has them.
-    hubs = read.mapping(document.get("hubs"), "hubs")
-    evictions_of_all = (
-        read.whole(hubs.get("evictionsPerMinute"), "hubs.evictionsPerMinute", 0, 10_000) if hubs else evictions
-    )
     sources = Sources(document, scheduler_configuration, minor)
     planners = tuple(planner for make in FACTORIES if (planner := make(read, sources)) is not None)
     events = read_booking_settings(read, document)
@@ -68,7 +61,6 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
         release=release,
         namespace=namespace,
         evictions_per_minute=evictions,
-        evictions_per_minute_of_all=evictions_of_all,
         document=document,
         planners=planners,
         events=events,

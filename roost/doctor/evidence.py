@@ -45,9 +45,7 @@ def labels_of(pod_class: Any) -> dict[str, str]:  # noqa: ANN401 - a part of the
 
 
 def admits(install: Install) -> bool:
-    """Whether the release changes pods at admission, by itself or by the central release that serves it."""
-    if install.values["enabled"] and install.values["hubs"]["central"]["release"]:
-        return True
+    """Whether the release changes pods at admission."""
     return bool(install.of_kind("MutatingWebhookConfiguration") or install.of_kind("MutatingAdmissionPolicy"))
 
 

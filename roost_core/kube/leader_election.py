@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
-# After a failed renewal of a Lease that is tried more seldom: with a pause of three seconds and a try that gets no
-# connection for five, there is time for one more within RENEW_SECONDS.
-SOON_SECONDS: Final = 1.0
 # A second try within RENEW_SECONDS is better than a longer wait.
 READ_SECONDS: Final = 4.0
 CONFLICT: Final = 409
@@ -59,26 +56,16 @@ class Leadership:
         *,
         owner: Callable[[], JSONObject | None] = lambda: None,
         is_fit: Callable[[], bool] = lambda: True,
-        has_ended: Callable[[], bool] = lambda: True,
-        pace_seconds: float = RETRY_SECONDS,
         clock: Callable[[], float] = steady_seconds,
     ) -> None:
         """owner: returns an ownerReference, so that the Lease is deleted with its owner.
 
-        pace_seconds: from a renewal to the next one, and between two looks at a Lease that another replica holds; at
-        most 3, or a single failed connection would lose the Lease.
-
         is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
-
-        has_ended: asked before the Lease is released, when `is_leader` is False already; may wait a few seconds. False:
-        the leader's work may still be under way, so the Lease is left to expire.
         """
         self._client = client
         self._clock = clock
         self._owner = owner
         self._is_fit = is_fit
-        self._has_ended = has_ended
-        self._pace_seconds = pace_seconds
         self._name = name
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._folder}/{name}"
@@ -87,8 +74,6 @@ class Leadership:
         self._lease: JSONObject = {}
         self._observed_at = 0.0
         self._renewed_at: float | None = None
-        # Whether the last try got or kept the Lease.
-        self._has_renewed = False
 
     @property
     def is_leader(self) -> bool:
@@ -107,25 +92,17 @@ class Leadership:
             if self.is_leader != was_leader:
                 was_leader = self.is_leader
                 log.info("lease %s identity=%s", "held" if was_leader else "lost", self._identity)
-            if stop.wait(self._pause_seconds()):
+            if stop.wait(RETRY_SECONDS):
                 break
         self.release()
-
-    def _pause_seconds(self) -> float:
-        """Return the seconds until the next try."""
-        if self._has_renewed or (not self.is_leader and self._holder not in ("", self._identity)):
-            return self._pace_seconds
-        return SOON_SECONDS if self.is_leader and self._pace_seconds > RETRY_SECONDS else RETRY_SECONDS
 
     def try_once(self) -> None:
         """Acquire or renew once; failures change nothing."""
         # Before the request: other replicas count from when they observe it.
         began_at = self._clock()
-        self._has_renewed = False
         try:
             if self._acquire_or_renew():
                 self._renewed_at = began_at
-                self._has_renewed = True
             elif self._holder != self._identity:
                 self._renewed_at = None
         except ClusterError as error:
@@ -134,14 +111,10 @@ class Leadership:
             log.exception("lease can't be renewed")
 
     def release(self) -> None:
-        """Release the Lease, so that another replica needn't wait for its expiry; not while work is under way."""
-        self._has_renewed = False
+        """Release the Lease, so that another replica needn't wait for its expiry."""
         if not self.is_leader:
             return
         self._renewed_at = None
-        if not self._has_ended():
-            log.warning("lease left to expire: work is still under way identity=%s", self._identity)
-            return
         with contextlib.suppress(ClusterError):
             self._see(self._client.get(self._path, read_seconds=READ_SECONDS))
             if self._holder == self._identity:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0
-# For a Lease of one of many hubs: there may be hundreds, and it takes a Lease half a minute to be stale.
-SERVED_LOOK_SECONDS: Final = 4.0
 READ_SECONDS: Final = 4.0
 FORBIDDEN: Final = 403
 
@@ -41,14 +39,10 @@ class LeaseWatch:
         *,
         on_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
-        is_one_of_many: bool = False,
         clock: Callable[[], float] = steady_seconds,
         clock_time: Callable[[], float] = time.time,
     ) -> None:
-        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read.
-
-        is_one_of_many: it is a served hub's, and read less often.
-        """
+        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read."""
         self.kind = f"lease/{name}"
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
@@ -56,7 +50,6 @@ class LeaseWatch:
         self._on_error = on_error
         self._clock = clock
         self._clock_time = clock_time
-        self._is_one_of_many = is_one_of_many
         self._observer = LeaseObserver()
         self._has_looked = False
         self._fault = ""
@@ -89,7 +82,7 @@ class LeaseWatch:
         """Read the Lease again and again until `stop`."""
         while not stop.is_set():
             self.look()
-            stop.wait(SERVED_LOOK_SECONDS if self._is_one_of_many else LOOK_SECONDS)
+            stop.wait(LOOK_SECONDS)
 
     def look(self) -> None:
         """Read the Lease once."""

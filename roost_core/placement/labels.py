@@ -45,14 +45,8 @@ PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
 # On the puller's pods: the name of their DaemonSet.
 PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
-# On a namespace: its hub is served by the central release of that `central_name`.
-CENTRAL_LABEL: Final = "roost.hub.jupyter.org/central"
-# The ConfigMap with a hub's rules, for the central webhook; one a namespace.
-HUB_CONFIG_MAP: Final = "roost-hub"
-# Its key with the rules, as in the ConfigMap of a webhook's own release.
+# The key of the webhook's ConfigMap that holds its rules.
 POLICY_KEY: Final = "policy.json"
-# Its key with what the central controllers need.
-HUB_SETTINGS_KEY: Final = "controllers.json"
 # In managedFields, of what the controllers write.
 CONTROLLERS_MANAGER: Final = "roost-controllers"
 
@@ -124,11 +118,6 @@ def dashboard_uid(release: str, namespace: str, kind: str) -> str:
 def scheduler_name(release: str, namespace: str, profile: str) -> str:
     """schedulerName of a profile, at most 63 characters: events carry it as `reportingController`, a qualified name."""
     return shorten(f"{release}.{namespace}.{profile}", MAX_LABEL_NAME)
-
-
-def central_name(release: str, namespace: str) -> str:
-    """Value of CENTRAL_LABEL on the namespaces of a central release's hubs."""
-    return shorten(f"{release}.{namespace}", MAX_LABEL_NAME)
 
 
 def pulled_label(release: str, namespace: str, reference: str) -> str:

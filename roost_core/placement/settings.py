@@ -161,15 +161,6 @@ class Settings:
     shared_namespaces: Mapping[str, object] | None = None
     # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS).
     leases: Mapping[str, str] = field(default_factory=dict)
-    # Release and namespace of the central release that this hub's document names; None: it has programs of its own.
-    central: tuple[str, str] | None = None
-    # Names of the scheduler's profiles, which hubs may use, too; None: the document doesn't say, as it serves no hubs.
-    scheduler_profiles: frozenset[str] | None = None
-
-    @property
-    def scheduler_owner(self) -> tuple[str, str]:
-        """Release and namespace whose scheduler pods get."""
-        return self.central or (self.release, self.namespace)
 
 
 def _read_selector(read: Reader, value: object, key: str) -> Document | None:
@@ -357,22 +348,6 @@ def _read_leases(read: Reader, value: object) -> dict[str, str]:
     return {part: read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
 
 
-def _read_central(read: Reader, value: object) -> tuple[str, str] | None:
-    if value is None:
-        return None
-    central = read.mapping(value, "central")
-    return (
-        read.name(central.get("release"), "central.release", DNS_NAME, "a release's name"),
-        read.name(central.get("namespace"), "central.namespace", DNS_LABEL, "a namespace's name"),
-    )
-
-
-def _read_profiles(read: Reader, value: object) -> frozenset[str] | None:
-    if value is None:
-        return None
-    return frozenset(name for name, profile in read.mapping(value, "schedulerProfiles").items() if profile is not None)
-
-
 def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
     """Read `podClasses` of a document; faults go to the reader."""
     return {
@@ -414,8 +389,6 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
         pullers_run=read.flag(document.get("pullersRun", True), "pullersRun"),
         shared_namespaces=_read_selector(read, document.get("sharedNamespaces"), "sharedNamespaces"),
         leases=_read_leases(read, document.get("leases")),
-        central=_read_central(read, document.get("central")),
-        scheduler_profiles=_read_profiles(read, document.get("schedulerProfiles")),
     )
     if read.faults:
         raise SettingsError(read.faults)

@@ -51,8 +51,6 @@ def starts(metric: str, **labels: str) -> str:
 
 RECORDS = {recorder("recording"): "1x120", recorder("database_failing"): "0x120"}
 LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120", **RECORDS}
-ONE_HUB = "hub.physics"
-OTHER_HUB = "hub.biology"
 NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
 API_SERVER = 'up{job="apiserver", instance="10.0.0.1:443"}'
 USERS_OF_HUB = {"pod_class": "user", "hub": "hub"}
@@ -87,26 +85,6 @@ FIRINGS = {
         40,
         NOBODY,
     ),
-    "nobody leads for one of two hubs": Firing(
-        {
-            **LEADS,
-            controllers("leader", pod="a", hub=ONE_HUB): "1x120",
-            controllers("leader", pod="a", hub=OTHER_HUB): "0x120",
-        },
-        40,
-        {"RoostControllersWithoutLeader": [{"hub": OTHER_HUB}]},
-    ),
-    "each hub has another leader": Firing(
-        {
-            **LEADS,
-            controllers("leader", pod="a", hub=ONE_HUB): "1x120",
-            controllers("leader", pod="b", hub=ONE_HUB): "0x120",
-            controllers("leader", pod="a", hub=OTHER_HUB): "0x120",
-            controllers("leader", pod="b", hub=OTHER_HUB): "1x120",
-        },
-        40,
-        NOBODY,
-    ),
     "a plan fails": Firing(
         {**LEADS, controllers("plan_failures_total", controller="image-gate"): "0x10 1+2x100"},
         30,
@@ -116,49 +94,6 @@ FIRINGS = {
         {**LEADS, controllers("actions_total", controller="m", kind="EvictPod", outcome="failed"): "0x10 1+2x100"},
         30,
         {"RoostActionsFail": [{"controller": "m", "kind": "EvictPod"}]},
-    ),
-    "plans and writes fail for one of two hubs": Firing(
-        {
-            **LEADS,
-            controllers("plan_failures_total", controller="image-gate", hub=ONE_HUB): "0x120",
-            controllers("plan_failures_total", controller="image-gate", hub=OTHER_HUB): "0x10 1+2x100",
-            controllers("actions_total", controller="m", kind="EvictPod", outcome="failed"): "0x10 1x100",
-            controllers("actions_total", controller="m", kind="EvictPod", outcome="failed", hub=ONE_HUB): (
-                "0x10 1+2x100"
-            ),
-        },
-        30,
-        {
-            "RoostPlanFailures": [{"controller": "image-gate", "hub": OTHER_HUB}],
-            "RoostActionsFail": [{"controller": "m", "kind": "EvictPod", "hub": ONE_HUB}],
-        },
-    ),
-    "few writes of each of three hubs are refused": Firing(
-        {
-            **LEADS,
-            **{
-                controllers("actions_total", controller="m", kind="EvictPod", outcome="failed", hub=hub): "0x10 3x100"
-                for hub in (ONE_HUB, OTHER_HUB, "hub.chemistry")
-            },
-        },
-        20,
-        NOBODY,
-    ),
-    "images of two of three hubs don't come": Firing(
-        {
-            **LEADS,
-            controllers("gate_oldest_wait_seconds"): "0x120",
-            controllers("gate_oldest_wait_seconds", hub=ONE_HUB): "0+60x120",
-            controllers("gate_pull_faults", reason="denied", hub=ONE_HUB): "2x120",
-            controllers("gate_pull_faults", reason="denied", hub=OTHER_HUB): "0x120",
-            controllers("gate_nodes_opened_without_images", hub=OTHER_HUB): "0x10 1x100",
-        },
-        40,
-        {
-            "RoostImageGateStuck": [{"hub": ONE_HUB}],
-            "RoostImagesCannotBePulled": [{"reason": "denied", "hub": ONE_HUB}],
-            "RoostNodesOpenedWithoutImages": [{"hub": OTHER_HUB}],
-        },
     ),
     "an image doesn't come": Firing(
         {**LEADS, controllers("gate_oldest_wait_seconds"): "0+60x120"}, 40, {"RoostImageGateStuck": [{}]}
@@ -181,27 +116,6 @@ FIRINGS = {
         },
         40,
         {"RoostMoverOverBudget": [{}]},
-    ),
-    "the movers of two hubs use their budgets up": Firing(
-        {
-            **LEADS,
-            **{controllers("evictions_total", hub=hub): "0x10 0+5x100" for hub in (ONE_HUB, OTHER_HUB)},
-            **{controllers("eviction_budget_per_minute", hub=hub): "5x120" for hub in (ONE_HUB, OTHER_HUB)},
-            controllers("evictions_total"): "0+5x120",
-            controllers("eviction_budget_per_minute"): "5x120",
-        },
-        40,
-        NOBODY,
-    ),
-    "the mover of the hub with the smaller budget runs wild": Firing(
-        {
-            **LEADS,
-            **{controllers("evictions_total", hub=hub): "0x10 0+7x100" for hub in (ONE_HUB, OTHER_HUB)},
-            controllers("eviction_budget_per_minute", hub=ONE_HUB): "9x120",
-            controllers("eviction_budget_per_minute", hub=OTHER_HUB): "5x120",
-        },
-        40,
-        {"RoostMoverOverBudget": [{"hub": OTHER_HUB}]},
     ),
     "a mover that may not evict does": Firing(
         {**LEADS, controllers("evictions_total"): "0x10 1x100", controllers("eviction_budget_per_minute"): "0x120"},
@@ -265,33 +179,6 @@ FIRINGS = {
     "another part of Roost's is away": Firing({**LEADS, webhook("part_away", part="another"): "1x120"}, 20, NOBODY),
     "a policy is refused": Firing(
         {**LEADS, webhook("policy_reload_failures_total"): "0x10 1x100"}, 15, {"RoostPolicyRefused": [{}]}
-    ),
-    "the rules of one hub and the settings of another are refused for the first time": Firing(
-        {
-            **LEADS,
-            webhook("hub_policy_reload_failures_total", hub="physics"): "_x10 1x110",
-            controllers("hub_settings_refused_total", hub="biology"): "_x10 1x110",
-        },
-        15,
-        {"RoostPolicyRefused": [{"hub": "physics"}, {"hub": "biology"}]},
-    ),
-    "the rules of one hub and the settings of another are refused again": Firing(
-        {
-            **LEADS,
-            webhook("hub_policy_reload_failures_total", hub="physics"): "1x40 2x80",
-            controllers("hub_settings_refused_total", hub="biology"): "1x40 2x80",
-        },
-        45,
-        {"RoostPolicyRefused": [{"hub": "physics"}, {"hub": "biology"}]},
-    ),
-    "rules and settings of hubs were refused long ago": Firing(
-        {
-            **LEADS,
-            webhook("hub_policy_reload_failures_total", hub="physics"): "_x10 1x110",
-            controllers("hub_settings_refused_total", hub="biology"): "_x10 1x110",
-        },
-        40,
-        NOBODY,
     ),
     "a watch of the recorder stays away": Firing(
         {**LEADS, recorder("recording"): "1x10 0x110"}, 25, {"RoostRecorderNotRecording": [{}]}

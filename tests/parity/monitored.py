@@ -23,7 +23,6 @@ Object = dict[str, Any]
 ALL_ON = """
 monitoring: {prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}
 imageGate: {mode: startupTaint}
-hubs: {serve: true}
 popularImages: {enabled: true}
 recorder: {enabled: true}
 placeholders:
@@ -33,8 +32,6 @@ placeholders:
 """
 # Put on every series by the Prometheus operator.
 SCRAPED_LABELS = {"namespace", "service", "pod", "job", "instance"}
-# Put on every series that the controllers of a central release have of a served hub.
-SERVED_LABELS = {"hub"}
 # Metrics of the API server, of kube-scheduler, and of the Python client library's own collectors.
 FOREIGN = {
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},

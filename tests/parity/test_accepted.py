@@ -229,7 +229,6 @@ def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path
 def check_configuration(odd: Path, minor: str, folder: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
     objects = roost_render([odd], release)
-    # A hub's release beside a central one has the profiles for its controllers, and no scheduler.
     if any(kind == "Deployment" and name.endswith("-scheduler") for _, kind, _, name in objects):
         write_config(require_binary("kube-scheduler", minor), objects, folder)
 

@@ -241,21 +241,13 @@ RELEASES = [
 COMPONENTS = ["webhook", "placeholder-default", "placeholder-" + "long-" * 10 + "x", "p-" + "a" * 61]
 
 
-CENTRALS = [
-    {"release": "", "namespace": "", "fullnameOverride": ""},
-    {"release": "all.hubs", "namespace": "roost-system", "fullnameOverride": ""},
-    {"release": "r" * 53, "namespace": "n" * 63, "fullnameOverride": "with.dots"},
-]
-
-
-@pytest.mark.parametrize("central", CENTRALS, ids=["own", "central", "long"])
 @pytest.mark.parametrize("override", ["", "seats", "with.dots.and-a-" + "long" * 12], ids=["none", "short", "long"])
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release[0][:12])
 def test_names_are_made_alike_on_both_sides(
-    helm: Path, release: tuple[str, str], override: str, central: dict[str, str], tmp_path: Path
+    helm: Path, release: tuple[str, str], override: str, tmp_path: Path
 ) -> None:
     name, namespace = release
-    values = {"fullnameOverride": override, "clusterResources": not central["release"], "hubs": {"central": central}}
+    values = {"fullnameOverride": override}
     functions = context(values, Release(name, namespace), Chart("0", "0"))
     calls: list[tuple[str, tuple[object, ...]]] = [
         *(("object_name", (component,)) for component in COMPONENTS),
@@ -266,9 +258,7 @@ def test_names_are_made_alike_on_both_sides(
         *(("pulled_label", (reference,)) for reference in REFERENCES),
         *(("puller_container", (reference,)) for reference in REFERENCES),
         *((function, ()) for function in ("startup_taint", "readiness_taint", "images_condition")),
-        *((function, ()) for function in ("pulled_prefix", "attract_prefix", "central_name")),
-        *(("central_object_name", (component,)) for component in COMPONENTS),
-        ("priority_class", ("puller",)),
+        *((function, ()) for function in ("pulled_prefix", "attract_prefix")),
     ]
     chart = tmp_path / "chart"
     (chart / "templates").mkdir(parents=True)

@@ -17,7 +17,6 @@ from tests.parity.monitored import (
     ALL_ON,
     FOREIGN,
     SCRAPED_LABELS,
-    SERVED_LABELS,
     concrete,
     dashboard_of,
     groups_of,
@@ -61,8 +60,6 @@ def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
     for grouping in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", bare):
         labels |= {label.strip() for label in grouping.split(",") if label.strip()}
     there = SCRAPED_LABELS.union(*(known.get(name, set()) for name in names))
-    if any(name.startswith("roost_controllers_") for name in names):
-        there |= SERVED_LABELS
     return unknown + [f"label {label}" for label in sorted(labels - there)] + ([] if names else ["no metric at all"])
 
 
@@ -180,28 +177,6 @@ def test_panels_that_the_page_on_alerts_names_exist(dashboard: Object) -> None:
     named = set(re.findall(r"dashboard's \*([^*]+)\*", page))
     assert named
     assert named <= {panel["title"] for panel in dashboard["panels"]}
-
-
-def test_a_central_release_has_the_alerts_of_what_only_its_hubs_use(tmp_path: Path) -> None:
-    of_hubs = {
-        "RoostImageGateStuck",
-        "RoostImagesCannotBePulled",
-        "RoostNodesOpenedWithoutImages",
-        "RoostMoverOverBudget",
-    }
-
-    def alerts(values: str) -> set[str]:
-        file = tmp_path / "values.yaml"
-        file.write_text(values)
-        return {rule["alert"] for rule in rules_of(groups_of(list(roost_render([file]).values())))}
-
-    off = """
-monitoring: {prometheusRule: {enabled: true}}
-imageGate: {mode: 'off'}
-placeholderMover: {enabled: false}
-"""
-    assert not alerts(off) & of_hubs
-    assert alerts(off + "hubs: {serve: true}\n") & of_hubs == of_hubs
 
 
 def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:

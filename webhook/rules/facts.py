@@ -256,18 +256,6 @@ class WarmFacts:
         copy._remember(found, moved, dict)
         return copy
 
-    def seen_by(self, own: WarmFacts) -> Self:
-        """These facts of several hubs' bound pods as one of the hubs counts them. own: that hub's pods.
-
-        Its pods that aren't among these yet count where they were sent. Another hub's pods count once they are bound:
-        until then, what they say of their node is only their author's word. `uses_only` is of the hub's own pods.
-        """
-        new = self._copy()
-        coming = Counter(pod.node for key, pod in own.pods.items() if key not in self.pods)
-        new._loads = {**self._loads, **{node: self._loads.get(node, 0) + count for node, count in coming.items()}}
-        new._in_use = own._in_use
-        return new
-
     @property
     def nodes_with_images(self) -> Set[str]:
         """Names of the nodes of which images are known."""

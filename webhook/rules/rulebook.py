@@ -133,7 +133,7 @@ class ClassRules:
         self.pod_class = pod_class
         self.name = pod_class.name
         self.scheduler_name = (
-            scheduler_name(*settings.scheduler_owner, pod_class.profile)
+            scheduler_name(settings.release, settings.namespace, pod_class.profile)
             if settings.sets_scheduler and pod_class.profile
             else ""
         )

@@ -9,19 +9,16 @@
 - {{ toJson (printf "%s%s" "--namespace=" $.root.Release.Namespace) }}
 - {{ toJson (printf "%s%s" "--lease-name=" (include "roost.object_name" (list $.root "controllers"))) }}
 - {{ toJson (printf "%s%d" "--port=" (int64 (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.controllers) | fromJson).metricsPort)) }}
-{{- if and (and (and (eq $.root.Values.admission.mode "webhook") (eq $.root.Values.webhook.certificates.mode "self")) $.root.Values.clusterResources) (not $.root.Values.hubs.central.release) }}
+{{- if and (and (eq $.root.Values.admission.mode "webhook") (eq $.root.Values.webhook.certificates.mode "self")) $.root.Values.clusterResources }}
 - {{ toJson (printf "%s%s" "--webhook-configuration=" (include "roost.cluster_object_name" (list $.root "webhook"))) }}
 - {{ toJson (printf "%s%s" "--webhook-service=" (include "roost.object_name" (list $.root "webhook"))) }}
 - {{ toJson (printf "%s%s" "--ca-secret=" (include "roost.object_name" (list $.root "webhook-ca"))) }}
 - {{ toJson (printf "%s%s" "--leaf-secret=" (or $.root.Values.webhook.certificates.secretName (include "roost.object_name" (list $.root "webhook-leaf")))) }}
 {{- end }}
-{{- if and (and (and (and (eq $.root.Values.admission.mode "webhook") (eq $.root.Values.webhook.certificates.mode "self")) $.root.Values.clusterResources) (not $.root.Values.hubs.central.release)) $.root.Values.webhook.url }}
+{{- if and (and (and (eq $.root.Values.admission.mode "webhook") (eq $.root.Values.webhook.certificates.mode "self")) $.root.Values.clusterResources) $.root.Values.webhook.url }}
 - {{ toJson (printf "%s%s" "--webhook-url=" $.root.Values.webhook.url) }}
 {{- end }}
 {{- if not $.root.Values.clusterResources }}
 - --own-namespace-only
-{{- end }}
-{{- if $.root.Values.hubs.serve }}
-- --serve-hubs
 {{- end }}
 - {{ toJson (printf "%s%s" "--log-level=" (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.controllers) | fromJson).logLevel) }}{{- end }}

@@ -27,8 +27,8 @@
 {{- end }}
 ]{{- end }}
 {{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: while a webhook is down, placeholders must not start where
-   users don't go. A hub of a central release can't know which schedulers that one runs, and nobody would see a pod of a scheduler that isn't there:
-   the central webhook sets it. `attracts`: whether it prefers the node that is marked for the set. */}}
+   users don't go.
+   `attracts`: whether it prefers the node that is marked for the set. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
 {{- if $.set.annotations }}
@@ -36,11 +36,11 @@ metadata:
 {{- end }}
   labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.set.labels $.class.match.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" "placeholder" "app.kubernetes.io/part-of" "roost" "roost.hub.jupyter.org/placeholder-set" $.set.name)) | fromJson) }}
 spec:
-{{- if and (and (eq $.root.Values.scheduler.target "deploy") $.class.profile) (not $.root.Values.hubs.central.release) }}
+{{- if and (eq $.root.Values.scheduler.target "deploy") $.class.profile }}
   schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.class.profile)) }}
 {{- end }}
 {{- if $.root.Values.priorityClasses.enabled }}
-  priorityClassName: {{ toJson (include "roost.priority_class" (list $.root "placeholder")) }}
+  priorityClassName: {{ toJson (include "roost.cluster_object_name" (list $.root "placeholder")) }}
 {{- end }}
   # A placeholder stops at once.
   terminationGracePeriodSeconds: 0

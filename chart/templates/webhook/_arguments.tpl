@@ -13,7 +13,4 @@
 {{- if and (or $.root.Values.webhook.clientCA.configMapName $.root.Values.webhook.clientCA.secretName) $.root.Values.webhook.clientCA.commonName }}
 - {{ toJson (printf "%s%s" "--client-name=" $.root.Values.webhook.clientCA.commonName) }}
 {{- end }}
-{{- if $.root.Values.hubs.serve }}
-- --serve-hubs
-{{- end }}
 - {{ toJson (printf "%s%s" "--log-level=" (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.webhook) | fromJson).logLevel) }}{{- end }}

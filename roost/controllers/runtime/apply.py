@@ -6,13 +6,9 @@ the budgets.
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
-import threading
 import time
-from concurrent.futures import Future, wait
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -37,9 +33,9 @@ from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable
 
-    from roost.controllers.runtime.budget import Budget
+    from roost.controllers.runtime.budget import MinuteBudget
     from roost.controllers.runtime.events import EventWriter
     from roost_core.kube.client import Client, JSONObject
 
@@ -61,39 +57,6 @@ MAX_RESTING: Final = 10_000
 TAINT_TRIES: Final = 4
 
 
-class Helpers:
-    """Threads that send requests for an applier, which waits for them.
-
-    Daemons, as those of an executor are not: a request that gets no answer must not hold up the end of the process.
-    """
-
-    def __init__(self, count: int) -> None:
-        """count: of threads, which start with the first work."""
-        self.count = count
-        self._work: SimpleQueue[tuple[Future[Outcome | ClusterError], Callable[[], Outcome | ClusterError]]] = (
-            SimpleQueue()
-        )
-        self._threads: list[threading.Thread] = []
-
-    def submit(self, call: Callable[[], Outcome | ClusterError]) -> Future[Outcome | ClusterError]:
-        """Let a thread do this. Not thread-safe: one thread asks."""
-        while len(self._threads) < self.count:
-            thread = threading.Thread(target=self._run, name=f"apply-{len(self._threads)}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
-        future: Future[Outcome | ClusterError] = Future()
-        self._work.put((future, call))
-        return future
-
-    def _run(self) -> None:
-        while True:
-            future, call = self._work.get()
-            try:
-                future.set_result(call())
-            except BaseException as error:  # noqa: BLE001 - raised again by who waits
-                future.set_exception(error)
-
-
 class Applier:
     """Applies plans within two budgets, one for evictions and one for all writes. Not thread-safe: one loop owns it."""
 
@@ -102,15 +65,14 @@ class Applier:
         client: Client,
         namespace: str,
         *,
-        writes: Budget,
-        evictions: Budget,
+        writes: MinuteBudget,
+        evictions: MinuteBudget,
         events: EventWriter,
         may_write: Callable[[], bool],
         on_eviction: Callable[[], None] = lambda: None,
         on_done: Callable[[], None] = lambda: None,
         owner: Callable[[], JSONObject | None] = lambda: None,
         plan_seconds: float = PLAN_SECONDS,
-        helpers: Helpers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """plan_seconds: what is left of a plan after this long is dropped; a new one is made.
@@ -118,8 +80,6 @@ class Applier:
         may_write: checked before each request, so that a leader that lost its Lease stops halfway.
 
         on_done: called after each action. owner: returns the ownerReference for created pods.
-
-        helpers: change labels of several nodes at the same time; None: one after the other.
         """
         self._client = client
         self._namespace = namespace
@@ -136,54 +96,20 @@ class Applier:
         self._due_at = math.inf
         self._owner = owner
         self._plan_seconds = plan_seconds
-        self._helpers = helpers
-
-    def begin_turn(self) -> None:
-        """Tell the budgets that plans are made anew."""
-        self.writes.begin_turn()
-        self.evictions.begin_turn()
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
         """Carry out the actions in order; return each with its outcome. Errors of the API server are outcomes, too."""
         self._due_at = math.inf
         began_at = self._clock()
         done: list[Done] = []
-        for batch in self._batches(actions):
-            held_back = [self._admit(action, began_at) for action in batch]
-            admitted = [action for action, outcome in zip(batch, held_back, strict=True) if outcome is None]
-            results = iter(self._send_all(admitted))
-            for action, outcome in zip(batch, held_back, strict=True):
-                done.append(Done(action, self._settle(action, next(results)) if outcome is None else outcome))
-                self._on_done()
+        for action in actions:
+            outcome = self._admit(action, began_at)
+            done.append(Done(action, self._settle(action, self._send(action)) if outcome is None else outcome))
+            self._on_done()
         return done
 
-    def _batches(self, actions: Iterable[Action]) -> Iterator[list[Action]]:
-        """Put actions together that may be sent at the same time: labels of different nodes, one after the other."""
-        batch: list[ChangeNode] = []
-        for action in actions:
-            if self._helpers is None or not isinstance(action, ChangeNode) or action.remove_taints:
-                if batch:
-                    yield [*batch]
-                    batch = []
-                yield [action]
-                continue
-            if len(batch) == self._helpers.count or action.node in {each.node for each in batch}:
-                yield [*batch]
-                batch = []
-            batch.append(action)
-        if batch:
-            yield [*batch]
-
-    def _send_all(self, actions: Sequence[Action]) -> list[Outcome | ClusterError]:
-        if self._helpers is None or len(actions) == 1:
-            return [self._send(action) for action in actions]
-        # All of them end before the first fault is raised.
-        sent = [self._helpers.submit(functools.partial(self._send, action)) for action in actions]
-        wait(sent)
-        return [each.result() for each in sent]
-
     def _send(self, action: Action) -> Outcome | ClusterError:
-        """Send the action's requests; a helper's thread may do it, for one that changes nothing here."""
+        """Send the action's requests."""
         try:
             return self._perform(action)
         except ClusterError as error:
@@ -207,9 +133,9 @@ class Applier:
             # The remaining actions are based on an outdated snapshot.
             return self._hold_back(0.0)
         if self.writes.left <= 0:
-            return self._hold_back(self.writes.hold_back())
+            return self._hold_back(self.writes.seconds_until_next())
         if isinstance(action, EvictPod) and self.evictions.left <= 0:
-            return self._hold_back(self.evictions.hold_back())
+            return self._hold_back(self.evictions.seconds_until_next())
         rest_until, _ = self._resting.get(_target(action), (0.0, 0.0))
         if rest_until > self._clock():
             return self._hold_back(rest_until - self._clock())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,30 +13,6 @@ WINDOW_SECONDS: Final = 60.0
 # For all controllers of one hub together, Events included. API servers cope with more; a runaway controller is stopped
 # by it.
 WRITES_PER_MINUTE: Final = 600
-
-
-class Budget(Protocol):
-    """What the loop and the applier need to know of a budget. Not thread-safe: one thread owns it."""
-
-    @property
-    def per_minute(self) -> int:
-        """The most takes within any minute."""
-
-    @property
-    def left(self) -> int:
-        """How many may be taken now."""
-
-    def take(self) -> bool:
-        """Take one before its action; False if none is left."""
-
-    def spend_all(self) -> None:
-        """Use up the coming minute."""
-
-    def begin_turn(self) -> None:
-        """Note that plans are made anew: what was held back before is requested again, or no longer wanted."""
-
-    def hold_back(self) -> float:
-        """Note that one more is wanted now, though none is left; return the seconds until it may be taken."""
 
 
 class MinuteBudget:
@@ -66,13 +42,6 @@ class MinuteBudget:
             return False
         self._taken.append(self._clock())
         return True
-
-    def begin_turn(self) -> None:
-        """Nothing: nobody else takes from this budget."""
-
-    def hold_back(self) -> float:
-        """Return the seconds until one may be taken."""
-        return self.seconds_until_next()
 
     def seconds_until_next(self) -> float:
         """Seconds until one may be taken: 0.0 if one may now, infinity if `per_minute` is 0."""

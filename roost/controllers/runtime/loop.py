@@ -63,7 +63,6 @@ class Loop:
         is_synced: Callable[[], bool],
         follow: Callable[[], None] = lambda: None,
         vital: frozenset[str] = frozenset(),
-        others: Callable[[], float] = lambda: RESYNC_SECONDS,
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -71,7 +70,6 @@ class Loop:
 
         follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
         vital: names of planners whose repeated failure makes this replica give up leading.
-        others: does the turns of other loops, in this one's thread, and returns the seconds that they may wait.
         """
         self._planners = tuple(planners)
         self._snapshot = snapshot
@@ -87,7 +85,6 @@ class Loop:
         self._has_minor_news = False
         self._led = False
         self._vital = vital
-        self._others = others
         self._alive_at = self._progress_at = steady()
         # Since when a vital plan has failed, again and again.
         self._failing_since: dict[str, float] = {}
@@ -145,7 +142,7 @@ class Loop:
             self._alive_at = self._progress_at = began_at
             # A change from here on may be missing in the snapshot.
             self._has_news = self._has_minor_news = False
-            wait_seconds = min(self.safe_turn(), self._others())
+            wait_seconds = self.safe_turn()
             ended_at = self._progress_at = self._steady()
             took_seconds = ended_at - began_at
             if stop.wait(min(MAX_REST_SECONDS, max(SETTLE_SECONDS, REST_FACTOR * took_seconds))):
@@ -179,8 +176,6 @@ class Loop:
 
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
-        # First: whatever happens in this turn, what the last one wanted is no longer kept for it.
-        self._applier.begin_turn()
         leads = self._is_leader()
         self._metrics.show_leader(leads)
         if leads != self._led:

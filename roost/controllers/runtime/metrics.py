@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -56,34 +56,13 @@ class _PlannedGauges(Collector):
             yield family
 
 
-class _WithHubs(CollectorRegistry):
-    """A process's metrics, and those of served hubs with the label `hub`, each name once."""
-
-    def __init__(self, own: CollectorRegistry, hubs: Mapping[str, Metrics]) -> None:
-        super().__init__()
-        self._own = own
-        self._hubs = hubs
-
-    def collect(self) -> Iterator[Metric]:
-        families = {family.name: family for family in self._own.collect()}
-        for hub, metrics in sorted(self._hubs.items()):
-            for family in metrics.registry.collect():
-                known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
-                known.samples += [one._replace(labels={**one.labels, "hub": hub}) for one in family.samples]
-        yield from families.values()
-
-
 class Metrics:
-    """All metrics; one object a process, and one a served hub."""
+    """All metrics; one object a process."""
 
-    def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = (), *, of_process: bool = True) -> None:
-        """of_process: False for a served hub's, which are shown with the process's own."""
+    def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
         self.registry = CollectorRegistry()
-        # By served hub, `<release>.<namespace>`; replaced as a whole.
-        self.hubs: Mapping[str, Metrics] = {}
-        if of_process:
-            ProcessCollector(registry=self.registry)
-            PlatformCollector(registry=self.registry)
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
         self._planned = _PlannedGauges(definitions)
         self.registry.register(self._planned)
         self._leader = Gauge(PREFIX + "leader", "1 while this replica holds the Lease.", registry=self.registry)
@@ -120,12 +99,6 @@ class Metrics:
         )
         self._eviction_budget = Gauge(
             PREFIX + "eviction_budget_per_minute", "Evictions allowed within any minute.", registry=self.registry
-        )
-        self._refused_hubs = Counter(
-            PREFIX + "hub_settings_refused",
-            "Settings of a served hub that were refused; the last good ones stayed.",
-            ("hub",),
-            registry=self.registry,
         )
         self._certificate_expiry = Gauge(
             PREFIX + "certificate_expiry_timestamp_seconds",
@@ -168,10 +141,6 @@ class Metrics:
         """Count one eviction request."""
         self._evictions.inc()
 
-    def count_refused_hub(self, namespace: str) -> None:
-        """Count one document of a served hub that is not used."""
-        self._refused_hubs.labels(namespace).inc()
-
     def count_request(self, verb: str) -> None:
         """Count one request to the API server."""
         self._requests.labels(verb).inc()
@@ -188,4 +157,4 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
-        return generate_latest(_WithHubs(self.registry, self.hubs) if self.hubs else self.registry)
+        return generate_latest(self.registry)

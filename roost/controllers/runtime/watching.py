@@ -45,8 +45,6 @@ class Scope:
     user_labels: tuple[Mapping[str, str], ...] = ()
     # What bookings may ask for; None: ConfigMaps that book events aren't watched.
     bookings: Limits | None = None
-    # Keep container statuses of all pods: whose are users' pods isn't known yet, as the hubs that are served say it.
-    keeps_all_containers: bool = False
     # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
     history_name: str = ""
     # Placeholders are CapacityBuffers.
@@ -65,14 +63,9 @@ class Watching:
         on_minor_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
-        shared: Watching | None = None,
     ) -> None:
-        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods.
-
-        shared: watches nodes and pods for this hub, too; its owner follows them. None: they are watched here.
-        """
+        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods."""
         self._scope = scope
-        self._shared = shared
         self._read_pod = PodReader(scope)
         own = f"/namespaces/{scope.namespace}"
 
@@ -143,8 +136,7 @@ class Watching:
 
         Their CustomResourceDefinition is an autoscaler's, and goes with it; the image gate must not wait for it.
         """
-        everywhere = (self._nodes, self._pods) if self._shared is None else ()
-        caches: tuple[WatchCache[Any], ...] = (*everywhere, self._sets, self._pulls)
+        caches: tuple[WatchCache[Any], ...] = (self._nodes, self._pods, self._sets, self._pulls)
         return caches if self._bookings is None else (*caches, self._bookings)
 
     def start(self, stop: threading.Event) -> None:
@@ -155,8 +147,6 @@ class Watching:
 
     def verdict(self) -> Verdict:
         """Whether every watch has listed and is up to date."""
-        if self._shared is not None and not (verdict := self._shared.verdict()).passed:
-            return verdict
         for cache in self.caches:
             if not cache.synced:
                 return Verdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
@@ -166,8 +156,6 @@ class Watching:
 
     def follow(self) -> None:
         """Take in what changed; call it while no snapshot is needed, or changes pile up."""
-        if self._shared is not None:
-            return
         _follow(self._nodes_now, self._nodes)
         _follow(self._pods_now, self._pods)
         self._read_pod.drop_all_but(self._pods_now)
@@ -175,12 +163,11 @@ class Watching:
     def snapshot(self) -> Snapshot:
         """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
         self.follow()
-        everywhere = self._shared or self
         return Snapshot(
             release=self._scope.release,
             namespace=self._scope.namespace,
-            nodes=everywhere._nodes_now,
-            pods=everywhere._pods_now,
+            nodes=self._nodes_now,
+            pods=self._pods_now,
             stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
             capacity_buffers=self._known_buffers(),
             pull_events=self._pulls.objects(),
@@ -212,7 +199,6 @@ class PodReader:
 
     def __init__(self, scope: Scope) -> None:
         self._user_labels = scope.user_labels
-        self._keeps_all_containers = scope.keeps_all_containers
         self._specs: dict[PodSpec, PodSpec] = {}
 
     def __call__(self, item: JSONObject) -> PodState | None:
@@ -220,10 +206,7 @@ class PodReader:
         labels = item["metadata"].get("labels") or {}
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
-            self._keeps_all_containers
-            or is_own
-            or is_z2jh_puller(labels)
-            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+            is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
         )
         try:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)

@@ -24,7 +24,6 @@ from roost_core.kube.event_stream import Change, EventStream, Notice
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.placement.classes import Classes
-from roost_core.placement.labels import CENTRAL_LABEL, central_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -348,19 +347,9 @@ class Recording:
             log.info("database works again")
         self._fault = fault
 
-    def _is_served(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a namespace has a hub that this release serves."""
-        settings = self._settings
-        return settings.serves_hubs and namespace_labels.get(CENTRAL_LABEL) == central_name(
-            settings.release, settings.namespace
-        )
-
     def _classify(self, labels: Mapping[str, str], namespace: str) -> str:
         namespaces = self._namespaces.objects() if self._namespaces.synced else None
         pod_class = self._classes.classify(labels, namespace, namespaces)
-        if pod_class is None and namespaces is not None and self._is_served(namespaces.get(namespace) or {}):
-            # Hubs may name classes of their own, which only the webhook knows; what they share is known here.
-            pod_class = self._classes.classify(labels, self._settings.namespace, namespaces)
         return pod_class.name if pod_class is not None else ""
 
 

@@ -35,7 +35,6 @@ class RecorderSettings:
     # Days after which records of what has ended are deleted; 0: never.
     retention_days: int
     # Other hubs' pods have classes, too, by the same labels.
-    serves_hubs: bool = False
     # First 12 hex digits of the document's SHA-256.
     settings_hash: str
 
@@ -67,7 +66,6 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
     release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
     namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
     classes = read_pod_classes(read, document)
-    serves_hubs = read.flag(document.get("servesHubs", False), "servesHubs")
     retention_days = read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500)
     pullers = read_pullers(read, document)
     if read.faults:
@@ -81,6 +79,5 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
         key_sources=tuple(sources),
         pullers=pullers.labelling,
         retention_days=retention_days,
-        serves_hubs=serves_hubs,
         settings_hash=settings_hash,
     )

@@ -135,8 +135,6 @@ class PodMaker:
             if settings is not None and settings.shared_namespaces is not None
             else None
         )
-        # A central webhook counts for several hubs, each of which sees its own pods apart.
-        self.counts_for_others = self._shared is not None and settings is not None and settings.central is not None
         self._memory = Memory()
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}

@@ -40,12 +40,6 @@ class WebhookFacts:
         # By class: changes that the facts' warm sets don't have yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(maker.homes)
-        # Where a central webhook counts the pods of all hubs of a pool: this hub's own, by class, which
-        # the warm sets of its rules see apart. Elsewhere empty.
-        self._own = {name: WarmFacts() for name in warm} if maker.counts_for_others else {}
-        self._own_namespace = policy.namespace
-        # What `_seen_by_own` gave last, and what of.
-        self._seen: tuple[Facts, list[int], Facts] | None = None
         # Each node as it was when it last reported other images.
         self._reported: dict[str, NodeFact] = {}
 
@@ -68,8 +62,6 @@ class WebhookFacts:
             warm = self._maker.warm_pod(state, is_starting=is_starting)
             if warm is not None:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
-                if self._own and state.namespace == self._own_namespace:
-                    self._own[warm[0]].take_in({pod.key: warm[1]})
 
     def forget_pod(self, pod: SimPod) -> None:
         """A pod was deleted."""
@@ -77,8 +69,6 @@ class WebhookFacts:
             self._home_changes[pod.key] = None
         if pod.warm_class:
             self._warm_changes[pod.warm_class][pod.key] = None
-            if self._own:
-                self._own[pod.warm_class].take_in({pod.key: None})
 
     def tell_node(self, name: str, fact: NodeFact | None) -> None:
         """A node changed; None: it was removed."""
@@ -114,15 +104,7 @@ class WebhookFacts:
     def current(self) -> Facts:
         """The current facts."""
         self._apply()
-        return self._seen_by_own() if self._own else self._facts
-
-    def _seen_by_own(self) -> Facts:
-        """The facts as the central webhook gives them to this hub's rules."""
-        moments = [known.moment for known in self._facts.warm.values()]
-        if self._seen is None or self._seen[0] is not self._facts or self._seen[1] != moments:
-            warm = {name: known.seen_by(self._own[name]) for name, known in self._facts.warm.items()}
-            self._seen = self._facts, moments, _copy_facts(self._facts, warm=warm)
-        return self._seen[2]
+        return self._facts
 
     def _apply(self) -> None:
         if self._home_changes:

@@ -71,6 +71,7 @@ class Cluster:
             ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
             "/apis/apps/v1/deployments": [],
             "/api/v1/pods": [],
+            "/api/v1/namespaces": [],
             NODE_LEASES: [],
             LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),

@@ -23,7 +23,7 @@ from roost.recorder.store.database import Store, Unavailable
 from roost.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, StoredState, Verdict, unpack_candidates
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
-from roost_core.placement.labels import CENTRAL_LABEL, WARM_TARGET_ANNOTATION
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from tests.harness.waiting import wait_until
@@ -404,21 +404,3 @@ def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, mo
     recording = Run(Cluster(), store).recording
     with pytest.raises(RecordingError, match="stream-nodes has ended"):
         recording.run(stop)
-
-
-@pytest.mark.parametrize("serves", [True, False])
-def test_pods_of_served_hubs_have_the_classes_of_the_central_release(store: Store, serves: bool) -> None:
-    cluster = Cluster()
-    labels = {"hub-a": {CENTRAL_LABEL: "hub.hub"}, "stranger": {CENTRAL_LABEL: "other.hub"}}
-    cluster.namespaces = [
-        {"metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": own}} for name, own in labels.items()
-    ]
-    for number, namespace in enumerate((*labels, "hub")):
-        user = pod(f"user-of-{namespace}", 3 + number)
-        user["metadata"] |= {"namespace": namespace, "labels": {"component": "singleuser-server"}}
-        cluster.pods.append(user)
-    classes = {"user": {"match": {"labels": {"component": "singleuser-server"}}}}
-    with Run(cluster, store, podClasses=classes, servesHubs=serves) as run:
-        wait_until(lambda: len(rows(store, schema.pod)) == 3, 30, "pods", explain=run.recording.verdict)
-    found = {row["namespace"]: row["pod_class"] for row in rows(store, schema.pod)}
-    assert found == {"hub": "user", "hub-a": "user" if serves else "", "stranger": ""}

@@ -13,12 +13,10 @@ import pytest
 from kubernetes.client import ApiClient, Configuration
 
 from roost_core.kube import leader_election
-from roost_core.kube.client import CONNECT_SECONDS, Client
+from roost_core.kube.client import Client
 from roost_core.kube.leader_election import (
     LEASE_SECONDS,
-    READ_SECONDS,
     RENEW_SECONDS,
-    RETRY_SECONDS,
     Leadership,
     steady_seconds,
 )
@@ -241,7 +239,7 @@ def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
 ) -> None:
     monkeypatch.setattr(leader_election, "RETRY_SECONDS", 0.01)
     fit = threading.Event()
-    one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set, pace_seconds=0.01)
+    one = Leadership(server.client(), "hub", "lease", "one", is_fit=fit.is_set)
     stop = threading.Event()
     thread = threading.Thread(target=one.run, args=(stop,), daemon=True)
     thread.start()
@@ -262,53 +260,3 @@ def test_who_can_not_do_the_work_neither_asks_for_the_lease_nor_keeps_it(
     thread.join(5)
     assert server.lease is not None
     assert server.lease["spec"]["holderIdentity"] == ""
-
-
-def test_who_renews_seldom_tries_again_soon_after_a_failure_and_asks_a_free_lease_at_the_usual_pace(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leader_election, "READ_SECONDS", 0.1)
-    clock = Clock()
-    leader = Leadership(server.client(), "hub", "lease", "leader", pace_seconds=3.0, clock=clock)
-    standby = Leadership(server.client(), "hub", "lease", "standby", pace_seconds=3.0, clock=clock)
-    assert standby._pause_seconds() == RETRY_SECONDS, "nobody is known to hold the Lease"
-    leader.try_once()
-    standby.try_once()
-    assert (leader._pause_seconds(), standby._pause_seconds()) == (3.0, 3.0)
-    # One connection that isn't made, which takes longer than a silent answer, doesn't cost the Lease.
-    clock.now += 3.0
-    server.speaks.clear()
-    leader.try_once()
-    clock.now += max(CONNECT_SECONDS, READ_SECONDS)
-    assert leader.is_leader
-    assert clock.now + leader._pause_seconds() < 1000.0 + RENEW_SECONDS
-    server.speaks.set()
-    clock.now += leader._pause_seconds()
-    leader.try_once()
-    assert leader.is_leader
-    assert leader._pause_seconds() == 3.0
-    leader.release()
-    standby.try_once()
-    assert standby.is_leader
-    assert leader._pause_seconds() == RETRY_SECONDS
-
-
-def test_a_lease_is_left_to_expire_while_the_leaders_work_is_under_way(server: Server) -> None:
-    has_ended = threading.Event()
-    asked: list[bool] = []
-
-    def ended() -> bool:
-        asked.append(one.is_leader)
-        return has_ended.is_set()
-
-    one = Leadership(server.client(), "hub", "lease", "one", has_ended=ended)
-    one.try_once()
-    one.release()
-    assert server.lease is not None
-    assert server.lease["spec"]["holderIdentity"] == "one"
-    assert not one.is_leader
-    one.try_once()
-    has_ended.set()
-    one.release()
-    assert server.lease["spec"]["holderIdentity"] == ""
-    assert asked == [False, False], "no more work begins while it is waited for"

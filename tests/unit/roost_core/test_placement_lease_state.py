@@ -11,7 +11,6 @@ from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Mapping
 
 # 2026-01-01T00:00:00Z
@@ -185,21 +184,3 @@ def test_whatever_stands_in_the_lease_the_thread_lives() -> None:
         watched.look()
         states.append(watched.state)
     assert states == [LeaseState.NEVER_HELD, LeaseState.NEVER_HELD, LeaseState.HELD]
-
-
-@pytest.mark.parametrize("is_one_of_many", [False, True])
-def test_a_lease_of_one_of_many_hubs_is_read_half_as_often(is_one_of_many: bool) -> None:
-    pauses: list[float] = []
-
-    class Stop:
-        def is_set(self) -> bool:
-            return len(pauses) == 3
-
-        def wait(self, seconds: float) -> None:
-            pauses.append(seconds)
-
-    server = FakeServer(lease(1))
-    watched = LeaseWatch(cast("Client", server), "hub", "hub-roost-controllers", is_one_of_many=is_one_of_many)
-    watched.run(cast("threading.Event", Stop()))
-    assert pauses == [4.0 if is_one_of_many else 2.0] * 3
-    assert len(server.asked) == 3

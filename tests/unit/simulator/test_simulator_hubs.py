@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 HUBS = ("hub-a", "hub-b")
 SHARED = {"sharedPools": {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}}
-CENTRAL = {"hubs": {"central": {"release": "roost", "namespace": "roost-system"}}}
 
 
 def of_hubs(attempts: list[Attempt], hubs: tuple[str, ...] = HUBS) -> list[Attempt]:
@@ -121,11 +120,10 @@ def test_one_hub_is_the_policys_own_whatever_it_is_called(name: str) -> None:
     assert named.hubs == {}
 
 
-@pytest.mark.parametrize("more", [{}, CENTRAL])
-def test_hubs_that_count_each_others_pods_are_placed_like_one_hub(more: dict[str, Any]) -> None:
+def test_hubs_that_count_each_others_pods_are_placed_like_one_hub() -> None:
     launches = busy()
     one_hub, _ = play(launches, without_pullers("warm-alone"), growing())
-    shared = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **SHARED, **more}))
+    shared = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **SHARED}))
     together, _ = play(of_hubs(launches), shared, growing(), make=in_hubs())
     assert {**comparable(together), "hubs": {}} == comparable(one_hub)
     alone, _ = play(of_hubs(launches), without_pullers("warm-alone"), growing(), make=in_hubs())
@@ -149,28 +147,6 @@ def test_a_webhook_counts_other_hubs_pods_only_where_told_and_once_they_have_a_n
     world.at(BEGIN + 60, look)
     world.play(launches)
     assert sorted(found) == seen
-
-
-def test_a_central_webhook_asks_of_a_hubs_own_pods_alone_whether_pullers_bring_their_images() -> None:
-    launches = [attempt(number, number, f"image-{number}", hub=hub, stays=900.0) for number, hub in enumerate(HUBS)]
-    # A replay ends with its last launch.
-    launches.append(attempt(2, 300, "image-0", hub="hub-a", stays=900.0))
-    told = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **SHARED, **CENTRAL}))
-    world = WatchedWorld(told, small(2), hubs=HUBS)
-    found: list[list[bool]] = []
-
-    def look(_: object) -> None:
-        for release in world.releases:
-            warm = release.facts.current().warm["user"]
-            assert warm.running == 2
-            of_hubs = [set(pod.images) for _, pod in sorted(warm.pods.items())]
-            found.append([warm.uses_only(images) for images in of_hubs])
-            # The same object while nothing changes, by which the webhook's rules know a set.
-            assert release.facts.current().warm["user"] is warm
-
-    world.at(BEGIN + 60, look)
-    world.play(launches)
-    assert found == [[True, False], [False, True]]
 
 
 def test_what_each_hub_had_adds_up_to_the_whole_and_survives_storing() -> None:
@@ -231,12 +207,9 @@ def test_the_comparison_gives_each_hub_its_own_repositories_and_shares_by_values
     assert [one._replace(hub="") for one in launches] == before
     anywhere = shared_pool.split(before, 4, same_images=True)
     assert len({(one.repository, one.hub) for one in anywhere}) > len({one.repository for one in anywhere})
-    arms = {**shared_pool.ARMS, **shared_pool.CENTRAL_ARMS}
-    policies = {arm: shared_pool.policy_of(arm, 3) for arm in arms}
+    policies = {arm: shared_pool.policy_of(arm, 3) for arm in shared_pool.ARMS}
     assert {arm: found.placeholders[0].replicas for arm, found in policies.items()} == dict.fromkeys(policies, 3)
     shared = {arm for arm, found in policies.items() if found.webhook and found.webhook.shared_namespaces is not None}
-    assert shared == {"Roost, sharedPools", "sharedPools, no warm set", "sharedPools, one warm set for all"}
-    served = {arm for arm, found in policies.items() if found.webhook and found.webhook.central is not None}
-    assert served == set(list(shared_pool.CENTRAL_ARMS)[1:])
+    assert shared == {"Roost, sharedPools"}
     courses = shared_pool.launches_of("courses", 1, 0.5, 3, same_images=False)
     assert len({(one.image, one.hub) for one in courses}) == len({one.hub for one in courses}) == 3
