@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 # Packages that extras of Roost bring, not the plain install.
 _RECORD_PACKAGES: Final = frozenset({"alembic", "psycopg", "sqlalchemy"})
-_EXTRA_PACKAGES: Final = _RECORD_PACKAGES | {"duckdb", "jsonpatch", "jupyterhub", "rich"}
+_EXTRA_PACKAGES: Final = _RECORD_PACKAGES | {"duckdb", "jupyterhub", "rich"}
 # Packages that only one option needs, and its extra.
 _EXTRAS: Final = {"duckdb": "parquet", "jupyterhub": "hub"}
 
@@ -198,13 +198,17 @@ def _images(*, options: RenderOptions, digests: bool, copy_to: str | None) -> in
 @cli.command("validate", short_help="Print every fault and warning of the values.")
 @_values_options
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
-def _validate(*, options: RenderOptions, strict: bool) -> int:
+@click.option(
+    "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
+)
+def _validate(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
     roost validate -f values.yaml --kube-version v1.37.2
+    roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     """
-    return call("validate", options, strict=strict)
+    return call("validate", options, pod, strict=strict)
 
 
 @cli.command("headroom", short_help="Print the placeholders of the coming days, and their node-hours.")
@@ -397,44 +401,31 @@ def _cleanup(
     "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--pod", metavar="FILE", help="Only try this pod, in YAML or JSON, and print what Roost changes. - is stdin."
+)
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=click.FloatRange(0, 600),
+    default=0.0,
+    help="With --pod: try again for so long. Default: once.",
+)
 def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - the fields of DoctorOptions
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
 
-    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. Exit codes: 0 no error
-    was found, 1 one was found or the cluster can't be asked, 2 wrong usage.
+    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. `helm test` runs --pod,
+    which needs no values, only the right to create pods there. Exit codes: 0 no error was found (the pod is placed), 1
+    one was found or the cluster can't be asked, 2 wrong usage.
 
     \b
+    roost doctor --pod pod.yaml --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
     from roost.commands.doctor import DoctorOptions  # noqa: PLC0415 - other commands needn't load the client
 
     return call("doctor", options, DoctorOptions(**asked))
-
-
-@cli.command("try-pod", short_help="Create a pod with dryRun, and say whether Roost places it.")
-@click.option("-n", "--namespace", metavar="NAME", required=True, help="Where the pod would be created.")
-@click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label of the pod.")
-@_cluster_options
-@click.option(
-    "--wait",
-    metavar="SECONDS",
-    type=click.FloatRange(0, 600),
-    default=0.0,
-    help="Try again for so long. Default: once.",
-)
-def _try_pod(
-    *, namespace: str, labels: tuple[str, ...], kubeconfig: str | None, context: str | None, wait: float
-) -> int:
-    """Create a pod with dryRun, and say whether Roost places it. Nothing is stored.
-
-    `helm test` runs this. Needs the right to create pods there. Exit codes: 0 the pod is placed, 1 it isn't or the
-    cluster can't be asked, 2 wrong usage.
-
-    \b
-    roost try-pod -n hub --label component=singleuser-server --kubeconfig ~/.kube/config
-    """
-    return call("try_pod", namespace, labels, kubeconfig, context, wait)
 
 
 @cli.command(

@@ -26,7 +26,7 @@ from webhook.policy_file import PolicyFile
 from webhook.review import Outcome, Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
 from webhook.rules.facts import Facts
-from webhook.serving.app import create_wsgi
+from webhook.serving.app import create_app
 from webhook.serving.lifecycle import Pulse
 from webhook.serving.lifecycle import serve as serve_reviews
 from webhook.watch import FactsKeeper
@@ -82,7 +82,7 @@ class _Replica:
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._foreign_policy)
         self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
         self._server = Server(
-            create_wsgi(self._reviewer.review),
+            create_app(self._reviewer.review),
             is_draining=self._draining.is_set,
             tls=self._certificate.context,
             client_name=options.client_name,

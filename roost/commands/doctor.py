@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from generator.pipeline import make
 from generator.values.files import read_values
 from generator.values.release import check_release
+from roost.commands.pod_file import read_pod_file
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
+from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 
@@ -29,11 +31,17 @@ class DoctorOptions(NamedTuple):
     before_install: bool
     # text or json.
     form: str
+    # Only try this pod: a file, - or JSON. None: run the checks.
+    pod: str | None
+    # Seconds for which the pod is tried again.
+    wait: float
 
 
 def run(options: RenderOptions, asked: DoctorOptions) -> int:
-    """Print the outcome of every check; 1 if there is an error, or if the cluster can't be asked at all."""
+    """Print the outcome of every check, or of one pod; 1 for an error, or if the cluster can't be asked at all."""
     check_release(options.release)
+    if asked.pod is not None:
+        return _try(options.release.namespace, asked, make_pod(read_pod_file(asked.pod)))
     try:
         client = connect_as_user(asked.kubeconfig, asked.context)
         version = str(client.get("/version")["gitVersion"])
@@ -47,6 +55,31 @@ def run(options: RenderOptions, asked: DoctorOptions) -> int:
     outcomes = run_checks(install, BEFORE if asked.before_install else INSTALLED)
     click.echo(_as_json(outcomes) if asked.form == "json" else _as_text(outcomes))
     return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
+
+
+def _try(namespace: str, asked: DoctorOptions, pod: dict[str, Any]) -> int:
+    """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be asked."""
+    try:
+        client = connect_as_user(asked.kubeconfig, asked.context)
+        trial = try_until_placed(client, namespace, pod, asked.wait)
+        changes = changes_of(client, namespace, pod, trial) if trial.revision else []
+    except ClusterError as error:
+        click.echo(f"roost doctor: no pod was tried in {namespace}: {error}", err=True)
+        return 1
+    labels = ", ".join(f"{key}={value}" for key, value in pod["metadata"]["labels"].items()) or "no labels"
+    if not trial.revision:
+        click.echo(
+            f"A pod with {labels} came back untouched (scheduler {trial.scheduler}): it belongs to no class of "
+            "Roost's, or the API server didn't reach the webhook. Run roost doctor with the install's values; see also "
+            "docs/troubleshooting.md#is-the-webhook-healthy.",
+            err=True,
+        )
+        return 1
+    click.echo(f"A pod with {labels} is placed by policy {trial.revision}, scheduler {trial.scheduler}.")
+    for change in changes:
+        value = f" {json.dumps(change['value'])}" if "value" in change else ""
+        click.echo(f"  {change['op']} {change['path']}{value}")
+    return 0
 
 
 def _as_json(outcomes: list[Outcome]) -> str:

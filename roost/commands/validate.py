@@ -1,26 +1,35 @@
-"""`roost validate`: every fault, warning and hint of a set of values."""
+"""`roost validate`: every fault, warning and hint of a set of values, and what they make of a pod."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
+import yaml
+
 from generator.checks.schema import find_faults
 from generator.faults import Fault, UsageError, sort_faults
-from generator.pipeline import report
-from generator.values.files import read_what_loads
+from generator.pipeline import make, report
+from generator.values.files import read_values, read_what_loads
 from generator.values.release import check_release
+from roost.commands.pod_file import read_pod_file
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from roost.commands.render import RenderOptions
 
 
-def run(options: RenderOptions, *, strict: bool) -> int:
-    """Print faults, warnings and hints to stdout, one per line; 0 if there are no faults (strict: and no warnings)."""
+def run(options: RenderOptions, pod_file: str | None, *, strict: bool) -> int:
+    """Print faults, warnings and hints to stdout, one per line; 0 if there are no faults (strict: and no warnings).
+
+    pod_file: print this pod as the values would have it admitted, and all else to stderr.
+    """
+    talk = sys.stdout if pod_file is None else sys.stderr
     faults, unread = _find(options)
     ordered = sort_faults(faults)
     for fault in ordered:
-        sys.stdout.write(f"{fault}\n")
+        talk.write(f"{fault}\n")
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
     if errors or warnings:
@@ -29,6 +38,8 @@ def run(options: RenderOptions, *, strict: bool) -> int:
         sys.stderr.write("no faults\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))
+    if pod_file is not None and not errors:
+        sys.stdout.write(_admitted(options, read_pod_file(pod_file)))
     return 1 if errors or (strict and warnings) else 0
 
 
@@ -40,6 +51,36 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
         # When a file is missing, check the others against the schema only, not across keys.
         return [*faults, *find_faults(merged)], unread
     return report(merged, options.release), []
+
+
+def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
+    """The pod in YAML as the webhook would admit it with these values, as far as it says so without a cluster."""
+    # Without --pod nothing of this is loaded.
+    import jsonpatch  # noqa: PLC0415
+
+    from roost.doctor.try_pod import make_pod  # noqa: PLC0415
+    from roost_core.placement.labels import POLICY_KEY  # noqa: PLC0415
+    from roost_core.placement.pods import MalformedPodError, read_pod  # noqa: PLC0415
+    from roost_core.placement.settings import read_settings  # noqa: PLC0415
+    from webhook.admission import decide  # noqa: PLC0415
+    from webhook.rules.facts import Facts  # noqa: PLC0415
+    from webhook.rules.rulebook import Memory, Rulebook  # noqa: PLC0415
+
+    manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
+    documents = (manifest.body.get("data") or {} for manifest in manifests if manifest.body["kind"] == "ConfigMap")
+    policy = next((data[POLICY_KEY] for data in documents if POLICY_KEY in data), None)
+    if policy is None:
+        return "# These values have no webhook: the pod stays as it is.\n"
+    body = make_pod(given)
+    rulebook = Rulebook(read_settings(policy.encode()))
+    try:
+        pod = read_pod(body, options.release.namespace)
+        decision = decide(pod, rulebook, Facts(), Memory(), pod_key="", now=0.0)
+    except MalformedPodError as error:
+        raise UsageError(f"--pod: {error}.") from None
+    said = [f"# {key}: {text}\n" for key, text in decision.audit.items()] or ["# no class: the pod stays as it is\n"]
+    admitted = jsonpatch.apply_patch(body, list(decision.operations))
+    return "".join([*said, yaml.safe_dump(admitted, sort_keys=False)])
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from roost.doctor.evidence import admits, annotation_of, label_items, labels_of, pod_templates, some, users_of
 from roost.doctor.findings import Finding
 from roost.doctor.install import name_of, path_of
 from roost.doctor.platform_checks import GKE_SCHEDULER
-from roost.doctor.try_pod import try_pod, try_template
+from roost.doctor.try_pod import make_pod, try_pod, try_template
 from roost_core.kube.client import ApiError
 from roost_core.kube.pki import bundle_end_seconds
 from roost_core.objects.selectors import read_label_selector, selector_matches
@@ -25,7 +25,7 @@ from roost_core.placement.settings import read_settings
 from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from roost.doctor.install import Install, Object
     from roost_core.placement.settings import Settings
@@ -86,7 +86,7 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
     def find() -> Iterator[Finding]:
         for name, labels in tried:
             try:
-                trial = try_pod(install.client, install.release.namespace, labels)
+                trial = try_pod(install.client, install.release.namespace, _pod_with(labels))
             except ApiError as error:
                 if error.status == 403:
                     raise
@@ -104,6 +104,10 @@ def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
 
     said = ", ".join(name for name, _ in tried)
     return f"dry-run pods of class {said}" if said else "no class whose pods can be made up", find()
+
+
+def _pod_with(labels: Mapping[str, str]) -> dict[str, Any]:
+    return make_pod({"metadata": {"labels": labels}})
 
 
 def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
@@ -134,7 +138,8 @@ def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
             )
         for labels in classes:
             try:
-                revision = try_pod(install.client, install.release.namespace, labels).revision if labels else ""
+                pod = _pod_with(labels)
+                revision = try_pod(install.client, install.release.namespace, pod).revision if labels else ""
             except ApiError:
                 continue  # the same request as that of the check admission, which tells of it
             if revision and revision != settings.revision:

@@ -1,4 +1,4 @@
-"""Create a pod with dryRun, and read what Roost made of it: what `helm test` runs."""
+"""Create a pod with dryRun, and read what Roost made of it: `roost doctor --pod`, which `helm test` runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import jsonpatch
+
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    OPT_OUT_ANNOTATION,
+    POLICY_REVISION_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +25,23 @@ if TYPE_CHECKING:
 _ABSENT_BEFORE: Final = frozenset(
     {"serviceAccountName", "serviceAccount", "priorityClassName", "priority", "topologySpreadConstraints"}
 )
+# Roost's own, of a pod that was admitted before.
+_WRITTEN: Final = frozenset({POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION})
+# The `restricted` Pod Security Standard takes it, and OpenShift's (no user id), and quotas of requests.
+_SPEC: Final[Mapping[str, Any]] = {
+    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        {
+            "name": "notebook",
+            "image": "registry.k8s.io/pause:3.10.1",
+            "resources": {
+                "requests": {"cpu": "10m", "memory": "16Mi"},
+                "limits": {"cpu": "10m", "memory": "16Mi"},
+            },
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+}
 # A webhook that is not Ready yet answers within this, once its certificate is mounted.
 PAUSE_SECONDS: Final = 5.0
 
@@ -27,13 +51,57 @@ class Trial(NamedTuple):
 
     revision: str
     scheduler: str
+    # The pod as it would be stored.
+    stored: Mapping[str, Any]
 
 
-def try_pod(client: Asked, namespace: str, labels: Mapping[str, str]) -> Trial:
-    """Have the API server admit a pod with these labels, without storing it. Raises ApiError, ClusterError."""
-    stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", _pod(labels))
+def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A pod with the labels, annotations and spec of `given`; without a spec it gets a small container.
+
+    What a cluster wrote into a pod that exists (name, node, status, Roost's own annotations) is left out.
+    """
+    metadata = given.get("metadata") or {}
+    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _WRITTEN}
+    spec = {key: value for key, value in (given.get("spec") or _SPEC).items() if key != "nodeName"}
+    # With a token each admission would add a volume of another name.
+    spec["automountServiceAccountToken"] = False
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"roost-trial-{secrets.token_hex(4)}",
+            "labels": dict(metadata.get("labels") or {}),
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "spec": spec,
+    }
+
+
+def try_pod(client: Asked, namespace: str, pod: Mapping[str, Any]) -> Trial:
+    """Have the API server admit a pod, without storing it. Raises ApiError, ClusterError."""
+    stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", dict(pod))
     annotations = stored["metadata"].get("annotations") or {}
-    return Trial(str(annotations.get(POLICY_REVISION_ANNOTATION, "")), str(stored["spec"].get("schedulerName", "")))
+    revision, scheduler = annotations.get(POLICY_REVISION_ANNOTATION, ""), stored["spec"].get("schedulerName", "")
+    return Trial(str(revision), str(scheduler), stored)
+
+
+def changes_of(client: Asked, namespace: str, pod: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
+    """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation that opts out.
+
+    Raises ApiError, ClusterError.
+    """
+    metadata = pod["metadata"]
+    annotations = {**metadata.get("annotations", {}), OPT_OUT_ANNOTATION: "true"}
+    untouched = try_pod(client, namespace, {**pod, "metadata": {**metadata, "annotations": annotations}}).stored
+    operations: list[dict[str, Any]] = jsonpatch.make_patch(_admitted(untouched), _admitted(trial.stored)).patch
+    return operations
+
+
+def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What admission changes of a pod: not what the API server makes anew for each one."""
+    metadata, spec = stored["metadata"], stored["spec"]
+    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key != OPT_OUT_ANNOTATION}
+    return {"metadata": {"labels": metadata.get("labels") or {}, "annotations": annotations}, "spec": spec}
 
 
 def try_template(client: Asked, namespace: str, template: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,7 +126,7 @@ def try_template(client: Asked, namespace: str, template: Mapping[str, Any]) -> 
 def try_until_placed(
     client: Asked,
     namespace: str,
-    labels: Mapping[str, str],
+    pod: Mapping[str, Any],
     seconds: float,
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -73,34 +141,10 @@ def try_until_placed(
     while True:
         is_last = clock() + PAUSE_SECONDS > end
         try:
-            trial = try_pod(client, namespace, labels)
+            trial = try_pod(client, namespace, pod)
             if trial.revision or is_last:
                 return trial
         except ApiError as error:
             if is_last or error.status < 500:
                 raise
         sleep(PAUSE_SECONDS)
-
-
-def _pod(labels: Mapping[str, str]) -> dict[str, Any]:
-    """A pod that the `restricted` Pod Security Standard takes, and OpenShift's (no user id), and quotas of requests."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"roost-trial-{secrets.token_hex(4)}", "labels": dict(labels)},
-        "spec": {
-            "automountServiceAccountToken": False,
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [
-                {
-                    "name": "notebook",
-                    "image": "registry.k8s.io/pause:3.10.1",
-                    "resources": {
-                        "requests": {"cpu": "10m", "memory": "16Mi"},
-                        "limits": {"cpu": "10m", "memory": "16Mi"},
-                    },
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                }
-            ],
-        },
-    }

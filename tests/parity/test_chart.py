@@ -210,7 +210,13 @@ def test_helm_test_tries_a_users_pod_with_an_account_that_may_only_create_pods_a
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert all({"hook-succeeded", "hook-failed"} <= set(_hook(body, "-delete-policy").split(",")) for body in found[:3])
     command = pod["spec"]["containers"][0]["command"]
-    assert command == ["roost", "try-pod", "--namespace=jhub", "--label=component=singleuser-server", "--wait=120"]
+    assert command == [
+        "roost",
+        "doctor",
+        "--namespace=jhub",
+        '--pod={"metadata":{"labels":{"component":"singleuser-server"}}}',
+        "--wait=120",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
-"""The webhook as a WSGI application: which method, path, content type and body get which answer.
+"""The webhook as a Flask application: which method, path, content type and body get which answer.
 
-The Flask application defines all of them. `create_wsgi` wraps it and answers reviews in the form that kube-apiserver
-sends them without Flask, which would cost more than the review itself (docs/decisions/0002).
 An exception of `review` passes through: `Reviewer` raises none.
 """
 
@@ -9,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
@@ -36,25 +30,6 @@ class ReviewAnswer(Protocol):
 
 
 Review = Callable[[bytes], ReviewAnswer]
-
-
-def create_wsgi(review: Review) -> WSGIApplication:
-    """Return the application to serve: reviews take the short way, everything else goes to Flask."""
-    flask = create_app(review).wsgi_app
-
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if (environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("CONTENT_TYPE")) != (
-            "POST",
-            REVIEW_PATH,
-            JSON,
-        ):
-            return flask(environ, start_response)
-        response = review(environ["wsgi.input"].read())
-        status = HTTPStatus(response.status)
-        start_response(f"{status.value} {status.phrase}", [("Content-Type", _content_type(response))])
-        return [response.body]
-
-    return answer
 
 
 def create_app(review: Review) -> Flask:

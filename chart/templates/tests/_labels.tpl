@@ -1,5 +1,5 @@
 {{- /* Written by hand, as all of this folder: `helm test` and its hooks are Helm's own; who applies plain manifests runs
-`roost try-pod`. */}}
+`roost doctor --pod`. */}}
 
 {{- /* roost.tested_labels (list $): labels of a user's pod in this namespace; {} if none can be made up, so there is no test. */}}
 {{- define "roost.tested_labels" -}}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-LABEL = "--label=component=singleuser-server"
+POD = '--pod={"metadata": {"labels": {"component": "singleuser-server"}}}'
 PLACEHOLDERS = '[{"name": "late", "replicas": 1, "resources": {"requests": {"memory": "1Gi"}}}]'
 
 
@@ -71,7 +71,7 @@ def test_the_charts_test_tells_a_webhook_that_places_from_one_that_is_away(
     account = control_plane.service_account_kubeconfig(namespace, "hub-roost-test")
 
     def try_pod() -> subprocess.CompletedProcess[str]:
-        command = [str(ROOST), "try-pod", f"--namespace={namespace}", LABEL, f"--kubeconfig={account}"]
+        command = [str(ROOST), "doctor", f"--namespace={namespace}", POD, f"--kubeconfig={account}"]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False) as stack:

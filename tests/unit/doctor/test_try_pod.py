@@ -1,16 +1,18 @@
-"""`roost try-pod`: what `helm test` says of an install."""
+"""`roost doctor --pod` and `roost validate --pod`: what becomes of one pod."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import yaml
 
+from roost.__main__ import main
 from roost.cli import run
-from roost.commands import try_pod as command
-from roost.doctor.try_pod import PAUSE_SECONDS, try_until_placed
+from roost.commands import doctor as command
+from roost.doctor.try_pod import PAUSE_SECONDS, make_pod, try_until_placed
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from roost.doctor.install import Asked
 
 USER: Final = {"component": "singleuser-server"}
+POD_OF_USER: Final = make_pod({"metadata": {"labels": USER}})
 PLACED: Final = {POLICY_REVISION_ANNOTATION: "0123"}
-ARGUMENTS: Final = ["try-pod", "-n", "hub", "--label", "component=singleuser-server"]
+POD: Final = '{"metadata": {"labels": {"component": "singleuser-server"}}}'
+ARGUMENTS: Final = ["doctor", "-n", "hub", "--pod", POD]
 
 
 class Server:
@@ -44,6 +48,8 @@ class Server:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
+        if OPT_OUT_ANNOTATION in body["metadata"].get("annotations", {}):
+            return {**body, "spec": {**body["spec"], "schedulerName": "default-scheduler"}}
         metadata = {**body["metadata"], "annotations": dict(answer)}
         return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": "hub.hub.user"}}
 
@@ -51,7 +57,7 @@ class Server:
         self.now += seconds
 
     def ask(self, seconds: float) -> str:
-        return try_until_placed(self, "hub", USER, seconds, clock=lambda: self.now, sleep=self.sleep).revision
+        return try_until_placed(self, "hub", POD_OF_USER, seconds, clock=lambda: self.now, sleep=self.sleep).revision
 
 
 def test_a_pod_is_made_with_dry_run_and_never_stored() -> None:
@@ -108,6 +114,52 @@ def test_the_command_says_what_came_back(
     assert said in captured.out + captured.err
 
 
-def test_a_label_without_a_value_is_a_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["try-pod", "-n", "hub", "--label", "component"]) == 2
-    assert "expected KEY=VALUE" in capsys.readouterr().err
+def test_what_roost_changes_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(command, "connect_as_user", lambda *_: Server(PLACED))
+    assert run(ARGUMENTS) == 0
+    _, *changes = capsys.readouterr().out.splitlines()
+    assert sorted(changes) == [
+        '  add /metadata/annotations/roost.hub.jupyter.org~1policy-revision "0123"',
+        '  replace /spec/schedulerName "hub.hub.user"',
+    ]
+
+
+def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
+    found = make_pod(
+        {
+            "metadata": {"name": "a", "uid": "1", "annotations": {**PLACED, "mine": "yes"}},
+            "spec": {"nodeName": "n", "containers": []},
+            "status": {},
+        }
+    )
+    assert found["metadata"]["name"] != "a"
+    assert found["metadata"]["annotations"] == {"mine": "yes"}
+    assert found["spec"] == {"containers": [], "automountServiceAccountToken": False}
+    assert "status" not in found
+
+
+@pytest.mark.parametrize("verb", ["doctor", "validate"])
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        ("no-such-file.yaml", "--pod: no-such-file.yaml: "),
+        ('{"kind": "Service"}', '--pod: the argument: found "Service", expected a Pod in YAML or JSON'),
+        ('{"spec": 5}', "--pod: the argument: spec: found 5, expected a map."),
+        ("{", "--pod: the argument: "),
+    ],
+)
+def test_what_is_no_pod_is_a_wrong_usage(capsys: pytest.CaptureFixture[str], verb: str, pod: str, said: str) -> None:
+    assert main([verb, "--pod", pod]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_validate_prints_the_pod_as_it_would_be_admitted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--release", "roost", "--namespace", "hub", "--pod", POD]) == 0
+    printed = capsys.readouterr().out
+    admitted = yaml.safe_load(printed)
+    assert "# class: user\n" in printed
+    assert admitted["spec"]["schedulerName"] == "roost.hub.user"
+    assert main(["validate", "--pod", "{}"]) == 0
+    assert capsys.readouterr().out.startswith("# no class")
+    assert main(["validate", "--set", "admission.mode=none", "--pod", POD]) == 0
+    assert "no webhook" in capsys.readouterr().out

@@ -23,7 +23,7 @@ from roost_core.http.server import (
 from tests.builders import review, user_pod
 from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
 from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.serving.app import create_wsgi
+from webhook.serving.app import create_app
 from webhook.serving.lifecycle import Pulse
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Desk:
 
     def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES, max_connections: int = 16) -> None:
         self.server = Server(
-            create_wsgi(admission().review),
+            create_app(admission().review),
             max_connections=max_connections,
             max_body_bytes=MAX_BODY_BYTES,
             max_held_bytes=max_held_bytes,

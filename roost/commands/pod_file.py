@@ -1,0 +1,30 @@
+"""Read the pod that `--pod` names, for `roost doctor` and `roost validate`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generator.faults import UsageError, describe
+
+_EXPECTED = "expected a Pod in YAML or JSON, such as {metadata: {labels: {component: singleuser-server}}}"
+
+
+def read_pod_file(given: str) -> dict[str, Any]:
+    """The pod of a file, of stdin (`-`), or of JSON that is the argument itself. Raises UsageError."""
+    name = "stdin" if given == "-" else "the argument" if given.startswith("{") else given
+    try:
+        text = sys.stdin.read() if given == "-" else given if given.startswith("{") else Path(given).read_text("utf-8")
+        pod = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"--pod: {name}: {error}; {_EXPECTED}.") from None
+    if not isinstance(pod, dict) or pod.get("kind") not in (None, "Pod"):
+        found = describe(pod.get("kind") if isinstance(pod, dict) else pod)
+        raise UsageError(f"--pod: {name}: found {found}, {_EXPECTED}.")
+    for key in ("metadata", "spec"):
+        if not isinstance(pod.get(key, {}), dict):
+            raise UsageError(f"--pod: {name}: {key}: found {describe(pod[key])}, expected a map.")
+    return pod
