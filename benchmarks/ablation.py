@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.hub_scenarios import Scenario
-    from roost.simulator.setup.policy import Policy
+    from roost_lab.simulator.setup.policy import Policy
 
 # Values over the defaults, each without a part.
 PARTS: Final[dict[str, dict[str, Any]]] = {

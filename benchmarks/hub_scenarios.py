@@ -13,9 +13,9 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.simulator.sweep.survey import trace_of
-from roost.simulator.trace.attempt import Attempt
-from roost.simulator.trace.synthetic import BEGIN, synthetic_attempts
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.synthetic import BEGIN, synthetic_attempts
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:

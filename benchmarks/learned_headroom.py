@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
-from roost.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped import policy_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import say, table
 from generator.values.files import read_values
 from generator.values.merge import Settings
-from roost.simulator.setup.checks import make_assumptions, read_assumption
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import values_files
-from roost.simulator.sweep.rehearsal import make_days, play_days
 from roost_core.placement.events import Event, LocalStarts, first_start_after
+from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.sweep.rehearsal import make_days, play_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost.simulator.setup.policy import Policy
-    from roost.simulator.sweep.rehearsal import Days
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.simulator.sweep.rehearsal import Days
 
 IMAGE: Final = "quay.io/me/course:1"
 # People; launches a day beside theirs; the hour (UTC) of Tuesday, 24 November 2026.

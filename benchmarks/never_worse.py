@@ -32,19 +32,19 @@ import yaml
 from benchmarks.figures import figure, say, table
 from benchmarks.hub_scenarios import SCENARIOS, Scenario
 from generator.importing.importer import import_layers
-from roost.simulator.engine.results import TOTAL
-from roost.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import policy_files
-from roost.simulator.sweep.replay import replay
-from roost.simulator.sweep.survey import trace_of
-from roost.simulator.trace.attempt import other_scheduler
+from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.sweep.replay import replay
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.attempt import other_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from roost.simulator.setup.policy import Policy
-    from roost.simulator.trace.attempt import Attempt
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
 
 HUB, DEFAULTS, IMPORTED = "z2jh", "roost, defaults", "roost, imported"
 ARMS: Final = (HUB, DEFAULTS, IMPORTED)

@@ -23,21 +23,21 @@ from benchmarks import paper_rules
 from benchmarks.figures import Interval, interval, machine, say, table
 from benchmarks.paper_plots import Point, plot
 from benchmarks.paper_rules import RULES, use_rule
-from roost.simulator.engine.results import TOTAL
-from roost.simulator.engine.world import World
-from roost.simulator.setup.assumptions import Assumptions
-from roost.simulator.setup.checks import make_assumptions, read_assumption
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import policy_files
-from roost.simulator.sweep.result_store import code_fingerprint
-from roost.simulator.sweep.survey import DAY_SECONDS, trace_of
+from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.sweep.result_store import code_fingerprint
+from roost_lab.simulator.sweep.survey import DAY_SECONDS, trace_of
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from roost.simulator.setup.policy import Policy
-    from roost.simulator.trace.attempt import Attempt
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
 
 # As large as a user, see `Assumptions`.
 PLACEHOLDERS: Final = [{"name": "default", "replicas": 25, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}]

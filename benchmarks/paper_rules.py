@@ -19,12 +19,12 @@ from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from roost.simulator.engine.entities import SimNode
-    from roost.simulator.engine.node_images import Image
-    from roost.simulator.engine.world import World
     from roost_core.placement.nodes import Nodes
     from roost_core.placement.settings import Warm
     from roost_core.placement.warm_sets import Spare
+    from roost_lab.simulator.engine.entities import SimNode
+    from roost_lab.simulator.engine.node_images import Image
+    from roost_lab.simulator.engine.world import World
     from webhook.rules.facts import WarmFacts
 
 USER_CLASS: Final = "user"

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from benchmarks.figures import table
-from roost.recorder.store import schema
-from roost.recorder.store.database import Store
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
 from tests.harness.postgres import Postgres
 from tools.recorded_story import Story, write_story
 

@@ -25,15 +25,15 @@ import sqlalchemy as sa
 import yaml
 
 from benchmarks.figures import machine, say, table
-from roost.recorder.recording.metrics import Metrics
-from roost.recorder.recording.model import Model
-from roost.recorder.recording.recorder import PATHS, Recording
-from roost.recorder.recording.settings import parse_settings
-from roost.recorder.store import schema
-from roost.recorder.store.database import Store
-from roost.recorder.store.records import EVENTS, NODES, PODS
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
+from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.model import Model
+from roost_lab.recorder.recording.recorder import PATHS, Recording
+from roost_lab.recorder.recording.settings import parse_settings
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import EVENTS, NODES, PODS
 from tests.harness.postgres import Postgres
 
 if TYPE_CHECKING:

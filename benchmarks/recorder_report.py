@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
-from roost.recorder.store import schema, start_rows
-from roost.recorder.store.database import CHUNK, Store
+from roost_lab.recorder.store import schema, start_rows
+from roost_lab.recorder.store.database import CHUNK, Store
 from tools.recorded_story import US, Story, write_story
 
 if TYPE_CHECKING:

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import courses, mybinder, small_binder
 from generator.values.merge import Settings
-from roost.simulator.engine.results import TOTAL
-from roost.simulator.setup.assumptions import Assumptions
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import values_files
-from roost.simulator.sweep.replay import replay
+from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.sweep.replay import replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roost.simulator.engine.results import RunResult
-    from roost.simulator.setup.policy import Policy
-    from roost.simulator.trace.attempt import Attempt
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
 
 SHARED: Final = {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}
 # Shipped policy, and values over it.

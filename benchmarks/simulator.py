@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks import scheduling
 from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
 from benchmarks.policy import REPO
-from roost.simulator.setup.assumptions import Assumptions, Autoscaler
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.sweep.replay import replay
-from roost.simulator.sweep.survey import trace_of
-from roost.simulator.trace.synthetic import synthetic_attempts
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.sweep.replay import replay
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.synthetic import synthetic_attempts
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.recorded_data import LAUNCHES

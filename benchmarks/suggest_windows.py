@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import say, table
 from generator.values.files import read_values
-from roost.simulator.setup.assumptions import Assumptions
-from roost.simulator.setup.policy import load_policy
-from roost.simulator.setup.shipped import values_files
-from roost.simulator.sweep.result_store import ResultStore
-from roost.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep
-from roost.simulator.sweep.suggest import (
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.sweep.result_store import ResultStore
+from roost_lab.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep
+from roost_lab.simulator.sweep.suggest import (
     NO_WARM,
     PLACEHOLDERS,
     WARM_SPARE,
@@ -33,15 +33,15 @@ from roost.simulator.sweep.suggest import (
     predict,
     score_of,
 )
-from roost.simulator.sweep.survey import trace_of
-from roost.simulator.sweep.windows import show_windows, with_windows
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.simulator.sweep.windows import show_windows, with_windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost.simulator.engine.results import RunResult
-    from roost.simulator.sweep.suggest import Candidate, Score, Space
-    from roost.simulator.sweep.survey import Trace
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.sweep.suggest import Candidate, Score, Space
+    from roost_lab.simulator.sweep.survey import Trace
 
 POLICY: Final = "roost"
 USER: Final = {"cpu": "10m", "memory": "550000000"}

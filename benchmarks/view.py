@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.view_record import records
-from roost.recorder.store.database import Store
-from roost.recorder.view.access import TokenAccess
-from roost.recorder.view.server import make_app, serve
 from roost_core.http.server import bind
+from roost_lab.recorder.store.database import Store
+from roost_lab.view.access import TokenAccess
+from roost_lab.view.server import make_app, serve
 from tools import browser
 
 if TYPE_CHECKING:

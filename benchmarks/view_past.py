@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from benchmarks.figures import table
-from roost.recorder.store.database import SQLITE, Store
-from roost.recorder.view.reading import read_moment
+from roost_lab.recorder.store.database import SQLITE, Store
+from roost_lab.view.reading import read_moment
 from tests.harness.postgres import Postgres
 
 if TYPE_CHECKING:

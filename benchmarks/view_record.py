@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.store.records import (
+from roost_core.placement.labels import attract_label
+from roost_lab.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     ImageRecord,
@@ -16,12 +17,11 @@ from roost.recorder.store.records import (
     PreemptionRecord,
     PullRecord,
 )
-from roost_core.placement.labels import attract_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost.recorder.store.records import Record
+    from roost_lab.recorder.store.records import Record
 
 SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND

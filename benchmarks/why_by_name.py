@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from benchmarks.figures import table
-from roost.recorder.answers.pod_story import find_pods, read_story
-from roost.recorder.store.database import Store
+from roost_lab.recorder.answers.pod_story import find_pods, read_story
+from roost_lab.recorder.store.database import Store
 from tests.harness.postgres import Postgres
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import click
 
 from generator.values.merge import Settings
 from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
-from roost.cli_records import RECORD_COMMANDS
 from roost.commands import call
+from roost_lab.cli import RECORD_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,7 +284,7 @@ def _rehearse(**options: Any) -> int:  # noqa: ANN401 - click's
     \b
     roost rehearse -f values.yaml --event "2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin"
     """
-    from roost.commands.rehearse import RehearseOptions  # noqa: PLC0415 - other commands needn't load the simulator
+    from roost_lab.commands.rehearse import RehearseOptions  # noqa: PLC0415 - other commands needn't load the simulator
 
     return call("rehearse", RehearseOptions(**options))
 
@@ -431,7 +431,7 @@ def _doctor(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - t
 @cli.command(
     "record",
     cls=_Program,
-    package="roost.recorder",
+    package="roost_lab.recorder",
     kind="RecorderOptions",
     short_help="Record scheduling decisions and start phases until SIGTERM.",
 )
@@ -513,7 +513,7 @@ def _simulate(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) ->
     roost simulate --policy z2jh --policy roost --seeds 1 --record replays
     roost simulate --trace launches.jsonl.gz --values today.yaml --suggest --target-seconds 20 > suggested.yaml
     """
-    from roost.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
+    from roost_lab.commands.simulate import SimulateOptions  # noqa: PLC0415 - other commands needn't load the simulator
 
     if rest["traces"] and rest["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")

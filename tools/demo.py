@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonpatch
 import yaml
 
-from roost.recorder.store.database import Store
 from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
@@ -38,6 +37,7 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
+from roost_lab.recorder.store.database import Store
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
 from tools.recorded_story import Story, write_story
 from tools.stand_in_api import LOOPBACK, StandInApi

@@ -1,6 +1,6 @@
 """`make quick`: ruff, import directions, and the fast unit tests of the rooms that changed since main.
 
-A changed file's tests are those of its room: `roost/recorder/...` has tests/unit/recorder, `webhook/...` has
+A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/lab_tests/unit/recorder, `webhook/...` has
 tests/unit/webhook; templates and chart are the generator's. What is changed: all that differs from where the branch
 left main, committed or not; on main, from HEAD. Left out: tests marked `slow`, and those on PostgreSQL.
 """
@@ -25,9 +25,9 @@ ROOMS: Final = {
     "chart": "generator",
     "docs": "repository",
     "tools": "repository",
-    "roost/pages": "recorder",
+    "lab/roost_lab/pages": "recorder",
     "roost/cli.py": "commands",
-    "roost/cli_records.py": "commands",
+    "lab/roost_lab/cli.py": "commands",
     "roost/__main__.py": "commands",
 }
 

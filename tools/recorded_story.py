@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from roost.recorder.store.records import (
+from roost_lab.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     GapRecord,
@@ -30,8 +30,8 @@ from roost.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost.recorder.store.database import Store
-    from roost.recorder.store.records import Record
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.recorder.store.records import Record
 
 US: Final = 1_000_000
 HOUR: Final = 3600.0

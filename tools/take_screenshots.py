@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from selenium.webdriver.support.wait import WebDriverWait
 
-from roost.recorder.report.gather import gather
-from roost.recorder.report.page import make_page
-from roost.recorder.store.database import Store
-from roost.recorder.view.access import TokenAccess
-from roost.recorder.view.server import make_app, serve
-from roost.simulator.sweep.recording import Recording, record_job
-from roost.simulator.sweep.request import load_policies, make_worlds, needed_of_nodes
-from roost.simulator.sweep.run import make_jobs
-from roost.simulator.sweep.survey import trace_of
 from roost_core.http.server import bind
+from roost_lab.recorder.store.database import Store
+from roost_lab.report.gather import gather
+from roost_lab.report.page import make_page
+from roost_lab.simulator.sweep.recording import Recording, record_job
+from roost_lab.simulator.sweep.request import load_policies, make_worlds, needed_of_nodes
+from roost_lab.simulator.sweep.run import make_jobs
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.view.access import TokenAccess
+from roost_lab.view.server import make_app, serve
 from tools import browser
 from tools.recorded_story import BEGIN, US, Story, write_story
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from selenium import webdriver
 
-    from roost.recorder.report.prices import Price
+    from roost_lab.report.prices import Price
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.options import ControllersOptions
-from roost.recorder.options import RecorderOptions
+from roost_lab.recorder.options import RecorderOptions
 from tools.generated_file import write_or_check
 from webhook.options import WebhookOptions
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roost.simulator.setup.assumptions import Assumptions
-from roost.simulator.setup.checks import list_assumptions
-from roost.simulator.setup.shipped import describe, is_study, policy_files
-from roost.simulator.sweep.measure_registry import ALL_BOUNDS
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.checks import list_assumptions
+from roost_lab.simulator.setup.shipped import describe, is_study, policy_files
+from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:

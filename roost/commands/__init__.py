@@ -1,4 +1,4 @@
-"""One module per command of `roost/cli.py` and `roost/cli_records.py`, imported only when the command is called."""
+"""One module per command of `roost/cli.py` and `lab/roost_lab/cli.py`, imported only when the command is called."""
 
 from __future__ import annotations
 

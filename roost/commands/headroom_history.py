@@ -94,8 +94,8 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
 
 def _recorded(database: str) -> Iterator[tuple[float, float, float, float]]:
     """Yield begin, end, CPU in millicores and memory in bytes of each user's pod."""
-    from roost.recorder.answers.exports import launch_lines  # noqa: PLC0415 - only here is the database layer needed
-    from roost.recorder.store.database import Store, StoreError  # noqa: PLC0415
+    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415 - only here is the database layer needed
+    from roost_lab.recorder.store.database import Store, StoreError  # noqa: PLC0415
 
     now = time.time()
     try:
@@ -109,8 +109,8 @@ def _recorded(database: str) -> Iterator[tuple[float, float, float, float]]:
 
 
 def _traced(path: str) -> Iterator[tuple[float, float, float, float]]:
-    from roost.simulator.trace.counts import InputCounts, TraceError  # noqa: PLC0415 - only here
-    from roost.simulator.trace.reading import open_trace  # noqa: PLC0415
+    from roost_lab.traces.counts import InputCounts, TraceError  # noqa: PLC0415 - only here
+    from roost_lab.traces.reading import open_trace  # noqa: PLC0415
 
     try:
         for launch in open_trace([Path(path)], seed=1, counts=InputCounts()):

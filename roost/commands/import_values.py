@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from generator.importing.proposals import Proposal
-    from roost.simulator.setup.policy import Policy
+    from roost_lab.simulator.setup.policy import Policy
 
 # How long proposals are replayed at most, about.
 REPLAY_SECONDS: Final = 60.0
@@ -61,11 +61,11 @@ def _replayed(
     Raises UsageError for a history that can't be read.
     """
     # Only whoever asks for it needs the simulator and the database.
-    from roost.recorder.store.database import StoreError  # noqa: PLC0415
-    from roost.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
-    from roost.simulator.sweep.survey import trace_of  # noqa: PLC0415
-    from roost.simulator.sweep.verdict import describe, helps, judge, latest  # noqa: PLC0415
-    from roost.simulator.trace.counts import TraceError  # noqa: PLC0415
+    from roost_lab.recorder.store.database import StoreError  # noqa: PLC0415
+    from roost_lab.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
+    from roost_lab.simulator.sweep.survey import trace_of  # noqa: PLC0415
+    from roost_lab.simulator.sweep.verdict import describe, helps, judge, latest  # noqa: PLC0415
+    from roost_lab.traces.counts import TraceError  # noqa: PLC0415
 
     told = [proposal for proposal in proposals if proposal.is_replayed]
     others = [proposal for proposal in proposals if not proposal.is_replayed]
@@ -92,7 +92,7 @@ def _replayed(
 
 def _policies(values: str, tried: Sequence[Proposal], folder: Path) -> list[Policy]:
     """The imported values, then each proposal laid over them."""
-    from roost.simulator.setup.policy import load_policy  # noqa: PLC0415 - as above
+    from roost_lab.simulator.setup.policy import load_policy  # noqa: PLC0415 - as above
 
     now = folder / "values.yaml"
     now.write_text(values, encoding="utf-8")
@@ -115,8 +115,8 @@ def _trace_file(history: str, folder: Path) -> str:
             raise UsageError(f"--history: {history}: {error.strerror}") from None
         if not is_database:
             return history
-    from roost.recorder.answers.exports import launch_lines  # noqa: PLC0415 - as above
-    from roost.recorder.store.database import Store  # noqa: PLC0415
+    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415 - as above
+    from roost_lab.recorder.store.database import Store  # noqa: PLC0415
 
     launches = folder / "launches.jsonl"
     with contextlib.closing(Store.open_for_reading(history)) as store, launches.open("w", encoding="utf-8") as file:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost.recorder.store import schema
-from roost.recorder.store.database import Store
-from roost.recorder.store.records import Verdict
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import Verdict
 from tests.e2e.played_day import PULL_BYTES_PER_SECOND, REAL_NODE, US, moment_us
 
 if TYPE_CHECKING:

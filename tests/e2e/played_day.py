@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import yaml
 
-from roost.recorder.answers.pod_story import find_pods
-from roost.recorder.recording.live_starts import WHOLE, Result
-from roost.recorder.store.database import Store
+from roost_lab.recorder.answers.pod_story import find_pods
+from roost_lab.recorder.recording.live_starts import WHOLE, Result
+from roost_lab.recorder.store.database import Store
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes

@@ -11,7 +11,7 @@ import yaml
 from roost.controllers.registry import FACTORIES
 from roost.controllers.runtime.metrics import Metrics as ControllersMetrics
 from roost.controllers.settings import parse_settings
-from roost.recorder.recording.metrics import Metrics as RecorderMetrics
+from roost_lab.recorder.recording.metrics import Metrics as RecorderMetrics
 from tests.parity.renderers import roost_render
 from webhook.metrics import Metrics as WebhookMetrics
 

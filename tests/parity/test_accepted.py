@@ -17,10 +17,10 @@ import yaml
 from generator.values.release import Release
 from roost.cli import cli
 from roost.controllers.settings import parse_settings
-from roost.recorder.recording.settings import parse_settings as parse_recorder_settings
 from roost_core.placement.settings import read_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins
+from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
 from tests.builders import review
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane

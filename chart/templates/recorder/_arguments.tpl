@@ -1,5 +1,5 @@
 {{- /* Written by `make generated` from templates/recorder/_arguments.yaml.j2: edit that file. */}}
-{{- /* Written by python -m tools.write_arguments from roost.recorder.options: edit that module. */}}
+{{- /* Written by python -m tools.write_arguments from roost_lab.recorder.options: edit that module. */}}
 {{- define "roost.recorder_arguments" -}}
 - {{ toJson (printf "%s%s" "--settings=" "/etc/roost/recorder/recorder.json") }}
 {{- if eq $.root.Values.scheduler.target "deploy" }}

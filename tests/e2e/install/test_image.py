@@ -139,7 +139,7 @@ for name in ("roost", "roost_core", "generator", "webhook"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         # The simulator, the sign-in by a hub and Parquet files are extras that the image doesn't have.
-        others = (".migrations", "roost.simulator", "commands.simulate", "commands.rehearse")
+        others = (".migrations", "roost_lab.simulator", "commands.simulate", "commands.rehearse")
         others += ("view.hub_sign_in", "report.parquet")
         if not module.name.endswith("__main__") and not any(part in module.name for part in others):
             importlib.import_module(module.name)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from roost.__main__ import main
-from roost.recorder.store.database import Store
 from roost_core.placement.headroom_history import read_history
+from roost_lab.recorder.store.database import Store
 from tests.builders import default_values
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import MOST_CALENDAR, TOTAL_SECONDS, CalendarFeed
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
-from roost.simulator.setup.policy import load_policy
 from roost_core.placement.events import Limits
 from roost_core.placement.settings_reader import Reader
+from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import default_values
 
 URL = "https://calendar.example.org/private.ics?token=secret"

@@ -12,14 +12,14 @@ from tools.quick import tests_of as rooms_of
 @pytest.mark.parametrize(
     ("changed", "room"),
     [
-        ("roost/recorder/store/schema.py", "recorder"),
-        ("roost/pages/table.py", "recorder"),
+        ("lab/roost_lab/recorder/store/schema.py", "recorder"),
+        ("lab/roost_lab/pages/table.py", "recorder"),
         ("roost_core/kube/client.py", "roost_core"),
         ("webhook/rules/rulebook.py", "webhook"),
         ("chart/values.yaml", "generator"),
         ("docs/architecture.md", "repository"),
         ("roost/cli.py", "commands"),
-        ("tests/unit/simulator/test_simulator_pods.py", "simulator/test_simulator_pods.py"),
+        ("lab/lab_tests/unit/simulator/test_simulator_pods.py", "simulator/test_simulator_pods.py"),
     ],
 )
 def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:

@@ -50,11 +50,11 @@ def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> No
 @pytest.mark.parametrize(
     "name",
     [
-        "roost/simulator/policies/roost.yaml",
-        "roost/pages/page.css",
-        "roost/pages/view.html",
-        "roost/pages/view.js",
-        "roost/recorder/store/migrations/env.py",
+        "lab/roost_lab/simulator/policies/roost.yaml",
+        "lab/roost_lab/pages/page.css",
+        "lab/roost_lab/pages/view.html",
+        "lab/roost_lab/pages/view.js",
+        "lab/roost_lab/recorder/store/migrations/env.py",
         "roost/data/chart/values.schema.json",
     ],
 )

@@ -1,0 +1,635 @@
+"""The recorder on a real control plane, under load and with faults: its database against the API server's audit log."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import random
+import sqlite3
+import threading
+import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from roost.cli import run
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.records import Verdict
+from roost_lab.report.verdicts import agreement
+from tests.e2e.cuttable_proxy import CuttableProxy
+from tests.harness.api import ApiError
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import give_up
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.ports import LOOPBACK
+from tests.harness.postgres import Postgres
+from tests.harness.scheduler import start_scheduler
+from tests.harness.talk import say
+from tests.harness.waiting import wait_until
+from tests.stack import REPOSITORY, ROOST, Replica
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+US = 1_000_000
+LOW, HIGH = "recorder-low", "recorder-high"
+# From a change until its row is there, on a machine that does other things, too.
+STORED_SECONDS = 90.0
+# From the API server's answer to the moment that an observer tells, likewise.
+DELIVERED_US = 20 * US
+SQLITE_WAITS_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane of our own with a scheduler: it is restarted here, and writes an audit log."""
+    own = ControlPlane(audit_level="Metadata")
+    try:
+        own.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    for name, value in ((LOW, 0), (HIGH, 1000)):
+        own.api.create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+        )
+    with start_scheduler(own) as scheduler:
+        scheduler.wait_serving()
+        yield own
+    own.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    own = Postgres()
+    try:
+        own.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield own
+    own.stop()
+
+
+@pytest.fixture(params=[SQLITE, POSTGRESQL])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A file or a URL of a database that isn't there yet, or is empty."""
+    if request.param == SQLITE:
+        return str(tmp_path / "roost.db")
+    own: Postgres = request.getfixturevalue("server")
+    return own.create(tmp_path.name)
+
+
+class World:
+    """One namespace with nodes, pods that come and go, and a recorder that can be failed."""
+
+    def __init__(self, cluster: ControlPlane, database: str, folder: Path) -> None:
+        self.cluster = cluster
+        self.database = database
+        self.namespace = cluster.create_namespace()
+        self.nodes = FakeNodes(cluster.api)
+        self.folder = folder
+        self._exits = contextlib.ExitStack()
+        self._starts = 0
+        self._numbers = iter(range(100_000))
+        self._chance = random.Random(7)
+        self._lock = threading.Lock()
+        classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+        settings = {
+            "version": 1,
+            "release": "hub",
+            "namespace": self.namespace,
+            "podClasses": classes,
+            "retentionDays": 0,
+        }
+        self._settings_path = folder / "recorder.json"
+        self._settings_path.write_text(json.dumps(settings))
+
+    def __enter__(self) -> Self:
+        self.proxy = self._exits.enter_context(CuttableProxy(self.cluster))
+        self.kubeconfig = self.proxy.kubeconfig(self.cluster.kubeconfig)
+        self._exits.enter_context(self.nodes)
+        self._exits.enter_context(PodKeeper(self.cluster.api))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(AttributeError):
+            self.recorder.process.kill()
+        for pod in self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
+            self.delete_pod(pod["metadata"]["name"])
+        self._exits.close()
+        self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}")
+
+    # The recorder
+
+    def start(self, *, ready: bool = True) -> Replica:
+        """Start the recorder; returns when it says that it records."""
+        self._starts += 1
+        arguments = [
+            "record",
+            f"--settings={self._settings_path}",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--bind-address={LOOPBACK}",
+            "--port=0",
+        ]
+        # As the chart does: a password in an argument is seen by all.
+        environment = {"ROOST_DATABASE": self.database}
+        name = f"record-{self.namespace}-{self._starts}"
+        process = self.cluster.run.start(name, ROOST, arguments, environment=environment)
+        port = int(process.wait_for_log(" port=", 60).partition(" port=")[2].split()[0])
+        self.recorder = Replica(process, port)
+        if ready:
+            self.recorder.wait_ready()
+        return self.recorder
+
+    def memory_mib(self) -> float:
+        """Of the recorder, as the kernel counts it now."""
+        status = Path(f"/proc/{self.recorder.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    # Load
+
+    def add_nodes(self, count: int) -> list[str]:
+        names = [f"{self.namespace}-{next(self._numbers)}" for _ in range(count)]
+        self.nodes.create_many(names, cpu="4", labels={"pool": self.namespace}, images={"me/image:1": 10**9})
+        return names
+
+    def create_pod(self, priority: str = LOW) -> str:
+        with self._lock:
+            name = f"pod-{next(self._numbers)}"
+            millicores = self._chance.choice([200, 500, 1000])
+        requests = {"cpu": f"{millicores}m", "memory": "256Mi"}
+        self.cluster.create_pod(
+            {
+                "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
+                "spec": {
+                    "containers": [{"name": "c", "image": "me/image:1", "resources": {"requests": requests}}],
+                    "nodeSelector": {"pool": self.namespace},
+                    "priorityClassName": priority,
+                    "terminationGracePeriodSeconds": 1,
+                },
+            },
+            self.namespace,
+        )
+        return name
+
+    def delete_pod(self, name: str) -> None:
+        self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
+
+    def churn(self, pods: int) -> None:
+        """So many pods come, and most go again: some at once, some later, some for others; nodes come and go, too."""
+
+        def one(number: int) -> None:
+            name = self.create_pod(HIGH if number % 4 == 0 else LOW)
+            with self._lock:
+                fate = self._chance.random()
+            if fate < 0.7:
+                time.sleep(fate)
+                self.delete_pod(name)
+
+        extra: list[str] = []
+        with ThreadPoolExecutor(6) as pool:
+            for start in range(0, pods, 50):
+                list(pool.map(one, range(start, min(pods, start + 50))))
+                extra += self.add_nodes(1)
+                self.nodes.cordon(extra[-1])
+                if len(extra) > 2:
+                    self.nodes.delete(extra.pop(0))
+
+    # The truth
+
+    def truth(self) -> Truth:
+        """What the API server did with pods of the namespace, so far."""
+        truth = Truth()
+        for event in self.cluster.audit_events():
+            about = event.get("objectRef") or {}
+            is_done = event.get("responseStatus", {}).get("code", 0) < 300
+            if about.get("resource") != "pods" or about.get("namespace") != self.namespace or not is_done:
+                continue
+            between = (moment_us(event["requestReceivedTimestamp"]), moment_us(event["stageTimestamp"]))
+            what = (event["verb"], about.get("subresource", ""))
+            if what == ("create", ""):
+                truth.created[about["name"]] = between
+            elif what == ("create", "binding"):
+                truth.bound.setdefault(about["name"], []).append(between)
+            elif what == ("delete", ""):
+                # The first one asks a pod that runs to go; with the last it is gone.
+                truth.deleted[about["name"]] = max(between, truth.deleted.get(about["name"], between))
+        here = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        for pod in here:
+            truth.deleted.pop(pod["metadata"]["name"], None)
+            truth.here[pod["metadata"]["name"]] = pod["spec"].get("nodeName", "")
+        return truth
+
+    def record(self) -> Recorded:
+        """What the database holds of the namespace."""
+        store = Store.open(self.database)
+        with store.reading() as connection:
+
+            def rows(query: sa.Select[Any]) -> list[Object]:
+                return [dict(row) for row in connection.execute(query).mappings()]
+
+            pods = rows(sa.select(schema.pod).where(schema.pod.c.namespace == self.namespace))
+            ours = sa.select(schema.pod.c.uid).where(schema.pod.c.namespace == self.namespace)
+            recorded = Recorded(
+                pods=pods,
+                decisions=rows(sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(ours))),
+                phases=rows(sa.select(schema.phase_by_uid).where(schema.phase_by_uid.c.pod_uid.in_(ours))),
+                gaps=rows(sa.select(schema.gap)),
+                runs=rows(sa.select(schema.run)),
+            )
+        store.close()
+        return recorded
+
+    def is_leaving(self) -> bool:
+        """Whether a pod waits for its end."""
+        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        return any("deletionTimestamp" in pod["metadata"] for pod in pods)
+
+    def settle(self) -> None:
+        """Wait until nothing is left to be done: no pod that waits for its end, and the database has the last one."""
+
+        wait_until(lambda: not self.is_leaving(), STORED_SECONDS, "deletions to end")
+        marker = self.create_pod()
+        self.delete_pod(marker)
+
+        def has_marker() -> bool:
+            found = [pod for pod in self.record().pods if pod["name"] == marker]
+            return bool(found and found[0]["deleted_us"] is not None)
+
+        wait_until(
+            has_marker, STORED_SECONDS, "the last pod to be stored", interval_seconds=0.5, explain=self.recorder_tail
+        )
+        # Events are a stream of their own.
+        time.sleep(2.0)
+
+    def recorder_tail(self) -> str:
+        return f"{self.recorder.get('/readyz')}\n{self.recorder.process.tail(40)}"
+
+    def check(self) -> Recorded:
+        """The database holds what the API server did, once each, at the moments that it can know. Returns it.
+
+        Only what began and ended within a marked gap may be missing; most tests allow no gap.
+        """
+        truth, record = self.truth(), self.record()
+        for name in truth.created.keys() - {pod["name"] for pod in record.pods}:
+            # Nobody could see it: it came and went while the API server had forgotten where the recorder was.
+            from_us, to_us = truth.created[name][0], truth.deleted[name][1]
+            spans = [(gap["from_us"], gap["to_us"]) for gap in record.gaps if gap["kind"] == "pods"]
+            assert any(first <= from_us and to_us <= last for first, last in spans), (name, from_us, to_us, spans)
+            for told in (truth.created, truth.bound, truth.deleted):
+                told.pop(name, None)
+        assert Counter(pod["name"] for pod in record.pods) == Counter(truth.created.keys())
+        names = {pod["uid"]: pod["name"] for pod in record.pods}
+        for pod in record.pods:
+            first, last = truth.created[pod["name"]]
+            assert first // US * US <= pod["created_us"] <= last, pod
+        binds = [one for one in record.decisions if one["kind"] == "bind"]
+        assert Counter(names[one["pod_uid"]] for one in binds) == Counter(truth.bound.keys())
+        for one in binds:
+            (first, last), resolution_us = truth.bound[names[one["pod_uid"]]][0], one["resolution_us"]
+            assert first // resolution_us * resolution_us <= one["at_us"], one
+            assert one["at_us"] <= last + (DELIVERED_US if one["source"] == "event" else 0), one
+            here = truth.here.get(names[one["pod_uid"]])
+            assert here in (None, one["node_name"]), one
+        ended = {pod["name"] for pod in record.pods if pod["deleted_us"] is not None}
+        assert ended == set(truth.deleted)
+        for one in record.phases:
+            if one["phase"] == "gone":
+                first, last = truth.deleted[names[one["pod_uid"]]]
+                assert first <= one["at_us"], (first, last, one)
+                assert one["at_us"] - one["resolution_us"] <= last + DELIVERED_US, (first, last, one)
+        return record
+
+
+@dataclass
+class Truth:
+    """What the audit log says of pods, by name: between which two moments (µs) each thing was done."""
+
+    created: dict[str, tuple[int, int]] = field(default_factory=dict)
+    bound: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    deleted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # Pods that are there now, and their nodes.
+    here: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Recorded:
+    """Rows of the database."""
+
+    pods: list[Object]
+    decisions: list[Object]
+    phases: list[Object]
+    gaps: list[Object]
+    runs: list[Object]
+
+
+def is_gone(cluster: ControlPlane, path: str) -> bool:
+    return cluster.api.find(path) is None
+
+
+def moment_us(text: str) -> int:
+    whole = datetime.fromisoformat(text)
+    return int(whole.timestamp()) * US + whole.microsecond
+
+
+@pytest.fixture
+def world(cluster: ControlPlane, database: str, tmp_path: Path) -> Iterator[World]:
+    with World(cluster, database, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def sqlite_world(cluster: ControlPlane, tmp_path: Path) -> Iterator[World]:
+    with World(cluster, str(tmp_path / "roost.db"), tmp_path) as made:
+        yield made
+
+
+def test_under_load_everything_is_stored_once(world: World) -> None:
+    world.add_nodes(8)
+    world.start()
+    world.churn(300)
+    world.settle()
+    record = world.check()
+    assert record.gaps == []
+    words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
+    kinds = Counter(one["kind"] for one in record.decisions)
+    ends = Counter(pod["end_reason"] for pod in record.pods)
+    rate = agreement(words) or 0.0
+    say(f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
+    say(f"decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
+    assert min(kinds["fail"], kinds["preempt"], ends["preempted"]) > 0
+    # Each binding was judged. A burst is told in another order than it happens: where the model differs, that is why.
+    notes = {row["model_note"] for row in record.decisions if row["model"] == Verdict.UNKNOWN}
+    assert None not in words
+    assert all(note.endswith("pods or nodes had just changed") for note in notes)
+    assert rate >= 0.9
+
+
+def test_one_after_the_other_the_model_agrees_with_the_scheduler(sqlite_world: World) -> None:
+    world = sqlite_world
+    names = world.add_nodes(6)
+    world.start()
+    here: list[str] = []
+    for number in range(80):
+        if number % 20 == 19:
+            world.nodes.cordon(names[number // 20])
+        here.append(world.create_pod())
+        world.cluster.wait_for_pod_phase(here[-1], world.namespace)
+        if len(here) > 8:
+            gone = here.pop(number % 8)
+            world.delete_pod(gone)
+            path = f"/api/v1/namespaces/{world.namespace}/pods/{gone}"
+            wait_until(functools.partial(is_gone, world.cluster, path), 30, "a pod to go")
+    world.settle()
+    record = world.check()
+    words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
+    rate = agreement(words) or 0.0
+    say(f"the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
+    assert rate >= 0.95
+
+
+def test_of_a_pod_that_waits_each_node_lacks_what_the_scheduler_counts(
+    sqlite_world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = sqlite_world
+    full, cordoned, tainted, elsewhere = world.add_nodes(4)
+    world.nodes.cordon(cordoned)
+    world.nodes.set_taints(tainted, ["gpu=yes:NoSchedule"])
+    world.nodes.set_labels(elsewhere, {"pool": "other"})
+    world.start()
+    name = "jupyter-zoe"
+    world.cluster.create_pod(
+        {
+            "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
+            "spec": {
+                "containers": [{"name": "c", "image": "me/image:1", "resources": {"requests": {"cpu": "500"}}}],
+                "nodeSelector": {"pool": world.namespace},
+            },
+        },
+        world.namespace,
+    )
+
+    def answer() -> Object:
+        capsys.readouterr()
+        assert run(["why", f"{world.namespace}/{name}", "--database", world.database, "--format", "json"]) == 0
+        told: Object = json.loads(capsys.readouterr().out)
+        return told
+
+    def is_examined() -> bool:
+        recorded = [pod for pod in world.record().pods if pod["name"] == name]
+        return bool(recorded) and answer()["attempts"] != [] and answer()["waiting"]["is_examined"]
+
+    wait_until(is_examined, STORED_SECONDS, "the attempt to be stored", explain=world.recorder_tail)
+    told = answer()
+    lacks = {node["node"]: [lack["kind"] for lack in node["lacks"]] for node in told["waiting"]["nodes"]}
+    assert {node: lacks[node] for node in (full, cordoned, tainted, elsewhere)} == {
+        full: ["room"],
+        cordoned: ["cordon", "room"],
+        tainted: ["taint", "room"],
+        elsewhere: ["label", "room"],
+    }
+    # kube-scheduler counts each node once, by its first fault.
+    first = Counter(kinds[0] for kinds in lacks.values())
+    reasons = told["attempts"][-1]["reasons"]
+    assert reasons.get("Insufficient cpu") == first["room"], (reasons, lacks)
+    assert sum(reasons.values()) == len(lacks)
+    assert told["advice"][0]["code"] == "too-large"
+    assert "asks 500 CPU, the largest node has 4 CPU" in told["advice"][0]["text"]
+    assert run(["why", f"{world.namespace}/{name}", "--database", world.database]) == 0
+    say(capsys.readouterr().out)
+
+
+def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: World) -> None:
+    world.add_nodes(4)
+    world.start()
+    over = threading.Event()
+
+    def kill_and_start() -> None:
+        chance = random.Random(3)
+        for number in itertools.count():
+            if over.wait(chance.uniform(0.5, 3.0)) and number >= 4:
+                return
+            world.recorder.process.kill()
+            time.sleep(chance.uniform(0.0, 1.5))
+            # One that dies while it starts leaves no run: every second is left to begin, however slow the machine is.
+            world.start(ready=number % 2 == 1)
+
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(kill_and_start)
+        try:
+            world.churn(200)
+        finally:
+            over.set()
+        killing.result()
+    world.settle()
+    record = world.check()
+    assert len(record.runs) >= 3
+    assert record.gaps == []
+
+
+def test_watches_that_break_and_stay_away_lose_nothing(sqlite_world: World) -> None:
+    world = sqlite_world
+    world.add_nodes(4)
+    world.start()
+    over = threading.Event()
+
+    def cut() -> None:
+        for number in range(1000):
+            if over.wait(0.7):
+                return
+            world.proxy.cut()
+            if number % 5 == 4:
+                world.proxy.refuse()
+                over.wait(3.0)
+                world.proxy.refuse(on=False)
+
+    with ThreadPoolExecutor(1) as pool:
+        cutting = pool.submit(cut)
+        try:
+            world.churn(200)
+        finally:
+            over.set()
+        cutting.result()
+    world.settle()
+    assert world.check().gaps == []
+    assert world.recorder.metric("roost_recorder_stream_errors_total") > 3
+
+
+def test_an_api_server_that_restarts_loses_nothing_but_what_a_gap_tells(sqlite_world: World) -> None:
+    world = sqlite_world
+    world.add_nodes(4)
+    world.start()
+    world.churn(60)
+    world.settle()
+    world.cluster.apiserver.kill()
+    world.cluster.start_apiserver()
+    world.churn(60)
+    world.settle()
+    world.check()
+
+
+def test_what_the_api_server_forgot_is_a_gap_and_ends_that_nobody_saw(world: World) -> None:
+    world.add_nodes(4)
+    world.start()
+    stays, goes = world.create_pod(HIGH), world.create_pod(HIGH)
+    world.settle()
+    world.recorder.process.kill()
+    killed_us = time.time_ns() // 1000
+    missed = world.create_pod()
+    for name in (goes, missed):
+        world.delete_pod(name)
+    wait_until(lambda: goes in world.truth().deleted, STORED_SECONDS, "the pod to go")
+    forget_the_past(world.cluster)
+    world.start()
+    new = world.create_pod()
+    world.settle()
+    record = world.record()
+    pods = {pod["name"]: pod for pod in record.pods}
+    assert missed not in pods
+    assert (pods[goes]["end_reason"], pods[stays]["deleted_us"]) == ("unseen", None)
+    assert pods[new]["deleted_us"] is None
+    gap = next(gap for gap in record.gaps if gap["kind"] == "pods")
+    truth = world.truth()
+    # It spans all that wasn't seen, and no more than bookmarks allow.
+    assert gap["from_us"] < truth.created[missed][0]
+    assert killed_us - 120 * US < gap["from_us"] < killed_us
+    assert truth.deleted[goes][1] < gap["to_us"] == pods[goes]["deleted_us"]
+
+
+def forget_the_past(cluster: ControlPlane) -> None:
+    """Compact etcd up to now, while the API server is away and forgets what it kept in memory."""
+    cluster.apiserver.kill()
+
+    def post(path: str, body: Object) -> Object:
+        request = urllib.request.Request(f"{cluster.etcd_url}{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found: Object = json.load(answer)
+            return found
+
+    revision = post("/v3/maintenance/status", {})["header"]["revision"]
+    post("/v3/kv/compaction", {"revision": revision, "physical": True})
+    cluster.start_apiserver()
+
+
+def test_a_postgresql_that_goes_and_comes_back_is_waited_for(
+    cluster: ControlPlane, server: Postgres, tmp_path: Path
+) -> None:
+    with World(cluster, server.create(tmp_path.name), tmp_path) as world:
+        world.add_nodes(4)
+        world.start()
+        world.churn(50)
+        for kill in (False, True):
+            before_mib = world.memory_mib()
+            server.down(kill=kill)
+            world.churn(100)
+            wait_until(
+                lambda: "rows are queued" in world.recorder.process.log(),
+                60,
+                "it to notice",
+                explain=world.recorder_tail,
+            )
+            assert world.recorder.get("/readyz")[0] == 503
+            assert world.memory_mib() < before_mib + 100
+            server.up()
+            world.settle()
+            assert world.recorder.get("/readyz")[0] == 200
+        assert world.check().gaps == []
+
+
+def test_a_file_that_another_writer_holds_longer_than_sqlite_waits_is_written_afterwards(sqlite_world: World) -> None:
+    world = sqlite_world
+    world.add_nodes(4)
+    world.start()
+    world.churn(30)
+    writer = sqlite3.connect(world.database, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    began_at = time.monotonic()
+    world.churn(100)
+    wait_until(
+        lambda: "rows are queued" in world.recorder.process.log(),
+        SQLITE_WAITS_SECONDS + 60,
+        "it to notice",
+        explain=world.recorder_tail,
+    )
+    assert time.monotonic() - began_at > SQLITE_WAITS_SECONDS
+    writer.execute("ROLLBACK")
+    writer.close()
+    world.settle()
+    assert world.check().gaps == []
+
+
+def test_a_pod_that_asks_for_more_than_a_database_can_count_stops_nobody(world: World) -> None:
+    world.add_nodes(1)
+    world.start()
+    resources = {"requests": {"cpu": "9000000000000000000"}}
+    with contextlib.suppress(ApiError):
+        world.cluster.create_pod(
+            {
+                "metadata": {"name": "huge"},
+                "spec": {"containers": [{"name": "c", "image": "me/image:1", "resources": resources}]},
+            },
+            world.namespace,
+        )
+    world.settle()
+    assert "row skipped" in world.recorder.process.log()
+    assert world.recorder.metric("roost_recorder_odd_objects_total") > 0

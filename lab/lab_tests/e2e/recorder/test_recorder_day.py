@@ -1,0 +1,111 @@
+"""The recorder over the busiest half hour of a day, played at speed on a real control plane with one real kubelet.
+
+Every moment that it stored stands against the test's own notes. A whole day: `python -m benchmarks.recorder_day`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost_lab.recorder.recording.live_starts import Result
+from roost_lab.recorder.store.phase_codes import PHASE_CODES
+from roost_lab.recorder.store.records import Phase, Verdict
+from tests.e2e.day_comparison import compare
+from tests.e2e.played_day import (
+    PlayedDay,
+    Size,
+    busiest,
+    launches_of,
+    plan_sessions,
+    real_images,
+)
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.fixtures import give_up
+from tests.harness.talk import say
+from tests.recorded_data import LAUNCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.e2e
+
+SPEED = 24.0
+SPAN_SECONDS = 1800.0
+# Of the trace: a Wednesday.
+DAY = 7
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedDay]:
+    """Half an hour, played and over; the cluster is still there."""
+    launches = launches_of(LAUNCHES, DAY)
+    images = real_images(8)
+    sessions = plan_sessions(busiest(launches, SPAN_SECONDS), SPEED, 0.07, images)
+    size = Size(sessions=sessions, speed=SPEED, placeholders=25, real_images=images)
+    try:
+        with PlayedDay(size, tmp_path_factory.mktemp("day"), say=say) as played:
+            played.play()
+            yield played
+    except HarnessUnavailableError as error:
+        give_up(error)
+
+
+def test_nothing_is_lost_or_doubled_and_every_moment_is_that_of_its_source(day: PlayedDay) -> None:
+    found = compare(day)
+    for line in found.lines():
+        say(line)
+    assert found.differences == []
+    # All of it was there to be compared.
+    assert len(day.notes) - 1 + day.refused == len(day.size.sessions)
+    counts = found.counts
+    kinds = ("decisions of kind fail", "decisions of kind preempt", "pulls, cold", "pulls, warm", "pods that ended")
+    assert {kind: counts[kind] for kind in kinds if not counts[kind]} == {}
+    assert {pod_class for pod_class, _ in found.model} == {"user", "placeholder"}
+    # Each binding was judged; the rate itself is told, not asked for.
+    assert {word for _, word in found.model} <= set(Verdict)
+    assert found.agreement > 0.5
+
+
+def test_live_metrics_count_each_start_that_was_recorded_once(day: PlayedDay) -> None:
+    with closing(sqlite3.connect(day.database)) as connection:
+        starts = connection.execute(
+            "SELECT ready_seconds, is_cold, gone IS NOT NULL FROM v_start WHERE pod_class = 'user'"
+        ).fetchall()
+    ready = [(seconds, is_cold) for seconds, is_cold, _ in starts if seconds is not None]
+    assert day.whole_starts == (len(ready), sum(seconds for seconds, _ in ready))
+    assert day.starts[Result.COLD] == sum(is_cold == 1 for _, is_cold in ready) > 0
+    assert day.starts[Result.WARM] == sum(is_cold == 0 for _, is_cold in ready) > 0
+    assert day.starts[Result.FAILED] == sum(seconds is None and bool(gone) for seconds, _, gone in starts)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE phase SET at_us = at_us + 1 WHERE phase = {scheduled} AND {of_pod}", "scheduled"),
+        ("UPDATE phase SET at_us = at_us - 1000000 WHERE phase = {ready} AND {of_pod}", "ready"),
+        ("DELETE FROM decision WHERE kind = 'bind' AND pod_uid = {uid}", "its binding"),
+        ("DELETE FROM pod WHERE uid = {uid}", "lost or doubled"),
+        ("UPDATE pull SET image_bytes = image_bytes + 1 WHERE warm = 0", "cold pull as its kubelet tells"),
+    ],
+)
+def test_a_row_that_is_off_by_its_resolution_would_be_found(
+    day: PlayedDay, tmp_path: Path, change: str, told: str
+) -> None:
+    spoilt = tmp_path / "spoilt.db"
+    shutil.copy(day.database, spoilt)
+    started = "(SELECT max(pod_uid) FROM v_phase WHERE phase = 'ready')"
+    named = {
+        "uid": started,
+        "of_pod": f"pod_number = (SELECT number FROM pod_number WHERE uid = {started})",  # noqa: S608 - our own
+        "scheduled": PHASE_CODES[Phase.SCHEDULED],
+        "ready": PHASE_CODES[Phase.READY],
+    }
+    with closing(sqlite3.connect(spoilt)) as connection, connection:
+        assert connection.execute(change.format(**named)).rowcount > 0
+    assert any(told in one for one in compare(day, str(spoilt)).differences)

@@ -1,0 +1,276 @@
+"""The recorder as rendered, on a real control plane: its account may do what it does, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_lab.recorder.answers.pod_story import find_pods
+from roost_lab.recorder.store.database import Store
+from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import give_up, require_binary
+from tests.harness.nodes import FakeNodes
+from tests.harness.postgres import Postgres
+from tests.harness.waiting import wait_until
+from tests.parity.renderers import CHART, run_helm
+from tests.stack import REPOSITORY, ROOST, Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.api import Api
+    from tests.stack import Replica
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+SECRET = "hub-database"
+TROUBLESHOOTING = REPOSITORY / "docs" / "troubleshooting.md"
+ACCOUNT = "hub-roost-recorder"
+POD = "jupyter-ada"
+TABLES = ("pod", "node", "decision")
+# (API group, plural, verb).
+Right = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane of our own: it writes an audit log."""
+    own = ControlPlane(audit_level="Metadata")
+    try:
+        own.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield own
+    own.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture
+def postgres() -> Iterator[Postgres]:
+    server = Postgres()
+    try:
+        server.start()
+    except HarnessUnavailableError as error:
+        give_up(error)
+    yield server
+    server.stop()
+
+
+def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object) -> Stack:
+    """A release with nothing but its recorder."""
+    named: dict[str, Any] = {"recorder": {"enabled": True}, **values}
+    return Stack(cluster, cluster.create_namespace(), named, release=release, scheduler=False, webhook=False)
+
+
+def start_a_user(stack: Stack) -> None:
+    """Create a pod that waits, is told of by an Event and then is put on a node: each stream has news."""
+    api, namespace = stack.cluster.api, stack.namespace
+    container = {"name": "notebook", "image": "quay.io/jupyter/base-notebook:1"}
+    pod = api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": POD, "labels": {"component": "singleuser-server"}},
+            "spec": {"schedulerName": "nobody", "containers": [container]},
+        },
+        namespace,
+    )
+    about = {"apiVersion": "v1", "kind": "Pod", "name": POD, "namespace": namespace, "uid": pod["metadata"]["uid"]}
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "ada-waits"},
+        "eventTime": "2026-11-21T10:00:00.000001Z",
+        "reason": "FailedScheduling",
+        "type": "Warning",
+        "action": "Scheduling",
+        "note": "0/1 nodes are available: 1 Insufficient memory.",
+        "regarding": about,
+        "reportingController": "nobody",
+        "reportingInstance": "nobody-1",
+    }
+    api.create(event, namespace)
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": POD},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    api.request("POST", f"/api/v1/namespaces/{namespace}/pods/{POD}/binding", binding)
+
+
+def record_a_start(stack: Stack) -> Replica:
+    """Run the recorder as rendered over one user's start, and end it in order."""
+    with FakeNodes(stack.cluster.api) as nodes:
+        nodes.create("n", images={"quay.io/jupyter/base-notebook:1": 500_000_000})
+        recorder = stack.start_recorder()
+        recorder.wait_ready()
+        start_a_user(stack)
+        wait_until(
+            lambda: all(recorder.metric("roost_recorder_rows_total", table=name) for name in TABLES),
+            30.0,
+            "rows of each table",
+            explain=recorder.process.tail,
+        )
+    recorder.process.stop()
+    assert recorder.process.exit_code == 0
+    return recorder
+
+
+def is_stored(database: str, namespace: str) -> bool:
+    store = Store.open(database)
+    found = find_pods(store, POD, namespace)
+    store.close()
+    return [(row["pod_class"], row["namespace"]) for row in found] == [("user", namespace)]
+
+
+def granted(stack: Stack) -> set[Right]:
+    """What the rendered ClusterRole says."""
+    rules = stack.find("ClusterRole", f"hub.{stack.namespace}.roost-recorder")["rules"]
+    return rights_of(rules)
+
+
+def rights_of(rules: list[Object]) -> set[Right]:
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def rights_by_the_server(account: Api, namespace: str) -> set[Right]:
+    """What the API server says that an account may do in a namespace."""
+    question = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    return rights_of(account.create(question)["status"]["resourceRules"])
+
+
+def asked(cluster: ControlPlane, namespace: str) -> dict[Right, set[int]]:
+    """What the recorder's account asked of resources, by the audit log, with the status codes of the answers."""
+    found: dict[Right, set[int]] = {}
+    for event in cluster.audit_events():
+        about = event.get("objectRef", {})
+        if event["user"]["username"] == f"system:serviceaccount:{namespace}:{ACCOUNT}" and "resource" in about:
+            right = (about.get("apiGroup", ""), about["resource"], event["verb"])
+            found.setdefault(right, set()).add(event.get("responseStatus", {}).get("code", 0))
+    return found
+
+
+def test_the_account_may_do_exactly_what_the_recorder_asks_for(cluster: ControlPlane) -> None:
+    with recorder_stack(cluster) as stack:
+        api, namespace = cluster.api, stack.namespace
+        api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bare"}}, namespace)
+        bare = cluster.api_as(cluster.service_account_token(namespace, "bare"))
+        account = cluster.api_as(cluster.service_account_token(namespace, ACCOUNT))
+        wait_until(
+            lambda: granted(stack) <= rights_by_the_server(account, namespace),
+            20.0,
+            "the API server to know the rights",
+        )
+        for place in (namespace, "kube-system", "default"):
+            more = rights_by_the_server(account, place) - rights_by_the_server(bare, place)
+            assert more == granted(stack), place
+        record_a_start(stack)
+        assert is_stored(stack.recorder_environment()["ROOST_DATABASE"], namespace)
+        wait_until(
+            lambda: granted(stack) <= asked(cluster, namespace).keys(), 20.0, "the watches to be in the audit log",
+            explain=lambda: str(asked(cluster, namespace)),
+        )  # fmt: skip
+        answers = asked(cluster, namespace)
+        answers.pop(("authorization.k8s.io", "selfsubjectrulesreviews", "create"))
+        assert answers == {right: {200} for right in granted(stack)}
+
+
+def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else(
+    cluster: ControlPlane, postgres: Postgres
+) -> None:
+    url = postgres.create("record")
+    stack = recorder_stack(cluster, recorder={"enabled": True, "database": {"existingSecret": SECRET}})
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": {"url": url}}
+    cluster.api.create(secret, stack.namespace)
+    with stack:
+        assert [one["kind"] for one in stack.manifests if one["kind"] == "PersistentVolumeClaim"] == []
+        recorder = record_a_start(stack)
+        assert is_stored(url, stack.namespace)
+        password = url.split(":")[2].partition("@")[0]
+        assert password not in recorder.process.log_path.read_text()
+        # Anybody on the node may read a command.
+        assert password not in " ".join(stack.recorder_arguments())
+
+
+def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_has(cluster: ControlPlane) -> None:
+    with recorder_stack(cluster, release="roost") as stack:  # the page's
+        record_a_start(stack)
+        deployment = stack.deployments["recorder"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        ours = dict(argument.split("=", 1) for argument in stack.recorder_arguments() if "=" in argument)
+        rendered = dict(argument.split("=", 1) for argument in container["command"] if "=" in argument)
+        # In the pod, the account is the pod's own.
+        account = ["--kubeconfig", ours["--kubeconfig"]]
+        environment = {**os.environ, **stack.recorder_environment()}
+        assert [one["name"] for one in container["env"]] == ["ROOST_DATABASE"]
+        told = {}
+        for line in TROUBLESHOOTING.read_text(encoding="utf-8").splitlines():
+            target, _, command = line.partition(" -- roost ")
+            if not command or not target.startswith("kubectl"):
+                continue
+            assert target.endswith(f"deployment/{deployment['metadata']['name']}"), line
+            name, *arguments = shlex.split(command.partition(" > ")[0])
+            arguments = [ours["--settings"] if one == rendered["--settings"] else one for one in arguments]
+            done = subprocess.run(
+                [ROOST, name, *arguments, *((*account, "--once") if name == "top" else ())],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), line
+            told[name] = done.stdout
+        assert f"{stack.namespace}/{POD}: a pod of class user" in told["why"]
+        assert told["report"].startswith("<!DOCTYPE html>")
+        assert "last decisions" in told["top"]
+        assert set(told) == {"why", "report", "top"}
+
+
+def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_do(cluster: ControlPlane) -> None:
+    with recorder_stack(cluster, rbac={"create": False}) as stack:
+        recorder = stack.start_recorder()
+        wait_until(
+            lambda: "forbidden" in recorder.get("/readyz")[1].lower(),
+            30.0,
+            "the recorder to be refused",
+            explain=lambda: f"{recorder.get('/readyz')}\n{recorder.process.tail()}",
+        )
+        assert recorder.get("/readyz")[0] == 503
+        assert recorder.get("/livez")[0] == 200
+
+
+def test_what_was_recorded_outlives_helms_uninstall_and_the_next_release_takes_it_up(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    helm, namespace = require_binary("helm"), cluster.create_namespace()
+    values = tmp_path / "values.json"
+    values.write_text(
+        '{"recorder": {"enabled": true}, "controllers": {"enabled": false}, "admission": {"mode": "none"}}'
+    )
+    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{ACCOUNT}"
+    uids = []
+    for _ in range(2):
+        for arguments in (("install", "hub", str(CHART), f"--values={values}"), ("uninstall", "hub")):
+            run_helm(helm, *arguments, f"--namespace={namespace}", kubeconfig=cluster.kubeconfig)
+        metadata = cluster.api.get(claim)["metadata"]
+        assert "deletionTimestamp" not in metadata
+        uids.append(metadata["uid"])
+    assert uids[0] == uids[1]
+    assert cluster.api.find(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}") is None

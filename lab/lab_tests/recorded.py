@@ -1,0 +1,116 @@
+"""Builders of what a recorder has stored, and empty databases to store it in."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import (
+    DecisionKind,
+    DecisionRecord,
+    NodeRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PreemptionRecord,
+    PullRecord,
+    Record,
+)
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+BEGIN = 1_800_000_000 * SECOND
+
+
+@functools.cache
+def empty_database() -> bytes:
+    """An SQLite file of the recorder's schema, without rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "roost.db"
+        store = Store.open(str(path))
+        store.migrate()
+        store.close()
+        return path.read_bytes()
+
+
+def empty_store(folder: Path) -> Store:
+    """An SQLite database in `folder`/roost.db, without rows."""
+    path = folder / "roost.db"
+    path.write_bytes(empty_database())
+    return Store.open(str(path))
+
+
+def pod_record(uid: str, **changes: Any) -> PodRecord:
+    base = PodRecord(
+        uid=uid,
+        namespace="hub",
+        name=uid,
+        pod_class="user",
+        image="registry.example.org/image",
+        scheduler="hub-user",
+        created_us=BEGIN,
+    )
+    return replace(base, **changes)
+
+
+def phase_record(uid: str, phase: Phase, at_us: int, detail: str = "") -> PhaseRecord:
+    return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source="event")
+
+
+def bind_record(uid: str, at_us: int, node: str, model: str | None = None) -> DecisionRecord:
+    return DecisionRecord(
+        id=f"{uid}/bind",
+        pod_uid=uid,
+        kind=DecisionKind.BIND,
+        node_name=node,
+        node_uid=f"uid-{node}",
+        at_us=at_us,
+        resolution_us=1,
+        last_us=at_us,
+        scheduler="hub-user",
+        source="event",
+        model=model,
+    )
+
+
+def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) -> DecisionRecord:
+    base = bind_record(uid, BEGIN + SECOND, "")
+    return replace(
+        base, id=f"{uid}/fail/{number}", kind=DecisionKind.FAIL, reasons=json.dumps(reasons), tries=tries, model=None
+    )
+
+
+def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
+    """Every kind of record once, on node n."""
+    return [
+        NodeRecord(
+            uid="uid-n",
+            name="n",
+            created_us=BEGIN,
+            ready_us=BEGIN + SECOND,
+            images_ready_us=BEGIN + MINUTE,
+        ),
+        pod_record("p", image=image, deleted_us=BEGIN + 2 * HOUR),
+        bind_record("p", BEGIN + SECOND, "n", "agrees"),
+        phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),
+        phase_record("p", Phase.READY, BEGIN + 3 * SECOND),
+        PullRecord(
+            pod_uid="p",
+            image=image,
+            node_name="n",
+            at_us=BEGIN + SECOND,
+            warm=False,
+            pull_us=SECOND,
+            pull_and_wait_us=SECOND,
+            image_bytes=1 << 30,
+        ),
+        fail_record("p", 1, {"Insufficient cpu": 1}),
+        PreemptionRecord(victim_uid="p", node_name="n", at_us=BEGIN + HOUR, kind="evicted"),
+        pod_record("last", created_us=BEGIN + 2 * HOUR + MINUTE, pod_class="build"),
+    ]

@@ -1,0 +1,175 @@
+"""Results of replays that never were, and work for sweeps: what a test needs of the simulator without its engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from roost_lab.simulator.engine.histogram import Histogram
+from roost_lab.simulator.engine.results import (
+    ELSEWHERE,
+    NODE_WAIT,
+    NOWHERE,
+    ONLY_FULL,
+    PARTS,
+    PULL,
+    PULL_WAIT,
+    QUEUE,
+    START,
+    THRESHOLDS,
+    TOTAL,
+    HourRow,
+    RunResult,
+)
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep.run import Job
+from roost_lab.simulator.sweep.survey import Trace
+from roost_lab.traces.chance import Chance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from roost_lab.simulator.setup.policy import Policy
+
+BEGIN = 1_558_483_200
+HOURS = 48
+TRACE = Trace(("/nowhere/launches.jsonl.gz",), {}, "a trace")
+
+
+@dataclass(frozen=True)
+class PolicyStandIn:
+    """As much of a policy as a sweep looks at."""
+
+    name: str
+    digest: str
+
+    def in_minor(self, minor: int) -> PolicyStandIn:
+        return replace(self, digest=f"{self.digest} in 1.{minor}")
+
+
+def policy(name: str, digest: str = "") -> Policy:
+    return cast("Policy", PolicyStandIn(name, digest or f"values of {name}"))
+
+
+def job(name: str = "z2jh", seed: int = 1, digest: str = "", **setting: Any) -> Job:
+    return Job(policy(name, digest), seed, Assumptions(**setting), TRACE, setting)
+
+
+def result(
+    name: str = "z2jh",
+    seed: int = 1,
+    *,
+    scale: float = 1.0,
+    setting: Mapping[str, Any] | None = None,
+    launches: int = 2000,
+    hours: int = HOURS,
+) -> RunResult:
+    """A replay of `launches` starts, `scale` times as slow and cold as the others; a little different by seed."""
+    chance = Chance(seed)
+    shift = 0.95 + 0.1 * chance.uniform("shift", name)
+    cold = int(launches * 0.09 * scale * shift)
+    waits = {part: Histogram() for part in (*PARTS, TOTAL)}
+    for number in range(launches):
+        is_cold = number < cold
+        parts = {
+            QUEUE: chance.uniform(QUEUE, number) * 0.1,
+            NODE_WAIT: 200 * scale if number % 50 == 0 else 0.0,
+            PULL_WAIT: chance.uniform(PULL_WAIT, number) * 30 * scale if is_cold else 0.0,
+            PULL: chance.log_normal(PULL, number, 25, 0.5) if is_cold else 0.0,
+            START: 1.35,
+        }
+        for part, seconds in parts.items():
+            waits[part].add(seconds)
+        waits[TOTAL].add(sum(parts.values()))
+    total = waits[TOTAL]
+    return RunResult(
+        policy=name,
+        seed=seed,
+        setting=dict(setting or {}),
+        attempts=launches + 200,
+        refused_by_repository=190,
+        refused_by_total=10,
+        admitted=launches,
+        started=launches,
+        tries=launches + int(9 * scale),
+        placed=launches,
+        timeouts=int(7 * scale),
+        given_up=int(2 * scale),
+        cold=cold,
+        cold_bytes=cold * 570_000_000,
+        cold_why={NOWHERE: cold // 2, ONLY_FULL: cold // 4, ELSEWHERE: cold - cold // 2 - cold // 4},
+        waits=waits,
+        over={seconds: sum(total.bins[one] for one in total.bins if one > 400) // seconds for seconds in THRESHOLDS},
+        waited_for_node=launches // 50,
+        node_hours=1100 / scale * shift,
+        peak_nodes=12,
+        nodes_created=40,
+        placeholder_preemptions=int(120 * scale),
+        registry_bytes=cold * 600_000_000,
+        bounds={"node_hours": 1059.0, "cold": launches * 0.03, "cold_compulsory": launches * 0.023},
+        hours=[
+            HourRow(
+                BEGIN + 3600 * hour,
+                launches=launches // hours,
+                cold=int(cold / hours * (1 + hour % 5 / 5)),
+                refused=2,
+                users=200 + 10 * (hour % 24),
+                placeholders=25,
+                nodes=4 + hour % 24 / 6 / scale,
+                wait_seconds=launches / hours * 9 * scale,
+            )
+            for hour in range(hours)
+        ],
+        cpu_seconds=1.0,
+    )
+
+
+SCALES = {"z2jh": 1.0, "roost": 0.5, "spread": 0.8}
+
+
+def work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """What a replay of a stand-in would give; a part of a second later."""
+    if on_progress is not None:
+        on_progress(100, float(BEGIN))
+    time.sleep(0.02)
+    name = job.policy.name
+    sessions = {"short": 0.9, "mid": 1.0, "long": 1.3}[job.assumptions.sessions]
+    return result(name, job.seed, scale=SCALES.get(name, 1.0) * sessions, setting=job.setting, launches=300)
+
+
+def counted_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """The same, with a file for each time it was done, in the folder that the policy's digest names."""
+    Path(job.policy.digest, f"{job.policy.name}-{job.seed}-{time.time_ns()}").touch()
+    return work(job, on_progress)
+
+
+def slow_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """Counted work; seeds beyond the second never end."""
+    if job.seed > 2:
+        time.sleep(600)
+    return counted_work(job, on_progress)
+
+
+def failing_work(job: Job, _on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """Fails as no fault of ours should."""
+    nothing: dict[int, RunResult] = {}
+    return nothing[job.seed]
+
+
+def dying_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """Ends its process at the first try of the second seed; always, for a policy called fatal."""
+    done = Path(job.policy.digest, f"{job.seed}-died")
+    if job.policy.name == "fatal" or (job.seed == 2 and not done.exists()):
+        done.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(job, on_progress)
+
+
+def slow_start_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+    """The same as `work`, later."""
+    time.sleep(0.4)
+    return work(job, on_progress)

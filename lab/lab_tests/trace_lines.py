@@ -1,0 +1,81 @@
+"""Lines of launch traces, and a reader that holds what must be true of every trace."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from roost_lab.traces.counts import InputCounts
+from roost_lab.traces.reading import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from roost_lab.traces.attempt import Attempt
+
+NOON = datetime(2019, 5, 22, 12, tzinfo=UTC).timestamp()
+
+
+def stamp(seconds: float, timespec: str = "seconds") -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec)
+
+
+def launch(minute: float = 0, spec: Any = "ada/engine/master", **more: Any) -> dict[str, Any]:
+    """A line of the public archive, so many minutes after noon."""
+    return {
+        "timestamp": stamp(NOON + 60 * minute),
+        "schema": "binderhub.jupyter.org/launch",
+        "version": 2,
+        "provider": "GitHub",
+        "spec": spec,
+        "status": "success",
+    } | more
+
+
+def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
+    """A line of `roost records export`, so many seconds after noon."""
+    return {
+        "timestamp": stamp(NOON + second, "microseconds"),
+        "schema": "roost.hub.jupyter.org/launch",
+        "version": 3,
+        "class": "user",
+        "name": "hub/jupyter-ada",
+        "hub": "hub",
+        "repository": "https://github.com/Ada/Engine",
+        "ref": "0" * 40,
+        "image": "registry.example/ada-engine:" + "0" * 40,
+        "image_bytes": 1_500_000_000,
+        "cpu_millicores": 10,
+        "memory_bytes": 550_000_000,
+        "ready_seconds": 12.25,
+        "seconds": 912.75,
+        "status": "deleted",
+    } | more
+
+
+def as_bytes(lines: Iterable[dict[str, Any] | str]) -> bytes:
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def write(folder: Path, *lines: dict[str, Any] | str, name: str = "trace.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(as_bytes(lines))
+    return path
+
+
+def read(*paths: Path, seed: int = 1, **more: Any) -> tuple[list[Attempt], InputCounts]:
+    counts = InputCounts()
+    attempts = list(open_trace(paths, seed=seed, counts=counts, **more))
+    assert counts.lines == counts.used + counts.skipped_lines
+    assert counts.attempts == len(attempts)
+    assert [attempt.number for attempt in attempts] == list(range(len(attempts)))
+    assert all(one.moment <= other.moment for one, other in itertools.pairwise(attempts))
+    return attempts, counts
+
+
+def reasons(counts: InputCounts) -> dict[str, int]:
+    return {reason: tally.number for reason, tally in counts.skipped.items()}

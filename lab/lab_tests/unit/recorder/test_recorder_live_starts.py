@@ -1,0 +1,256 @@
+"""Metrics of starts, live: each counts once, with the phases that reports know, in whatever order its news comes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from roost_core.objects.timestamps import read_moment
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.live_starts import (
+    MAX_HUBS,
+    MAX_UNKNOWN,
+    OTHER_HUBS,
+    PHASES,
+    TOLD_AFTER_US,
+    LiveStarts,
+)
+from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.reading import PodReading, read_pod
+from roost_lab.recorder.store.records import PODS, PullRecord, StoredState
+from roost_lab.report import starts as report_starts
+
+Object = dict[str, Any]
+SECOND = 1_000_000
+BEGIN = int(read_moment("2026-11-23T08:00:00Z") or 0)
+
+
+def stamp(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BEGIN + second))
+
+
+def pod(
+    name: str,
+    *,
+    hub: str = "hub",
+    bound: int | None = None,
+    started: int | None = None,
+    ready: int | None = None,
+    phase: str = "Pending",
+    images: tuple[str, ...] = ("me/image:1",),
+    deleted: bool = False,
+) -> PodReading:
+    """A pod, created at second 0; the others are seconds after it."""
+    conditions: list[Object] = []
+    if bound is not None:
+        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(bound)})
+    if ready is not None:
+        conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": stamp(ready)})
+    state = {"running": {"startedAt": stamp(started)}} if started is not None else {}
+    item = {
+        "metadata": {
+            "name": name,
+            "namespace": "hub",
+            "uid": name,
+            "labels": {"release": hub},
+            "creationTimestamp": stamp(0),
+            **({"deletionTimestamp": stamp(9)} if deleted else {}),
+        },
+        "spec": {
+            "containers": [{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
+            **({"nodeName": "node"} if bound is not None else {}),
+        },
+        "status": {
+            "phase": phase,
+            "conditions": conditions,
+            "containerStatuses": [{"name": f"c{number}", "state": state} for number in range(len(images))],
+        },
+    }
+    seen = read_pod(item, (), {})
+    assert seen is not None
+    return seen
+
+
+def ready_pod(name: str, **more: Any) -> PodReading:
+    return pod(name, bound=2, started=12, ready=13, phase="Running", **more)
+
+
+def pull(uid: str, image: str = "me/image:1", seconds: float | None = 9.5) -> PullRecord:
+    pull_us = None if seconds is None else int(seconds * SECOND)
+    return PullRecord(
+        pod_uid=uid, image=image, node_name="node", at_us=0, warm=pull_us is None, pull_and_wait_us=pull_us
+    )
+
+
+class Recorder:
+    """An assembler whose pods are followed, and what the metrics say."""
+
+    def __init__(self, pod_class: str = "user") -> None:
+        self.metrics = Metrics("test")
+        self.starts = LiveStarts(self.metrics)
+        self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts)
+
+    def listed(self, *pods: PodReading) -> Recorder:
+        self.assembler.listing(PODS)
+        for one in pods:
+            self.assembler.pod(one.state.key, one, BEGIN * SECOND, listed=True)
+        self.assembler.synced(PODS, BEGIN * SECOND)
+        return self
+
+    def sees(self, *pods: PodReading) -> None:
+        for one in pods:
+            self.assembler.pod(one.state.key, one, BEGIN * SECOND)
+
+    def loses(self, one: PodReading) -> None:
+        self.assembler.pod_deleted(one.state.key, one, BEGIN * SECOND)
+
+    def samples(self, name: str) -> dict[tuple[str, ...], float]:
+        """Values by the values of the labels, in order of the labels' names; zeros are left out."""
+        families = text_string_to_metric_families(self.metrics.text().decode())
+        found = {
+            tuple(value for _, value in sorted(sample.labels.items())): sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name == name
+        }
+        return {labels: value for labels, value in found.items() if value}
+
+    def results(self) -> dict[str, float]:
+        return {labels[2]: value for labels, value in self.samples("roost_starts_total").items()}
+
+    def sums(self) -> dict[str, float]:
+        return {labels[1]: value for labels, value in self.samples("roost_start_phase_seconds_sum").items()}
+
+    def counts(self) -> dict[str, float]:
+        return {labels[1]: value for labels, value in self.samples("roost_start_phase_seconds_count").items()}
+
+
+def test_a_start_has_the_phases_that_reports_know() -> None:
+    recorder = Recorder().listed()
+    recorder.sees(pod("ada"), pod("ada", bound=2))
+    recorder.starts.pulled(pull("ada"))
+    assert recorder.counts() == {}
+    recorder.sees(ready_pod("ada"), ready_pod("ada"))
+    assert recorder.sums() == {"node": 2, "containers": 10, "ready": 1, "whole": 13, "pull": 9.5}
+    assert set(recorder.counts().values()) == {1}
+    assert set(PHASES) == set(report_starts.PHASES)
+
+
+@pytest.mark.parametrize(
+    ("pulls", "result"),
+    [
+        ([pull("ada", seconds=None)], "warm"),
+        ([pull("ada")], "cold"),
+        ([pull("ada", seconds=None), pull("ada")], "warm"),
+    ],
+)
+@pytest.mark.parametrize("told_first", [True, False])
+def test_a_start_is_warm_or_cold_whatever_comes_first(pulls: list[PullRecord], result: str, told_first: bool) -> None:
+    recorder = Recorder().listed()
+    if not told_first:
+        recorder.sees(ready_pod("ada"))
+    for one in pulls:
+        recorder.starts.pulled(one)
+    if told_first:
+        recorder.sees(ready_pod("ada"))
+    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
+    recorder.loses(ready_pod("ada"))
+    assert recorder.results() == {result: 1}
+
+
+def test_a_start_with_two_images_is_cold_when_one_was_pulled() -> None:
+    recorder = Recorder().listed()
+    images = ("me/image:1", "me/other:1")
+    recorder.sees(ready_pod("ada", images=images))
+    recorder.starts.pulled(pull("ada", seconds=None))
+    assert recorder.results() == {}
+    recorder.starts.pulled(pull("ada", images[1]))
+    assert recorder.results() == {"cold": 1}
+
+
+def test_a_start_whose_events_never_come_is_counted_as_unknown_after_a_while() -> None:
+    recorder = Recorder().listed()
+    recorder.sees(ready_pod("ada"))
+    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US - 1)
+    assert recorder.results() == {}
+    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
+    assert recorder.results() == {"unknown": 1}
+
+
+def test_a_pod_that_goes_before_it_is_ready_has_failed_and_has_no_phases() -> None:
+    recorder = Recorder().listed(pod("bob"))
+    recorder.sees(pod("ada"))
+    recorder.loses(pod("ada", bound=2))
+    # Missing from the next list.
+    recorder.listed()
+    assert recorder.results() == {"failed": 2}
+    assert recorder.counts() == {}
+
+
+def test_a_build_that_finished_between_two_looks_has_started() -> None:
+    recorder = Recorder("build").listed()
+    recorder.sees(pod("build-a"), pod("build-a", bound=2, started=12, phase="Succeeded"))
+    recorder.starts.pulled(pull("build-a", seconds=None))
+    recorder.loses(pod("build-a", bound=2, started=12, phase="Succeeded"))
+    assert recorder.sums() == {"node": 2, "containers": 10, "whole": 12}
+    assert recorder.results() == {"warm": 1}
+
+
+def test_what_had_started_before_the_recorder_does_not_count_and_what_was_starting_does() -> None:
+    recorder = Recorder()
+    # Events may be listed first.
+    recorder.starts.pulled(pull("old"))
+    recorder.listed(ready_pod("old"), pod("ada"))
+    recorder.starts.pulled(pull("old"))
+    recorder.sees(ready_pod("old"), ready_pod("ada"))
+    recorder.starts.pulled(pull("ada"))
+    assert recorder.results() == {"cold": 1}
+    assert recorder.counts()["whole"] == 1
+    # A later list shows what happened since.
+    recorder.listed(ready_pod("old"), ready_pod("ada"), ready_pod("new"))
+    assert recorder.counts()["whole"] == 2
+
+
+def test_the_oldest_pending_pod_is_shown_while_it_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: BEGIN + 100.0)
+    recorder = Recorder().listed(pod("ada"))
+    recorder.sees(pod("bob"))
+    pending = {("hub", "user"): 100.0}
+    assert recorder.samples("roost_oldest_pending_seconds") == pending
+    recorder.sees(ready_pod("ada"))
+    assert recorder.samples("roost_oldest_pending_seconds") == pending
+    recorder.sees(pod("bob", deleted=True))
+    assert recorder.samples("roost_oldest_pending_seconds") == {}
+    recorder.sees(pod("cyd"))
+    recorder.loses(pod("cyd"))
+    assert recorder.samples("roost_oldest_pending_seconds") == {}
+
+
+@pytest.mark.parametrize("pod_class", ["", "placeholder"])
+def test_pods_that_nobody_waits_for_do_not_count(pod_class: str) -> None:
+    recorder = Recorder(pod_class).listed()
+    recorder.sees(pod("ada"), ready_pod("ada"))
+    recorder.loses(ready_pod("ada"))
+    text = recorder.metrics.text().decode()
+    assert 'pod_class="' not in text
+
+
+def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
+    recorder = Recorder().listed()
+    for number in range(MAX_HUBS + 5):
+        recorder.sees(ready_pod(f"pod-{number}", hub=f"hub-{number:03}"))
+    hubs = [labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")]
+    assert len(set(hubs)) == MAX_HUBS + 1
+    assert recorder.samples("roost_start_phase_seconds_count")[OTHER_HUBS, "whole", "user"] == 5
+
+
+def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:
+    recorder = Recorder().listed()
+    for number in range(MAX_UNKNOWN + 10):
+        recorder.starts.pulled(pull(f"pod-{number}"))
+    recorder.sees(ready_pod("pod-0"), ready_pod(f"pod-{MAX_UNKNOWN}"))
+    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
+    assert recorder.results() == {"cold": 1, "unknown": 1}

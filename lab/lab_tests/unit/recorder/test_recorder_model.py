@@ -1,0 +1,167 @@
+"""What the model says of bindings, and when it can't be trusted to say anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.model import UNSEEN_US, Model
+from roost_lab.recorder.recording.reading import read_node, read_pod
+from roost_lab.recorder.store.records import (
+    NODES,
+    PODS,
+    CandidatesRecord,
+    DecisionRecord,
+    StoredState,
+    Verdict,
+    unpack_candidates,
+)
+
+if TYPE_CHECKING:
+    from roost_lab.recorder.recording.decision_records import Judgement
+    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+
+Object = dict[str, Any]
+MS = 1_000
+SECOND = 1_000_000
+BEGIN = 1_800_000_000 * SECOND
+
+
+def node(name: str, cpu: int = 4, *, cordoned: bool = False) -> NodeReading:
+    item = {
+        "metadata": {"name": name, "uid": name},
+        "spec": {"unschedulable": cordoned},
+        "status": {
+            "allocatable": {"cpu": str(cpu), "memory": "8Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    seen = read_node(item)
+    assert seen is not None
+    return seen
+
+
+def pod(name: str, on: str = "", cpu: int = 1) -> PodReading:
+    containers = [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": str(cpu), "memory": f"{cpu}Gi"}}}]
+    item = {
+        "metadata": {"name": name, "namespace": "hub", "uid": f"uid-{name}"},
+        "spec": {"containers": containers, **({"nodeName": on} if on else {})},
+        "status": {},
+    }
+    seen = read_pod(item, (), {})
+    assert seen is not None
+    return seen
+
+
+class Story:
+    """A model that is told of pods and nodes, a millisecond after the other."""
+
+    def __init__(self, **nodes: int) -> None:
+        self.model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+        self.now_us = BEGIN
+        for name, cpu in nodes.items():
+            self.node(name, cpu)
+
+    def node(self, name: str, cpu: int = 4, *, cordoned: bool = False) -> None:
+        self.now_us += MS
+        self.model.node_changed(name, node(name, cpu, cordoned=cordoned), self.now_us)
+
+    def pod(self, name: str, on: str = "", cpu: int = 1) -> None:
+        self.now_us += MS
+        self.model.pod_changed(f"hub/{name}", pod(name, on, cpu), "user", self.now_us)
+
+    def gone(self, name: str) -> None:
+        self.now_us += MS
+        self.model.pod_changed(f"hub/{name}", None, "", self.now_us)
+
+    def rest(self) -> None:
+        """Long enough for the scheduler to have seen all that was told."""
+        self.now_us += UNSEEN_US
+
+    def bound(self, name: str, on: str) -> Judgement:
+        """It is told that the pod in question was bound."""
+        self.now_us += MS
+        return self.model.judge(f"uid-{name}/bind", pod(name, on), on, self.now_us)
+
+
+def test_a_binding_to_the_node_that_the_model_takes_agrees_whatever_has_just_changed() -> None:
+    story = Story(a=4, b=4)
+    story.pod("there", "a")
+    assert story.bound("p", "b").model == Verdict.AGREES
+
+
+def test_a_binding_to_another_node_differs_and_is_told_as_it_stood() -> None:
+    story = Story(a=4, b=4)
+    story.pod("there", "b", cpu=2)
+    story.rest()
+    judged = story.bound("p", "b")
+    assert (judged.model, judged.note) == (Verdict.DIFFERS, "the model prefers a")
+    assert judged.candidates is not None
+    stood = unpack_candidates(judged.candidates.nodes)
+    assert {row["node_name"]: row["free_cpu_millicores"] for row in stood} == {"a": 4000, "b": 2000}
+
+
+@pytest.mark.parametrize("change", ["pod bound", "pod gone", "node cordoned"])
+def test_a_binding_that_differs_just_after_a_change_is_unknown(change: str) -> None:
+    story = Story(a=4, b=4)
+    story.pod("there", "a", cpu=1)
+    story.pod("more", "b", cpu=2)
+    story.rest()
+    if change == "pod bound":
+        story.pod("new", "b")
+    elif change == "pod gone":
+        story.gone("there")
+    else:
+        story.node("b", cordoned=True)
+    judged = story.bound("p", "b")
+    assert judged.model == Verdict.UNKNOWN
+    assert judged.note.endswith(", but pods or nodes had just changed")
+    story.rest()
+    assert story.bound("p", "b").model == Verdict.DIFFERS
+
+
+def test_what_no_scheduler_cares_about_is_no_change() -> None:
+    story = Story(a=4, b=4)
+    story.pod("there", "b", cpu=2)
+    story.rest()
+    story.pod("there", "b", cpu=2)
+    story.pod("p")
+    story.node("a")
+    assert story.bound("p", "b").model == Verdict.DIFFERS
+
+
+def test_a_scheduler_that_looks_at_some_nodes_only_is_not_said_to_differ() -> None:
+    story = Story(**{f"n{number}": 4 for number in range(150)})
+    story.pod("there", "n7")
+    story.rest()
+    assert story.bound("p", "n7").model == Verdict.UNKNOWN
+
+
+def test_more_than_64_bits_count_on_a_node_is_told_as_the_most_that_they_do() -> None:
+    story = Story(a=4, b=4)
+    story.pod("huge", "a", cpu=9 * 10**18)
+    candidates = story.bound("p", "b").candidates
+    assert candidates is not None
+    free = {one["node_name"]: one["free_cpu_millicores"] for one in unpack_candidates(candidates.nodes)}
+    assert free == {"a": 1 - 2**63, "b": 4000}
+
+
+def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> None:
+    assembler = Assembler(lambda _labels, _namespace: "user", StoredState(), Story(a=4, b=4).model)
+    for kind in (PODS, NODES):
+        assembler.listing(kind)
+        assembler.synced(kind, 1)
+    for name in ("a", "b"):
+        assembler.node(name, node(name), BEGIN)
+    assembler.pod("hub/there", pod("there", "b", 2), BEGIN)
+    assembler.pod("hub/p", pod("p"), BEGIN)
+    told = assembler.pod("hub/p", pod("p", "b"), BEGIN + SECOND)
+    (decision,) = [record for record in told if isinstance(record, DecisionRecord)]
+    assert (decision.node_name, decision.model, decision.model_node) == ("b", "differs", "a")
+    assert (decision.model_note, decision.nodes_total, decision.nodes_feasible) == ("the model prefers a", 2, 2)
+    (candidates,) = [record for record in told if isinstance(record, CandidatesRecord)]
+    assert candidates.number == 2

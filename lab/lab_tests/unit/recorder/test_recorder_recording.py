@@ -1,0 +1,414 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import sqlalchemy as sa
+
+from roost_core.kube.client import ApiError, Client
+from roost_core.kube.event_stream import EventStream
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
+from roost_lab.recorder.recording import recorder as module
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.decision_records import Judgement
+from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.model import Model
+from roost_lab.recorder.recording.pod_records import pod_record
+from roost_lab.recorder.recording.reading import read_node, read_pod
+from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
+from roost_lab.recorder.recording.settings import parse_settings
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store, Unavailable
+from roost_lab.recorder.store.records import (
+    EVENTS,
+    NODES,
+    PODS,
+    DecisionRecord,
+    StoredState,
+    Verdict,
+    unpack_candidates,
+)
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+    from roost_lab.recorder.store.records import Record, WaitingRecord
+
+Object = dict[str, Any]
+US = 1_000_000
+
+
+class Cluster:
+    """Stands in for cluster.client.Client: lists are what stands, watches what is said."""
+
+    def __init__(self) -> None:
+        self.pods: list[Object] = []
+        self.namespaces: list[Object] = []
+        self.version = "10"
+        # Positions before this one are forgotten.
+        self.oldest = 0
+        self.said: deque[Object] = deque()
+        # The same, of Events.
+        self.events: deque[Object] = deque()
+        self.read = 0
+        # Watches to be broken once, by path.
+        self.breaks: dict[str, bool] = {}
+        self.stop = threading.Event()
+
+    def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
+        wanted = int(str((query or {}).get("resourceVersion") or self.version))
+        if path == PATHS[PODS] and wanted < self.oldest:
+            raise ApiError(410, "too old")
+        if wanted > int(self.version):
+            # As the real one: after a while, and no word of a list.
+            raise ApiError(504, "Too large resource version")
+        items = {PATHS[PODS]: self.pods, "/api/v1/namespaces": self.namespaces}.get(path, [])
+        return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
+
+    def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+        said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
+        while not self.stop.is_set():
+            if self.breaks.pop(path, None):
+                raise ApiError(0, "broken")
+            if said:
+                self.read += 1
+                self.version = max(self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int)
+                yield json.dumps(said.popleft()).encode()
+            else:
+                time.sleep(0.005)
+
+
+def pod(name: str, version: int, **more: Any) -> Object:
+    metadata = {
+        "name": name,
+        "namespace": "hub",
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], **more}, "status": {}}
+
+
+def event(name: str, version: int, **more: Any) -> Object:
+    """An Event about the pod of that name."""
+    return {
+        "metadata": {
+            "name": f"{name}.{version}",
+            "namespace": "hub",
+            "uid": f"e{version}",
+            "resourceVersion": str(version),
+        },
+        "eventTime": "2026-01-01T00:00:01.25Z",
+        "regarding": {"kind": "Pod", "namespace": "hub", "name": name, "uid": f"uid-{name}"},
+        **more,
+    }
+
+
+def huge(name: str, version: int) -> Object:
+    resources = {"requests": {"cpu": "9000000000000000000"}}
+    return pod(name, version, containers=[{"name": "c", "image": "i", "resources": resources}])
+
+
+class Run:
+    """One run of the recorder until the block ends."""
+
+    def __init__(self, cluster: Cluster, store: Store, model: Model | None = None, **more: object) -> None:
+        """more: keys of recorder.json."""
+        self.cluster, self.store = cluster, store
+        settings = parse_settings(
+            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0, **more}
+        )
+        self.metrics = Metrics("test")
+        self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
+        self.metrics.observe(
+            is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
+        )
+
+    def __enter__(self) -> Run:
+        self.cluster.stop = threading.Event()
+        self._thread = threading.Thread(target=self.recording.run, args=(self.cluster.stop,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.stop.set()
+        self._thread.join()
+
+    def metric(self, name: str) -> float:
+        return float(self.metrics.registry.get_sample_value(f"roost_recorder_{name}") or 0.0)
+
+    def wait_for(self, version: str) -> None:
+        wait_until(lambda: self.store.positions().get(PODS, ("",))[0] == version, 30, f"version {version} to be stored")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.open(str(tmp_path / "roost.db"))
+    store.migrate()
+    yield store
+    store.close()
+
+
+def rows(store: Store, table: sa.FromClause) -> list[Object]:
+    with store.reading() as connection:
+        return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+
+
+def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(store: Store) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("a", 5), pod("b", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    heard_us = store.positions()[PODS][1]
+    time.sleep(1.1)
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod("b", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("60")
+        wait_until(lambda: run.metric("last_gap_timestamp_seconds") > time.time() - 60, 10, "the gap to be shown")
+    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
+    assert gap["from_us"] == heard_us
+    assert gap["to_us"] > heard_us + US
+    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
+    assert ends == {"a": "unseen", "b": None}
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_cluster_that_was_put_back_is_listed_anew_and_the_gap_is_marked(store: Store, is_running: bool) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("a", 5)]
+    cluster.said += [{"type": "ADDED", "object": pod("lost", 90)}]
+    with Run(cluster, store) as run:
+        run.wait_for("90")
+        if is_running:
+            put_back(cluster)
+            cluster.breaks = dict.fromkeys(PATHS.values(), True)
+            run.wait_for("31")
+    if not is_running:
+        put_back(cluster)
+        with Run(cluster, store) as run:
+            run.wait_for("31")
+    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
+    assert ends == {"a": None, "lost": "unseen", "new": None}
+    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
+    assert gap["why"] == (
+        "the API server stood at 30, before the last position 90: it was restored from a backup, or is another one"
+    )
+
+
+def put_back(cluster: Cluster) -> None:
+    cluster.version, cluster.pods = "30", [pod("a", 5)]
+    cluster.said += [{"type": "ADDED", "object": pod("new", 31)}]
+
+
+def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: Store) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("late", 5), pod("live", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    heard_us = store.positions()[PODS][1]
+    time.sleep(0.5)
+    # It went while nobody watched: the list of the old position still has it.
+    cluster.version = "20"
+    cluster.said += [{"type": "DELETED", "object": pod("late", 15)}, {"type": "DELETED", "object": pod("live", 21)}]
+    with Run(cluster, store) as run:
+        run.wait_for("21")
+    gone = {row["pod_uid"]: row for row in rows(store, schema.phase_by_uid) if row["phase"] == "gone"}
+    late, live = gone["uid-late"], gone["uid-live"]
+    assert late["at_us"] - late["resolution_us"] == heard_us
+    assert live["resolution_us"] == 1
+
+
+def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_are_stored(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    names = [f"p{number}" for number in range(20)]
+    cluster.said += [
+        {"type": "ADDED", "object": (huge if name == "p7" else pod)(name, 11 + number)}
+        for number, name in enumerate(names)
+    ]
+    with Run(cluster, store) as run:
+        run.wait_for("30")
+    assert {row["name"] for row in rows(store, schema.pod)} == set(names) - {"p7"}
+    assert b'roost_recorder_odd_objects_total{kind="pod"} 1.0' in run.metrics.text()
+    assert "uid-p7" in caplog.text
+
+
+def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ROWS", 40)
+    monkeypatch.setattr(module, "MAX_WAITING", 30)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
+    cluster = Cluster()
+    cluster.said += [{"type": "ADDED", "object": pod(f"p{number}", 11 + number)} for number in range(500)]
+    write, is_down = store.write, threading.Event()
+    is_down.set()
+
+    def fail(records: list[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        if is_down.is_set():
+            raise Unavailable("it is down")
+        write(records, positions)
+
+    monkeypatch.setattr(store, "write", fail)
+    with Run(cluster, store) as run:
+        wait_until(lambda: not run.recording.verdict().passed and cluster.read > 40, 60, "rows to wait")
+        time.sleep(1.0)
+        # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it is.
+        assert cluster.read < 100
+        assert (run.metric("database_failing"), run.metric("recording")) == (1.0, 0.0)
+        assert run.metric("behind_seconds") > 1.0
+        is_down.clear()
+        run.wait_for("510")
+        wait_until(lambda: run.metric("recording") == 1.0, 10, "it to record again")
+        assert (run.metric("database_failing"), run.metric("last_gap_timestamp_seconds")) == (0.0, 0.0)
+        wait_until(lambda: run.metric("behind_seconds") == 0.0, 10, "nothing to wait")
+    assert len(rows(store, schema.pod)) == 500
+
+
+def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    cluster.pods = [pod("odd", 5), pod("plain", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+    odd = pod("odd", 15)
+    odd["spec"] = []
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [odd, pod("plain", 6)]
+    with Run(cluster, store) as run:
+        run.wait_for("60")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
+    assert "hub/odd" in caplog.text
+    assert {row["name"]: row["end_reason"] for row in rows(store, schema.pod)} == {"odd": None, "plain": None}
+
+
+class Sure:
+    """A judge that always agrees."""
+
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None: ...
+
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None: ...
+
+    def judge(self, _decision_id: str, _pod: PodReading, _node_name: str, _at_us: int) -> Judgement:
+        return Judgement(Verdict.AGREES)
+
+    def examine(self, _pod: PodReading, _at_us: int) -> WaitingRecord | None:
+        return None
+
+
+def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
+    def words(*synced: str) -> list[str | None]:
+        assembler = Assembler(lambda _labels, _namespace: "", StoredState(), Sure())
+        for kind in synced:
+            assembler.listing(kind)
+            assembler.synced(kind, 1)
+        told = assembler.pod("hub/p", read_pod(pod("p", 1, nodeName="n"), (), {}), 2)
+        return [one.model for one in told if isinstance(one, DecisionRecord)]
+
+    assert words(PODS) == ["unknown"]
+    assert words(PODS, NODES) == ["agrees"]
+
+
+def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    for name, images in (("warm", [{"names": ["docker.io/me/image:1"], "sizeBytes": 5}]), ("cold", [])):
+        resources = {"cpu": "4", "memory": "1Gi", "pods": "10"}
+        status = {"allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}], "images": images}
+        model.node_changed(name, read_node({"metadata": {"name": name, "uid": name}, "status": status}), 1)
+    bound = read_pod(pod("p", 2, containers=[{"name": "c", "image": "me/image:1"}], nodeName="warm"), (), {})
+    assert bound is not None
+    judged = model.judge("d", bound, "warm", 2)
+    assert judged.candidates is not None
+    stood = unpack_candidates(judged.candidates.nodes)
+    assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
+
+
+def test_the_warm_sets_choice_is_recorded_as_far_as_a_name_is_long() -> None:
+    for told, stored in (("node-7", "node-7"), ("n" * 300, "n" * 253)):
+        body = pod("p", 2)
+        body["metadata"]["annotations"] = {WARM_TARGET_ANNOTATION: told}
+        reading = read_pod(body, (), {})
+        assert reading is not None
+        assert pod_record(reading, "user").warm_target == stored
+
+
+def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    for name, cpu in (("small", "1"), ("chosen", "4")):
+        resources = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
+        ready = [{"type": "Ready", "status": "True"}]
+        item = {"metadata": {"name": name, "uid": name}, "status": {"allocatable": resources, "conditions": ready}}
+        model.node_changed(name, read_node(item), 1)
+    asks = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
+    waiting = pod("p", 1, containers=asks)
+    waiting["status"]["nominatedNodeName"] = "chosen"
+    bound = read_pod(pod("p", 2, containers=asks, nodeName="chosen"), (), {})
+    assert bound is not None
+    model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
+    judged = model.judge("d", bound, "chosen", 2)
+    assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
+    assert judged.candidates is not None
+    stood = unpack_candidates(judged.candidates.nodes)
+    assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
+
+
+def test_an_object_that_breaks_its_reader_is_counted_and_what_comes_after_it_is_recorded(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    odd = pod("odd", 11)
+    odd["status"] = {"conditions": 5}
+    cluster.said += [{"type": "ADDED", "object": odd}, {"type": "ADDED", "object": pod("plain", 12)}]
+    with Run(cluster, store) as run:
+        run.wait_for("12")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
+    assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
+    assert "hub/odd" in caplog.text
+
+
+@pytest.mark.parametrize("broken", ["judge", "pod_changed"])
+def test_a_model_that_fails_of_one_pod_costs_no_row(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    monkeypatch.setattr(model, broken, fail)
+    cluster = Cluster()
+    with Run(cluster, store, model) as run:
+        wait_until(lambda: run.recording.verdict().passed, 30, "lists")
+        bound = pod("p", 12, nodeName="n")
+        cluster.said += [
+            {"type": "ADDED", "object": pod("p", 11)},
+            {"type": "MODIFIED", "object": bound},
+            {"type": "DELETED", "object": bound | {"metadata": bound["metadata"] | {"resourceVersion": "13"}}},
+        ]
+        run.wait_for("13")
+        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) is None
+    (row,) = rows(store, schema.pod)
+    assert (row["name"], row["end_reason"]) == ("p", "deleted")
+    (decision,) = rows(store, schema.decision)
+    if broken == "judge":
+        assert (decision["model"], decision["model_note"]) == ("unknown", "the model failed, see the recorder's log")
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = EventStream.run
+    # Namespaces are still listed: their watch cache is such a stream, too.
+    monkeypatch.setattr(EventStream, "run", lambda one, stop: run(one, stop) if one.kind == "namespaces" else None)
+    stop = threading.Event()
+    recording = Run(Cluster(), store).recording
+    with pytest.raises(RecordingError, match="stream-nodes has ended"):
+        recording.run(stop)

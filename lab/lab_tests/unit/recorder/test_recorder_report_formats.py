@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from lab_tests.recorded import empty_store, story_records
+from roost.__main__ import main
+from roost_lab.report.formats import to_csv, to_json, to_openmetrics
+from roost_lab.report.gather import gather
+from roost_lab.report.parquet import write_parquet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.report.subject import Report
+
+
+def families(text: str) -> dict[str, Any]:
+    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
+    return {one.name: one for one in parsed}
+
+
+def test_csv_has_each_cell_of_the_json(report: Report) -> None:
+    document = json.loads(to_json(report))
+    sheets = {name: list(csv.DictReader(io.StringIO(text))) for name, text in to_csv(report).items()}
+    expected = {
+        name: [{column: "" if cell is None else str(cell) for column, cell in row.items()} for row in rows]
+        for name, rows in document["tables"].items()
+    }
+    assert sheets == expected
+    assert document["since"] == "2027-01-15T08:00:00Z"
+
+
+def test_an_empty_database_gives_tables_without_rows(tmp_path: Path) -> None:
+    report = gather(empty_store(tmp_path))
+    assert json.loads(to_json(report))["tables"]["starts_by_image"] == []
+    assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
+    assert list(families(to_openmetrics(report)))
+
+
+def test_parquet_has_each_cell_of_the_json_by_its_type(report: Report, tmp_path: Path) -> None:
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    write_parquet(report, folder)
+    document = json.loads(to_json(report))
+    assert {path.stem for path in folder.iterdir()} == set(document["tables"])
+    types: dict[str, str] = {}
+    for name, expected in document["tables"].items():
+        found = duckdb.read_parquet(str(folder / f"{name}.parquet"))
+        kinds = {column: str(kind) for column, kind in zip(found.columns, found.types, strict=True)}
+        types |= {f"{name}.{column}": kind for column, kind in kinds.items()}
+        # Moments as texts: DuckDB needs another package to make them Python's.
+        columns = [
+            f"strftime(timezone('UTC', \"{column}\"), '%Y-%m-%dT%H:%M:%SZ')" if "TIME" in kind else f'"{column}"'
+            for column, kind in kinds.items()
+        ]
+        rows = found.project(", ".join(columns)).fetchall()
+        assert [dict(zip(kinds, row, strict=True)) for row in rows] == expected, name
+    assert types["gaps.from"] == "TIMESTAMP WITH TIME ZONE"
+    assert (types["starts_by_image.pods"], types["starts_by_image.p50_seconds"]) == ("BIGINT", "DOUBLE")
+    assert types["starts_by_image.image"] == "VARCHAR"
+
+
+def test_openmetrics_histograms_count_what_the_report_counts(report: Report) -> None:
+    found = families(to_openmetrics(report))
+    samples = found["roost_start_phase_seconds"].samples
+    whole = {
+        (sample.name.rpartition("_")[2], sample.labels.get("le")): sample.value
+        for sample in samples
+        if sample.labels["phase"] == "whole" and sample.labels["pod_class"] == "user"
+    }
+    assert (whole["count", None], whole["sum", None], whole["bucket", "+Inf"]) == (1, 3.0, 1)
+    assert (whole["bucket", "2.5"], whole["bucket", "5.0"]) == (0, 1)
+    assert "roost_image_start_phase_seconds" in found
+    of_nodes = {
+        (sample.labels["phase"], sample.name.rpartition("_")[2]): sample.value
+        for sample in found["roost_node_phase_seconds"].samples
+    }
+    assert [of_nodes[phase, "sum"] for phase in ("ready", "images")] == [1.0, 59.0]
+    assert of_nodes["images", "count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--since", "yesterday"], "yesterday: expected a time such as"),
+        (["--until", "7d"], "7d: expected a time such as"),
+        (["--since", "2026-11-02", "--until", "2026-11-01"], "expected a time after --since 2026-11-02"),
+        (["--format", "pdf"], "pdf"),
+    ],
+)
+def test_times_that_can_not_be_read_are_wrong_usage(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--database", str(tmp_path / "roost.db"), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.db"
+    path.touch()
+    assert main(["report", "--database", str(path)]) == 1
+    assert "no recorder has written to it" in capsys.readouterr().err
+
+
+def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store: Store = empty_store(tmp_path)
+    store.write(story_records(), {})
+    database = ["report", "--database", str(tmp_path / "roost.db")]
+    page = tmp_path / "report.html"
+    assert main([*database, "--since", "2027-01-15T08:00", "--output", str(page)]) == 0
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert capsys.readouterr().out == ""
+    for form, start in (("json", "{"), ("openmetrics", "# HELP")):
+        assert main([*database, "--format", form]) == 0
+        assert capsys.readouterr().out.startswith(start)
+    folder = tmp_path / "sheets" / "week"
+    assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
+    assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")
+    assert main([*database, "--format", "parquet", "--output", str(folder)]) == 0
+    assert duckdb.read_parquet(str(folder / "starts_by_image.parquet")).columns[:2] == ["image", "phase"]
+    (folder / "gaps.parquet").unlink()
+    (folder / "gaps.parquet").mkdir()
+    assert main([*database, "--format", "parquet", "--output", str(folder)]) == 1
+    assert "gaps.parquet" in capsys.readouterr().err
+    assert main([*database, "--format", "parquet"]) == 2
+    assert "name a folder for them, --output FOLDER" in capsys.readouterr().err
+    assert main([*database, "--format", "csv"]) == 2
+    assert "name a folder for them, --output FOLDER" in capsys.readouterr().err
+    assert main([*database, "--format", "csv", "--output", str(page)]) == 1
+    assert "report.html: File exists" in capsys.readouterr().err
+    assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err

@@ -1,0 +1,113 @@
+"""Rehearsals: what an event's text means, that a booking helps its people in the simulator, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from generator.faults import UsageError, ValuesError
+from generator.values.merge import NO_SETTINGS, Settings
+from roost_core.placement.events import Event, LocalStarts
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep.rehearsal import Days, Rehearsal, quantile, read_event, rehearse
+
+TEXT = "2026-11-24T09:00 120 people image quay.io/me/course:1"
+
+
+def _rehearse(text: str = TEXT, settings: Settings = NO_SETTINGS, **options: Any) -> Rehearsal:
+    return rehearse(read_event(text), (), settings, None, Assumptions(), seeds=1, launches=300, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TEXT, {"image": "quay.io/me/course:1"}),
+        ("2026-11-24T09:00 image quay.io/me/course:1 zone Europe/Berlin 120 people set gpu", {"set": "gpu"}),
+        ("2026-11-24T09:00 120 people with image x zone Europe/Berlin", {"timeZone": "Europe/Berlin", "image": "x"}),
+        ("2026-11-24T09:00 120 people", {"timeZone": "UTC"}),
+    ],
+)
+def test_the_words_of_an_event_are_an_entry_of_the_values(text: str, expected: dict[str, Any]) -> None:
+    found = read_event(text)
+    assert {"start": "2026-11-24T09:00", "people": 120, **expected}.items() <= found.items()
+
+
+@pytest.mark.parametrize("text", ["", "9:00", "120 people image", "2026-11-24T09:00 120 people picture x"])
+def test_other_words_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match='like "2026-11-24T09:00 120 people image'):
+        read_event(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "said"),
+    [
+        (TEXT, "controllers.enabled=false", "controllers.enabled is false"),
+        (TEXT, "events.maxPeople=100", r"--event: people: found 120, expected a whole number from 1 to 100"),
+        (f"{TEXT} set gpu", "enabled=true", '--event: set: found "gpu", expected default'),
+        (TEXT.replace("09:00", "25:00"), "enabled=true", "--event: start: found"),
+        (f"{TEXT} zone Europe/Berln", "enabled=true", '--event: zone: found "Europe/Berln", expected a zone'),
+    ],
+)
+def test_what_the_values_do_not_allow_is_refused(text: str, settings: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        _rehearse(text, Settings(values=(settings,)))
+
+
+def test_values_without_a_set_and_values_that_do_not_fit_the_schema_are_refused() -> None:
+    with pytest.raises(UsageError, match="Add one; replicas: 0 keeps nothing"):
+        _rehearse(TEXT, Settings(json_values=("placeholders=[]",)))
+    with pytest.raises(ValuesError, match=r"events\.maxPeople"):
+        _rehearse(TEXT, Settings(values=("events.maxPeople=many",)))
+
+
+def test_a_booked_lecture_starts_within_seconds_and_an_unbooked_one_waits_for_nodes() -> None:
+    found = _rehearse()
+    assert len(found.booked.waits) == len(found.unbooked.waits) == 120
+    assert quantile(found.booked.waits, 0.95) < 30
+    assert quantile(found.unbooked.waits, 0.95) > 120
+    (more,) = found.more_by_seed
+    assert 0 < more < 0.25 * found.unbooked.node_hours_by_seed[0]
+    document = json.loads(found.to_json())
+    assert document["schema"] == "roost.hub.jupyter.org/rehearsal"
+    assert document["sentence"] == found.sentence()
+    assert document["booked"]["wait_p95"] == quantile(found.booked.waits, 0.95)
+
+
+def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None:
+    options: dict[str, Any] = {"seeds": 1, "launches": 0}
+    found = rehearse(read_event("2026-11-24T09:00 120 people"), (), NO_SETTINGS, None, Assumptions(), **options)
+    assert quantile(found.booked.waits, 0.95) < 30
+
+
+def test_people_who_get_no_server_are_told_and_not_taken_for_quick() -> None:
+    options: dict[str, Any] = {"seeds": 1, "launches": 0}
+    world = Assumptions(max_nodes=1)
+    found = rehearse(read_event("2026-11-24T09:00 120 people"), (), NO_SETTINGS, None, world, **options)
+    refused = found.unbooked.without_server
+    assert 0 < refused < 120
+    assert f"({100 * refused / 120:.0f} % get no server); it costs" in found.sentence()
+    assert json.loads(found.to_json())["unbooked"]["without_server"] == refused
+
+
+def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
+    event = Event("lecture", 4, LocalStarts("2026-11-24T09:00", "UTC"))
+    booked = Days([1.0, 1.0, 2.0, 40.0], [2.0, 40.0], [11.0, 12.5], [1, 2])
+    unbooked = replace(booked, waits=[1.0, 60.0, 90.0, 300.0], node_hours_by_seed=[10.0, 10.0])
+    assert Rehearsal(event, 0, 2, booked, unbooked).sentence() == (
+        "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
+        "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
+    )
+    booked, unbooked = replace(booked, cost_by_seed=[2.0, 1.0]), replace(unbooked, cost_by_seed=[2.5, 1.1])
+    assert (
+        Rehearsal(event, 0, 2, booked, unbooked, "EUR")
+        .sentence()
+        .endswith("in 2 seeds), and 0.30 EUR less (-17 %; -0.50 to -0.10 in 2 seeds).")
+    )
+    assert "and 0.30 in the pools file's prices less" in Rehearsal(event, 0, 2, booked, unbooked).sentence()
+    # All people fit on nodes without a price, but for the booking.
+    free = replace(unbooked, cost_by_seed=[0.0, 0.0])
+    sentence = Rehearsal(event, 0, 2, booked, free, "EUR").sentence()
+    assert sentence.endswith("and 1.50 EUR more (+1.00 to +2.00 in 2 seeds).")

@@ -1,0 +1,394 @@
+"""`roost simulate` from the command line to what it prints, with the real engine on few launches."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost.__main__ import main
+from roost_lab.recorder.store.database import Store
+from roost_lab.simulator.setup.checks import AssumptionsError
+from roost_lab.simulator.setup.shipped import assumptions_of, policy_files, values_files
+from roost_lab.simulator.sweep.request import make_worlds, needed_of_nodes
+from roost_lab.simulator.sweep.suggest import Candidate, Outcome, Score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    file = tmp_path / "launches.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "timestamp": f"2019-05-22T10:{number // 4:02}:00+00:00",
+                    "schema": "binderhub.jupyter.org/launch",
+                    "version": 2,
+                    "provider": "GitHub",
+                    "spec": f"owner/repo-{number % 7}/master",
+                    "status": "success",
+                }
+            )
+            + "\n"
+            for number in range(120)
+        )
+    )
+    return file
+
+
+def simulate(*arguments: str, tmp_path: Path) -> int:
+    return main(["simulate", "--results", str(tmp_path / "results"), "--jobs", "1", *arguments])
+
+
+def test_policies_are_compared_and_a_second_run_takes_what_is_there(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = tmp_path / "tomorrow.yaml"
+    values.write_text("placeholders: []\n")
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(values), "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    first = capsys.readouterr()
+    assert "120 lines read, 120 used, 0 skipped" in first.err
+    for word in ("z2jh", "tomorrow", "cold starts", "node-hours", "bound"):
+        assert word in first.out
+    results = sorted((tmp_path / "results").iterdir())
+    assert len(results) == 2
+    changed = [path.stat().st_mtime_ns for path in results]
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out == first.out
+    assert [path.stat().st_mtime_ns for path in results] == changed
+
+
+def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = tmp_path / "same.yaml"
+    (shipped,) = values_files("z2jh")
+    shutil.copyfile(shipped, same)
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(same), "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    plain = capsys.readouterr().out
+    folder = tmp_path / "replays"
+    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 0
+    done = capsys.readouterr()
+    assert done.out == plain
+    assert f"roost view --database {folder}/z2jh.db --beside {folder}/same.db" in done.err
+    for name in ("z2jh", "same"):
+        store = Store.open_for_reading(str(folder / f"{name}.db"))
+        with store.reading() as connection:
+            users = connection.exec_driver_sql("SELECT count(*) FROM pod WHERE pod_class = 'user'").scalar_one()
+        assert users >= 120
+        store.close()
+    assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
+    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 1
+    assert "z2jh.db exists" in capsys.readouterr().err
+    assert simulate("--record", str(folder), "--suggest", tmp_path=tmp_path) == 2
+
+
+def test_policies_whose_records_would_be_one_file_or_have_no_possible_name_are_refused_before_the_replay(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shipped,) = values_files("z2jh")
+    for stem in ("my prod", "my-prod", "n" * 250):
+        shutil.copyfile(shipped, tmp_path / f"{stem}.yaml")
+
+    def said(*stems: str) -> str:
+        values = [part for stem in stems for part in ("--values", str(tmp_path / f"{stem}.yaml"))]
+        record = ("--record", str(tmp_path / "replays"))
+        assert simulate("--trace", str(trace), *values, "--seeds", "1", *record, tmp_path=tmp_path) == 1
+        return capsys.readouterr().err
+
+    assert "--record: the policies my prod and my-prod would have one file" in said("my prod", "my-prod")
+    assert "File name too long" in said("n" * 250, "my-prod")
+
+
+def test_each_format_is_written_and_a_files_ending_says_which(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", "--sessions", "mid,long")
+    for name, begin in (
+        ("a.html", "<!DOCTYPE html>"),
+        ("a.json", "{"),
+        ("a.csv", "world,policy"),
+        ("a.txt", "launches"),
+    ):
+        assert simulate(*asked, "--output", str(tmp_path / name), tmp_path=tmp_path) == 0
+        assert (tmp_path / name).read_text().startswith(begin)
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert [world["setting"] for world in document["worlds"]] == [{}, {"sessions": "long"}]
+    assert document["worlds"][0]["policies"]["z2jh"]["attempts"]["median"] == 120
+    assert capsys.readouterr().out == ""
+    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out.startswith("world,policy,figure")
+
+
+def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for asked in (("--list-policies",), ("--policy", "list")):
+        assert simulate(*asked, tmp_path=tmp_path) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines] == list(policy_files())
+        assert all(len(line.split()) > 3 for line in lines)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--policy", "z2hj"), "--policy z2hj: unknown policy. Did you mean z2jh"),
+        (("--values", "/nowhere.yaml"), "/nowhere.yaml"),
+        (("--set", "min_nodes=200"), "min_nodes: found 200, expected at most max_nodes, which is 100."),
+        (("--set", "user_memory_bytes=1Ti"), "No user fits any node"),
+        (("--set", "minnodes=2"), "Did you mean min_nodes or max_nodes?"),
+        (("--sessions", "mid,never"), "--sessions: sessions: found 'never', expected short or mid or long."),
+        (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
+        (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
+        (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
+        (("--output", "/nowhere/report.html"), "/nowhere/report.html: the directory does not exist"),
+        (("--output", "/"), "/: is a directory; name a file"),
+        (("--trace", "launches.jsonl", "--days", "3"), "--days is for made-up launches: leave it out, or --trace"),
+        (("--set", "pushes_per_day=2"), "pushes_per_day: found 2, expected a number from 0 to 1."),
+        (("--set", "image_median_bytes=1T"), "node_disk_bytes: found 1,000,000,000,000, expected room for an image"),
+    ],
+)
+def test_wrong_input_is_one_clear_line_and_no_traceback(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert simulate(*arguments, tmp_path=tmp_path) in {1, 2}
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def recorded(path: Path, **more: object) -> Path:
+    """Launches as `roost records export` writes them, the second with something more."""
+    entry = {
+        "timestamp": "2026-05-22T10:00:00Z",
+        "schema": "roost.hub.jupyter.org/launch",
+        "version": 2,
+        "class": "user",
+        "repository": "",
+        "image": "quay.io/some/image:1",
+        "image_bytes": 10**9,
+        "cpu_millicores": 100,
+        "memory_bytes": 10**9,
+        "seconds": 600.0,
+        "ready_seconds": 10.0,
+    }
+    path.write_text("".join(json.dumps(one) + "\n" for one in (entry, entry | more)))
+    return path
+
+
+def test_an_image_that_no_disk_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recorded(tmp_path / "a.jsonl", image_bytes=9 * 10**12, image="quay.io/huge:1")
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 1
+    said = "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0: endless."
+    assert said in capsys.readouterr().err
+    assert simulate(*asked, "--set", "node_disk_bytes=0", tmp_path=tmp_path) == 0
+
+
+def test_pods_that_no_node_holds_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recorded(tmp_path / "a.jsonl", memory_bytes=10**12)
+    assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1 attempts request more than a node has, and are given up; the first is of quay.io/some/image:1." in text
+
+
+def test_every_line_that_was_skipped_is_told_in_the_report(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = [f'{{"schema": "other-{number}", "version": 1}}\n' for number in range(12)]
+    trace.write_text(trace.read_text() + "".join(kinds))
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    told = capsys.readouterr()
+    assert "more kinds of lines, in the report" in told.err
+    lines = [line for line in told.out.splitlines() if "skipped 1:" in line]
+    assert len(lines) == len(kinds)
+    # CSV has no room for them.
+    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
+    told = capsys.readouterr()
+    assert len([line for line in told.err.splitlines() if "skipped 1:" in line]) == len(kinds)
+
+
+def test_how_to_see_what_session_lengths_change_is_said_until_it_is_shown(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
+    hint = "How long sessions last is assumed: --sessions short,mid,long shows what that changes."
+    for form in ("text", "html", "json"):
+        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
+        assert hint in capsys.readouterr().out
+    assert simulate(*asked, "--format", "html", "--sessions", "short,mid,long", tmp_path=tmp_path) == 0
+    page = capsys.readouterr().out
+    assert hint not in page
+    assert "What sessions changes" in page
+    assert "by_sessions_cold" in page
+
+
+def test_standard_input_is_a_trace_too(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(trace.read_bytes())))
+    assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out.startswith("standard-input: 120 attempts, 1 seed\n")
+
+
+def test_an_empty_trace_is_an_error_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+    assert simulate("--trace", str(file), "--policy", "z2jh", tmp_path=tmp_path) == 1
+    assert "empty.jsonl: found an empty trace" in capsys.readouterr().err
+
+
+def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
+    vary = ("pushes_per_day=0,0.02", "pulls=fast,slow")
+    assert [world.setting for world in make_worlds(("pulls=fast",), "short,mid,long", vary)] == [
+        {"pulls": "fast"},
+        {"pulls": "fast", "sessions": "short"},
+        {"pulls": "fast", "sessions": "long"},
+        {"pulls": "fast", "pushes_per_day": 0.02},
+        {"pulls": "slow"},
+    ]
+
+
+def needs(*names: str) -> dict[str, Mapping[str, Any]]:
+    return {name: assumptions_of(name) for name in names}
+
+
+def test_what_changes_the_launches_for_one_policy_changes_them_for_all() -> None:
+    asked = needs("builds-sticky", "image-first")
+    worlds = make_worlds(sessions="mid,long", needs=asked)
+    assert [world.setting for world in worlds] == [
+        {"with_builds": True, "pushes_per_day": 0.1},
+        {"sessions": "long", "with_builds": True, "pushes_per_day": 0.1},
+    ]
+    assert needed_of_nodes(asked) == {"image-first": {"status_images": -1}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "said"),
+    [
+        (
+            "builds-sticky",
+            {"settings": ("with_builds=no",)},
+            "--set: with_builds: found no, expected yes, which policy builds-sticky needs.",
+        ),
+        (
+            "image-first",
+            {"vary": ("status_images=50,5,-1",)},
+            "--vary: status_images: found 50, 5, expected -1, which policy image-first needs.",
+        ),
+        (
+            "z2jh",
+            {"settings": ("max_nodes=5", "max_nodes=6")},
+            "--set: max_nodes: found 5 and 6, expected one value. --vary compares several.",
+        ),
+        (
+            "z2jh",
+            {"settings": ("sessions=long",), "sessions": "short,mid"},
+            "--set: sessions: found long, expected one of --sessions short,mid.",
+        ),
+    ],
+)
+def test_what_a_policy_needs_is_never_set_aside_unsaid(policy: str, asked: Any, said: str) -> None:
+    with pytest.raises(AssumptionsError, match=re.escape(said)):
+        make_worlds(**asked, needs=needs(policy))
+
+
+def test_what_a_policy_needs_may_be_said() -> None:
+    asked = ("with_builds=yes", "status_images=-1")
+    (world,) = make_worlds(asked, needs=needs("builds-sticky", "image-first"))
+    assert world.assumptions.with_builds
+
+
+def test_policies_that_need_different_worlds_are_not_compared() -> None:
+    other: dict[str, Mapping[str, Any]] = {"builds-sticky": {"pushes_per_day": 0.1}, "mine": {"pushes_per_day": 0.2}}
+    with pytest.raises(AssumptionsError, match=r"policy mine: pushes_per_day: found 0\.2, expected 0\.1 as policy"):
+        make_worlds(needs=other)
+
+
+def test_every_format_tells_what_one_policy_alone_assumes(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("--trace", str(trace), "--policy", "z2jh", "--policy", "image-first", "--seeds", "1")
+    found = {}
+    for form in ("text", "json", "csv", "html"):
+        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
+        found[form] = capsys.readouterr().out
+    assert "image-first: status_images=-1, for it alone\n" in found["text"]
+    document = json.loads(found["json"])
+    assert document["needs"] == {"image-first": {"status_images": -1}}
+    assert [row["assumes"] for row in document["tables"]["policies"]] == ["", "status_images=-1"]
+    (row,) = [row for row in document["tables"]["assumptions"] if row["assumption"] == "status_images"]
+    assert row["value"] == "50 (image-first: -1)"
+    lines = list(csv.DictReader(io.StringIO(found["csv"])))
+    assert {(line["policy"], line["assumes"]) for line in lines} == {("z2jh", ""), ("image-first", "status_images=-1")}
+    assert "assumed for it alone" in found["html"]
+
+
+def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
+    (world,) = make_worlds(sessions="long")
+    assert world.assumptions.sessions == "long"
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_suggested_values_say_what_they_would_give(
+    reached: bool, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(_axes: object, start: Candidate, *_rest: object) -> Outcome:
+        best = tuple((name, 30 if name == "placeholders" else value) for name, value in start)
+        wait = 20.0 if reached else 50.0
+        return Outcome(best, {best: Score(wait, 1000, 5, 3), start: Score(60, 900, 6, 3)}, start)
+
+    monkeypatch.setattr("roost_lab.commands.simulate.search", search)
+    asked = ("--trace", str(trace), "--policy", "roost", "--suggest", "--target-seconds", "30")
+    assert simulate(*asked, tmp_path=tmp_path) == (0 if reached else 1)
+    captured = capsys.readouterr()
+    assert f"# These: p95 wait {20 if reached else 50} s, 1,000.0 node-hours, 5 cold starts." in captured.out
+    assert "# Before: p95 wait 1 min" in captured.out
+    assert "  replicas: 30\n" in captured.out
+    assert ("come closest" in captured.err) is not reached
+    values = tmp_path / "suggested.yaml"
+    values.write_text(captured.out)
+    assert main(["validate", "-f", str(policy_files()["roost"]), "-f", str(values)]) == 0
+
+
+def test_a_long_trace_is_ranked_on_windows_and_a_second_run_takes_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roost_lab.simulator.sweep.suggest.MOST_CANDIDATES", 3)
+    monkeypatch.setattr("roost_lab.simulator.sweep.suggest.CONFIRMED", 1)
+    monkeypatch.setattr("roost_lab.commands.simulate.CONFIRMED", 1)
+    file = tmp_path / "launches.jsonl"
+    line = '{{"timestamp": "2019-05-{}T{}:00:00+00:00", "schema": "binderhub.jupyter.org/launch", "version": 2, '
+    line += '"provider": "GitHub", "spec": "owner/repo-{}/master", "status": "success"}}\n'
+    hours = [(22 + hour // 24, f"{hour % 24:02}") for hour in range(96)]
+    file.write_text("".join(line.format(*hour, place % 7) for hour in hours for place in range(5)))
+    # Three users fill a node.
+    world = ("--trace", str(file), "--policy", "roost", "--seeds", "1", "--set", "user_memory_bytes=12G")
+    asked = (*world, "--suggest", "--target-seconds", "600")
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    first = capsys.readouterr()
+    assert "Ranks on 2019-05-23 06:00 to 18:00 and 2019-05-23 18:00 to 06:00 UTC with one seed" in first.err
+    assert first.err.count("in the windows, p95 wait") == 3
+    assert "3 are ranked; on the whole trace: 1 of 1\n" in first.err
+    assert "18:00 to 06:00 UTC: 3. Tried on the whole trace: 2.\n" in first.out
+    # Two candidates on the whole trace, and three in the windows.
+    results = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
+    assert len(results) == 5
+    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert capsys.readouterr().out == first.out
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()} == results

@@ -1,0 +1,547 @@
+"""Cluster Autoscaler by the rules of its FAQ, and Karpenter by those of its documentation, one test a rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.scheduler.state import ClusterState
+from roost_lab.simulator.engine.autoscaler import NoAutoscaler, NodeScaler, ScalingDecision
+from roost_lab.simulator.engine.cluster_autoscaler import EMPTY_AT_ONCE, ClusterAutoscaler, plan_scale_up
+from roost_lab.simulator.engine.karpenter import Karpenter
+from roost_lab.simulator.engine.node_groups import Fleet
+from roost_lab.simulator.engine.scaling import make_node_scaler
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from tests.unit.scheduling_builders import HOSTNAME, node, pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roost_core.scheduler.objects import NodeState, PodState
+
+# Four pods of one CPU fill a node.
+WORLD = Assumptions(min_nodes=0, max_nodes=10)
+TEMPLATE = node("template", labels={"purpose": "user"})
+STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"
+NONE: dict[str, float] = {}
+
+
+def user(name: str, *, on: str = "", cpu: str = "1", **more: Any) -> PodState:
+    """A user's pod: nothing owns it."""
+    return pod(name, on=on, requests={"cpu": cpu}, **more)
+
+
+def placeholder(name: str, *, on: str = "", cpu: str = "1", priority: int = -10, **more: Any) -> PodState:
+    """A placeholder of a StatefulSet."""
+    return pod(name, on=on, requests={"cpu": cpu}, priority=priority, metadata={**owned("StatefulSet"), **more})
+
+
+def daemon(name: str, on: str = "", cpu: str = "1") -> PodState:
+    return pod(name, on=on, requests={"cpu": cpu}, metadata=owned("DaemonSet"))
+
+
+def owned(kind: str) -> dict[str, Any]:
+    return {"ownerReferences": [{"kind": kind, "name": "x", "uid": "x", "controller": True}]}
+
+
+def full(name: str) -> list[PodState]:
+    return [user(f"{name}-{number}", on=name) for number in range(4)]
+
+
+def scale_up(nodes: Iterable[NodeState], pods: Iterable[PodState], waiting: Iterable[PodState], **more: Any) -> int:
+    state = ClusterState(nodes, pods)
+    return requested(state, waiting, TEMPLATE, **more)
+
+
+def requested(
+    state: ClusterState, waiting: Iterable[PodState], template: NodeState, *, booting: int = 0, max_nodes: int = 10
+) -> int:
+    """New nodes of the only group."""
+    allowed = max_nodes - len(state.rows) - booting
+    options = plan_scale_up(state, waiting, [template], booting=[booting], allowed=[allowed])
+    return sum(option.number for option in options)
+
+
+def requires(label: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": label, "operator": "Exists"}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def prefers(label: str) -> dict[str, Any]:
+    term = {"weight": 100, "preference": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def avoids(component: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"component": component}}, "topologyKey": HOSTNAME}
+    preferred = [{"weight": 1, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+# Scale-up
+
+
+def test_pods_that_fit_nowhere_are_packed_onto_as_few_nodes_as_take_them() -> None:
+    waiting = [user(f"w{number}") for number in range(9)]
+    assert scale_up([], [], waiting) == 3
+
+
+def test_the_largest_pods_are_packed_first() -> None:
+    waiting = [user(f"small{number}", cpu="1") for number in range(2)] + [
+        user(f"w{number}", cpu="3") for number in (1, 2)
+    ]
+    assert scale_up([], [], waiting) == 2
+
+
+def test_a_pod_that_fits_on_a_node_that_is_there_asks_for_none() -> None:
+    assert scale_up([node("a")], full("a")[:3], [user("w")]) == 0
+    assert scale_up([node("a")], full("a")[:3], [user("w"), user("w2")]) == 1
+
+
+def test_nodes_on_their_way_count_before_more_are_asked_for() -> None:
+    waiting = [user(f"w{number}") for number in range(8)]
+    assert scale_up([], [], waiting, booting=1) == 1
+    assert scale_up([], [], waiting, booting=2) == 0
+
+
+def test_a_node_under_its_startup_taint_counts_as_on_its_way() -> None:
+    assert scale_up([node("a", taints=[STARTUP])], [], [user("w")]) == 0
+    assert scale_up([node("a", taints=["other=:NoSchedule"])], [], [user("w")]) == 1
+
+
+def test_a_startup_taint_of_the_template_keeps_no_pod_off() -> None:
+    template = node("template", taints=[STARTUP])
+    assert requested(ClusterState(), [user("w")], template) == 1
+
+
+def test_a_required_label_that_no_template_carries_gives_no_scale_up() -> None:
+    gated = [user(f"w{number}", affinity=requires("images-pulled.hub")) for number in range(5)]
+    assert scale_up([], [], gated) == 0
+    assert scale_up([], [], [*gated, user("w9", affinity=requires("purpose"))]) == 1
+
+
+def test_preferred_terms_count_for_nothing() -> None:
+    assert scale_up([], [], [user("w", affinity=prefers("images-pulled.hub"))]) == 1
+    assert scale_up([node("a")], [], [placeholder("w")]) == 0
+
+
+def test_no_scale_up_while_the_pod_waits_for_a_pre_emption() -> None:
+    nominated = user("w", status={"nominatedNodeName": "a"})
+    placeholders = [placeholder(f"s{number}", on="a") for number in range(4)]
+    assert scale_up([node("a")], placeholders, [nominated]) == 0
+
+
+def test_room_that_is_being_made_for_one_pod_is_not_there_for_another() -> None:
+    nominated = user("w", cpu="2", status={"nominatedNodeName": "a"})
+    pods = [*full("a")[:1], nominated]
+    assert scale_up([node("a")], pods, [nominated, user("w1")]) == 0
+    assert scale_up([node("a")], pods, [nominated, user("w1"), user("w2")]) == 1
+
+
+def test_priority_below_the_cut_off_triggers_nothing() -> None:
+    assert scale_up([], [], [placeholder("w", priority=-11)]) == 0
+    assert scale_up([], [], [placeholder("w", priority=-10)]) == 1
+
+
+def test_pods_of_daemon_sets_trigger_nothing() -> None:
+    assert scale_up([], [], [daemon("w")]) == 0
+
+
+def test_never_more_nodes_than_the_group_may_have_those_on_their_way_included() -> None:
+    waiting = [user(f"w{number}") for number in range(40)]
+    assert scale_up([node("a")], full("a"), waiting, max_nodes=5) == 4
+    assert scale_up([node("a")], full("a"), waiting, max_nodes=5, booting=3) == 1
+    assert scale_up([node("a")], full("a"), waiting, max_nodes=1) == 0
+
+
+def test_a_pod_larger_than_any_node_asks_for_none() -> None:
+    assert scale_up([], [], [user("w", cpu="5"), user("w2")]) == 1
+
+
+def test_a_cordoned_node_is_no_room_but_counts_among_those_the_group_may_have() -> None:
+    nodes = [node("a", cordoned=True), node("b")]
+    assert scale_up(nodes, full("b"), [user("w")]) == 1
+    assert scale_up(nodes, full("b"), [user("w")], max_nodes=2) == 0
+
+
+# The loop
+
+
+def scaler(world: Assumptions = WORLD) -> ClusterAutoscaler:
+    return ClusterAutoscaler(world, Fleet.of_one(world, TEMPLATE))
+
+
+def play(
+    machine: NodeScaler,
+    state: ClusterState,
+    until: float,
+    *,
+    since: float = 0.0,
+    waiting: Iterable[PodState] = (),
+    step: float | None = None,
+) -> list[tuple[float, ScalingDecision]]:
+    """Look when the machine says, or every `step` seconds, and do what it says; what it did, and when."""
+    told, now = [], since
+    while now <= until:
+        looked = machine.look(state, list(waiting), NONE, now)
+        for name in looked.remove:
+            state.remove_node(name)
+        if looked.remove or looked.request or looked.give_up:
+            told.append((now, looked))
+        if step is None and looked.look_again is None:
+            break
+        now = now + step if step is not None else looked.look_again or until + 1
+    return told
+
+
+def test_the_loop_turns_every_ten_seconds_from_its_start_on() -> None:
+    machine = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, TEMPLATE), 3.0)
+    assert machine.turn_after(3.0, pods_wait=True) == 3.0
+    assert machine.turn_after(3.1, pods_wait=True) == 13.0
+    assert machine.turn_after(13.0, pods_wait=False) == 13.0
+
+
+def test_an_empty_node_goes_when_it_was_unneeded_for_ten_minutes() -> None:
+    assert play(scaler(), ClusterState([node("a")]), 10_000) == [(600.0, ScalingDecision(0, ("a",), (), None))]
+
+
+def test_the_group_keeps_its_least_number_of_nodes_and_is_not_looked_at_for_nothing() -> None:
+    state = ClusterState([node("a"), node("b")])
+    machine = scaler(replace(WORLD, min_nodes=1))
+    assert [looked.remove for _, looked in play(machine, state, 10_000)] == [("a",)]
+    assert machine.look(state, [], NONE, 20_000.0).look_again is None
+
+
+def test_a_node_that_was_needed_in_between_begins_to_wait_anew() -> None:
+    state, machine = ClusterState([node("a")]), scaler()
+    assert machine.look(state, [], NONE, 0.0).look_again == 600.0
+    state.add_pod(user("u", on="a"))
+    machine.look(state, [], NONE, 300.0)
+    state.remove_pod("hub/u")
+    assert machine.look(state, [], NONE, 310.0).look_again == 910.0
+    assert machine.look(state, [], NONE, 600.0).remove == ()
+    assert machine.look(state, [], NONE, 910.0).remove == ("a",)
+
+
+def test_nothing_goes_for_ten_minutes_after_a_scale_up() -> None:
+    state, machine = ClusterState([node("a"), node("b")], full("b")), scaler()
+    machine.look(state, [], NONE, 0.0)
+    asked = machine.look(state, [user(f"w{number}", cpu="4") for number in range(2)], NONE, 590.0)
+    assert (asked.request, asked.remove, asked.look_again) == (1, (), 600.0)
+    assert machine.look(state, [], NONE, 600.0) == ScalingDecision(0, (), (), 1190.0)
+    assert machine.look(state, [], NONE, 1180.0).remove == ()
+    assert machine.look(state, [], NONE, 1190.0).remove == ("a",)
+
+
+def test_a_user_holds_a_node_for_nothing_would_make_the_pod_anew() -> None:
+    state = ClusterState([node("a"), node("b")], [user("u", on="a", cpu="100m"), user("v", on="b", cpu="100m")])
+    assert play(scaler(), state, 10_000) == []
+
+
+@pytest.mark.parametrize(("said", "goes"), [("true", True), ("false", False)])
+def test_safe_to_evict_decides_over_ownership(said: str, goes: bool) -> None:
+    annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": said}
+    kept = (
+        placeholder("s", on="a", annotations=annotations)
+        if said == "false"
+        else user("s", on="a", metadata={"annotations": annotations})
+    )
+    state = ClusterState([node("a"), node("b")], [kept, user("u", on="b")])
+    assert bool(play(scaler(), state, 10_000)) is goes
+
+
+def test_pods_of_daemon_sets_hold_no_node_and_make_it_no_less_empty() -> None:
+    state = ClusterState([node("a"), node("b")], [daemon("d", "a"), *full("b")])
+    assert play(scaler(), state, 10_000)[0][1].remove == ("a",)
+
+
+def test_a_node_that_is_asked_for_by_half_stays() -> None:
+    pods = [placeholder("s1", on="a"), placeholder("s2", on="a")]
+    assert play(scaler(), ClusterState([node("a"), node("b")], [*pods, user("u", on="b")]), 10_000) == []
+    assert play(scaler(), ClusterState([node("a"), node("b")], [*pods[:1], user("u", on="b")]), 10_000) != []
+
+
+def test_memory_counts_as_cpu_does() -> None:
+    heavy = pod("s", on="a", requests={"memory": "9Gi"}, metadata=owned("StatefulSet"))
+    assert play(scaler(), ClusterState([node("a"), node("b")], [heavy, user("u", on="b")]), 10_000) == []
+
+
+def test_movable_pods_hold_a_node_while_they_fit_nowhere_else() -> None:
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), *full("b")])
+    assert play(scaler(), state, 10_000) == []
+
+
+def test_priority_below_the_cut_off_blocks_nothing() -> None:
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a", cpu="3", priority=-11), *full("b")])
+    assert play(scaler(), state, 10_000)[0][1].remove == ("a",)
+
+
+def test_two_nodes_do_not_go_because_each_could_take_the_others_pods() -> None:
+    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), placeholder("t", on="b")])
+    assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("a",)]
+
+
+def test_pods_are_not_moved_to_a_node_that_goes_as_well() -> None:
+    # c has room for one of the two.
+    state = ClusterState(
+        [node("a"), node("b"), node("c")], [placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]]
+    )
+    assert len(play(scaler(), state, 10_000)) == 1
+
+
+def test_empty_nodes_go_ten_at_once_and_others_one_at_a_time() -> None:
+    state = ClusterState([node(f"n{number:02}") for number in range(14)])
+    told = play(scaler(replace(WORLD, max_nodes=30)), state, 10_000)
+    assert [(now, len(looked.remove)) for now, looked in told] == [(600.0, EMPTY_AT_ONCE), (610.0, 4)]
+    nodes = [node(name) for name in ("a", "b", "c")] + [node("big", cpu="20")]
+    moved = [placeholder(name, on=name) for name in ("a", "b", "c")]
+    told = play(scaler(), ClusterState(nodes, [*moved, user("u", on="big", cpu="15")]), 10_000)
+    assert [(now, looked.remove) for now, looked in told] == [(600.0, ("a",)), (610.0, ("b",)), (620.0, ("c",))]
+
+
+def test_a_node_that_never_comes_is_given_up_after_a_quarter_of_an_hour_and_the_group_rests() -> None:
+    machine, state, waiting = scaler(), ClusterState(), [user("w")]
+    assert machine.look(state, waiting, NONE, 0.0).request == 1
+    booting = {"n": 0.0}
+    assert machine.look(state, waiting, booting, 890.0) == ScalingDecision(0, (), (), 900.0)
+    assert machine.look(state, waiting, booting, 900.0) == ScalingDecision(0, (), ("n",), 1200.0)
+    assert machine.look(state, waiting, NONE, 1200.0).request == 1
+    again = machine.look(state, waiting, {"n": 1200.0}, 2100.0)
+    assert again == ScalingDecision(0, (), ("n",), 2700.0)
+
+
+def test_who_drains_a_node_takes_it_away_and_the_least_number_is_kept_without_it() -> None:
+    state = ClusterState([node("a", cordoned=True), node("b")])
+    assert play(scaler(replace(WORLD, min_nodes=1)), state, 10_000) == []
+    assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("b",)]
+
+
+def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None:
+    tainted = [node(f"t{number}", taints=[STARTUP]) for number in range(4)]
+    waiting = [user(f"w{number}") for number in range(30)]
+    old = [replace(one, created=100.0) for one in tainted]
+    assert scaler().look(ClusterState([*tainted, node("a")]), waiting, NONE, 899.0).request > 0
+    assert scaler().look(ClusterState([*old, node("a")]), waiting, NONE, 1001.0) == ScalingDecision(0, (), (), 1020.0)
+    # Three are always allowed, and so are few among many.
+    assert scaler().look(ClusterState([*old[:3], node("a")]), waiting, NONE, 1001.0).request > 0
+
+
+def test_the_assumptions_choose_whose_rules_hold() -> None:
+    def made(kind: Autoscaler) -> NodeScaler:
+        return make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, TEMPLATE), 0.0)
+
+    assert isinstance(made(Autoscaler.CLUSTER_AUTOSCALER), ClusterAutoscaler)
+    assert isinstance(made(Autoscaler.KARPENTER), Karpenter)
+    none = made(Autoscaler.NONE)
+    assert isinstance(none, NoAutoscaler)
+    assert none.look(ClusterState(), [user("w")], NONE, 0.0) == ScalingDecision()
+
+
+@pytest.mark.parametrize("kind", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
+def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) -> None:
+    def matters(*pods: PodState) -> bool:
+        machine = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, TEMPLATE), 0.0)
+        machine.look(ClusterState([node("a"), node("b")], pods), [], NONE, 1000.0)
+        return machine.room_matters
+
+    assert not matters(*full("a"))
+    assert not matters(user("u", on="a"), placeholder("s", on="a"), *full("b"))
+    assert matters(placeholder("s", on="a"), *full("b"))
+
+
+# Karpenter
+
+
+def karpenter(world: Assumptions = WORLD) -> Karpenter:
+    return Karpenter(replace(world, autoscaler=Autoscaler.KARPENTER), Fleet.of_one(world, TEMPLATE))
+
+
+def test_karpenter_gathers_pods_for_a_second_and_asks_for_as_many_nodes_as_take_them() -> None:
+    machine = karpenter()
+    assert machine.turn_after(3.0, pods_wait=True) == 4.0
+    assert machine.look(ClusterState(), [user(f"w{number}") for number in range(9)], NONE, 4.0).request == 3
+    assert machine.look(ClusterState(), [user(f"w{number}") for number in range(9)], {"n": 4.0}, 5.0).request == 2
+
+
+def test_karpenter_asks_for_no_node_that_would_not_help_nor_beyond_its_limit() -> None:
+    gated = [user("w", affinity=requires("images-pulled.hub"))]
+    assert karpenter().look(ClusterState(), gated, NONE, 0.0).request == 0
+    many = [user(f"w{number}", cpu="4") for number in range(20)]
+    assert karpenter().look(ClusterState(), many, NONE, 0.0).request == 10
+
+
+def test_karpenter_knows_no_cut_off() -> None:
+    assert karpenter().look(ClusterState(), [placeholder("s", priority=-50)], NONE, 0.0).request == 1
+
+
+def test_a_preference_that_a_new_node_meets_gets_one_and_one_that_none_meets_is_given_up() -> None:
+    other = node("other")
+    wishes = user("w", affinity=prefers("purpose"))
+    assert karpenter().look(ClusterState([other]), [wishes], NONE, 0.0).request == 1
+    hopeless = user("w", affinity=prefers("images-pulled.hub"))
+    assert karpenter().look(ClusterState([other]), [hopeless], NONE, 0.0).request == 0
+
+
+def test_a_preferred_anti_affinity_gets_a_new_node_too() -> None:
+    near = user("u", on="a", labels={"component": "user"})
+    state = ClusterState([node("a")], [near])
+    shy = pod("s", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
+    assert karpenter().look(state, [shy], NONE, 0.0).request == 1
+    assert karpenter().look(state, [placeholder("s")], NONE, 0.0).request == 0
+
+
+def test_an_empty_node_goes_after_consolidate_after_and_a_second_look() -> None:
+    state, machine = ClusterState([node("a")]), karpenter()
+    machine.pods_changed("a", 100.0)
+    assert machine.look(state, [], NONE, 110.0) == ScalingDecision(0, (), (), 150.0)
+    machine.pods_changed("a", 120.0)
+    assert machine.look(state, [], NONE, 150.0).remove == ()
+    assert machine.look(state, [], NONE, 170.0).remove == ("a",)
+
+
+def test_empty_nodes_go_together_within_the_budget() -> None:
+    state = ClusterState([node(f"n{number:02}") for number in range(25)])
+    looked = karpenter().look(state, [], NONE, 1000.0)
+    assert len(looked.remove) == 3
+    assert looked.look_again == 1010.0
+
+
+def test_a_user_holds_a_node_as_do_not_disrupt_does() -> None:
+    state = ClusterState([node("a"), node("b")], [user("u", on="a", cpu="10m"), user("v", on="b", cpu="10m")])
+    assert karpenter().look(state, [], NONE, 1000.0).remove == ()
+    said = placeholder("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    assert (
+        karpenter().look(ClusterState([node("a"), node("b")], [said, user("v", on="b")]), [], NONE, 1000.0).remove == ()
+    )
+
+
+def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> None:
+    nodes = [node("a"), node("b"), node("big", cpu="20")]
+    pods = [placeholder("s1", on="a"), placeholder("s2", on="a"), placeholder("t", on="b"), user("u", on="big")]
+    looked = karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0)
+    assert looked == ScalingDecision(0, ("b",), (), 1010.0)
+
+
+@pytest.mark.parametrize(("rows", "goes"), [(10, 1), (11, 2), (20, 2), (21, 3), (40, 4), (60, 4)])
+def test_several_nodes_go_together_where_the_budget_allows_it_and_their_pods_fit(rows: int, goes: int) -> None:
+    # Five nodes have a placeholder each; users hold the others, and leave room for four.
+    movable = [f"m{number}" for number in range(5)]
+    held = [f"h{number:02}" for number in range(rows - 5)]
+    users = [user(f"u-{name}", on=name, cpu="4") for name in held[1:]]
+    pods = [*users, user("free", on=held[0], cpu="10m"), *(placeholder(name, on=name, cpu="990m") for name in movable)]
+    looked = karpenter().look(ClusterState([node(name) for name in (*movable, *held)], pods), [], NONE, 1000.0)
+    assert looked.remove == tuple(movable[:goes])
+
+
+def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
+    rows = [node(f"n{number:02}") for number in range(21)]
+    pods = [placeholder("s", on="n00", cpu="10m"), placeholder("t", on="n01", cpu="10m")]
+    pods += [user(f"u{number}", on=f"n{number:02}", cpu="10m") for number in range(3, 21)]
+    state, machine = ClusterState(rows, pods), karpenter()
+    assert machine.look(state, [], NONE, 1000.0).remove == ("n02",)
+    state.remove_node("n02")
+    assert machine.look(state, [], NONE, 1010.0).remove == ("n00", "n01")
+
+
+def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
+    nodes = [node("a"), node("big", cpu="20")]
+    pods = [*(placeholder(f"s{number}", on="a") for number in range(4)), user("u", on="big")]
+    assert karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0).remove == ("a",)
+    assert (
+        karpenter().look(ClusterState([node("a"), node("b")], [*pods[:4], user("u", on="b")]), [], NONE, 1000.0).remove
+        == ()
+    )
+
+
+def test_a_node_under_its_startup_taint_is_not_consolidated() -> None:
+    state = ClusterState([node("a", taints=[STARTUP])])
+    assert karpenter().look(state, [], NONE, 1000.0) == ScalingDecision()
+
+
+def test_preferred_anti_affinity_stops_consolidation() -> None:
+    nodes = [node("a"), node("big", cpu="20")]
+    near = user("u", on="big", labels={"component": "user"})
+    shy = pod("s", on="a", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
+    assert karpenter().look(ClusterState(nodes, [near, shy]), [], NONE, 1000.0).remove == ()
+    assert karpenter().look(ClusterState(nodes, [near, placeholder("s", on="a")]), [], NONE, 1000.0).remove == ("a",)
+
+
+def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:
+    def removed(drained: int, nodes: int, least: int = 0) -> int:
+        names = [f"n{number:02}" for number in range(nodes)]
+        state = ClusterState([node(name, cordoned=index < drained) for index, name in enumerate(names)])
+        looked = karpenter(replace(WORLD, min_nodes=least)).look(state, [], NONE, 1000.0)
+        assert not set(looked.remove) & set(names[:drained])
+        return len(looked.remove)
+
+    assert [removed(drained, 25) for drained in range(5)] == [3, 2, 1, 0, 0]
+    # The least number of nodes is one of those that stay.
+    assert [removed(1, 25, least) for least in (22, 23, 24)] == [2, 1, 0]
+    waiting, rows = [user("w")], [node("a", cordoned=True)]
+    assert karpenter().look(ClusterState(rows), waiting, NONE, 0.0).request == 1
+    assert karpenter(replace(WORLD, max_nodes=1)).look(ClusterState(rows), waiting, NONE, 0.0).request == 0
+
+
+def test_karpenter_gives_up_what_never_came() -> None:
+    looked = karpenter().look(ClusterState(), [], {"n": 0.0}, 900.0)
+    assert looked.give_up == ("n",)
+
+
+# Properties
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), max_size=30),
+    booting=st.integers(0, 3),
+    room=st.integers(0, 6),
+    rows=st.integers(0, 3),
+)
+def test_new_nodes_are_enough_and_none_is_idle(sizes: list[int], booting: int, room: int, rows: int) -> None:
+    waiting = [user(f"w{number}", cpu=str(size)) for number, size in enumerate(sizes)]
+    nodes = [node(f"n{number}") for number in range(rows)]
+    asked = scale_up(nodes, [], waiting, booting=booting, max_nodes=rows + booting + room)
+    fitting = [size for size in sizes if size <= 4]
+    assert 0 <= asked <= min(room, len(fitting))
+    if asked < room:
+        assert sum(fitting) <= 4 * (asked + booting + rows)
+
+
+@given(
+    ends=st.lists(st.tuples(st.integers(0, 3), st.floats(0, 3000)), max_size=12),
+    kind=st.sampled_from([Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER]),
+    least=st.integers(0, 2),
+)
+@pytest.mark.slow
+def test_looking_when_told_takes_the_same_nodes_away_at_the_same_moments_as_looking_always(
+    ends: list[tuple[int, float]], kind: Autoscaler, least: int
+) -> None:
+    """Users leave nodes at these moments; nothing else happens."""
+    world = replace(WORLD, autoscaler=kind, min_nodes=least)
+
+    def run(always: bool) -> list[tuple[float, tuple[str, ...]]]:
+        state = ClusterState([node(f"n{number}") for number in range(4)])
+        for number, (index, _) in enumerate(ends):
+            state.add_pod(user(f"u{number}", on=f"n{index}", cpu="100m"))
+        machine = make_node_scaler(world, Fleet.of_one(world, TEMPLATE), 0.0)
+        changes = sorted((moment, f"n{index}", f"hub/u{number}") for number, (index, moment) in enumerate(ends))
+        told: list[tuple[float, tuple[str, ...]]] = []
+        again: float | None = 0.0
+        for tick in range(0, 6000, 10):
+            news = [one for one in changes if tick - 10 < one[0] <= tick]
+            for moment, name, key in news:
+                state.remove_pod(key)
+                machine.pods_changed(name, moment)
+            if always or news or (again is not None and again <= tick):
+                looked = machine.look(state, [], NONE, float(tick))
+                again = looked.look_again
+                for name in looked.remove:
+                    state.remove_node(name)
+                if looked.remove:
+                    told.append((float(tick), looked.remove))
+        return told
+
+    assert run(False) == run(True)

@@ -1,0 +1,185 @@
+"""Builds: what they find on a node, how long they take, and what is counted of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_lab.simulator.engine.builds import NEW_SHARE, BuildWorld
+from roost_lab.simulator.engine.results import RunResult
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.traces.chance import Chance
+
+# No build changes its environment.
+STEADY = Assumptions(build_changed_share=0.0)
+# Later than any build lasts.
+DAY = 86400.0
+
+
+def world(assumptions: Assumptions = STEADY, seed: int = 1) -> BuildWorld:
+    return BuildWorld(assumptions, Chance(seed))
+
+
+def test_the_first_build_of_a_repository_finds_nothing_and_the_next_on_that_node_does() -> None:
+    builds = world()
+    first, second = builds.begin("r", "a", 0.0), builds.begin("r", "a", DAY)
+    assert (first.hit, first.quick) == (False, False)
+    assert (second.hit, second.quick) == (True, True)
+
+
+def test_layers_are_of_one_repository_and_one_node() -> None:
+    builds = world()
+    builds.begin("r", "a", 0.0)
+    assert not builds.begin("other", "a", DAY).hit
+    assert not builds.begin("r", "b", DAY).hit
+
+
+def test_a_build_that_still_runs_leaves_nothing_to_find() -> None:
+    builds = world()
+    first = builds.begin("r", "a", 0.0)
+    assert not builds.begin("r", "a", first.seconds - 0.001).hit
+    assert builds.begin("r", "a", first.seconds).hit
+
+
+def test_a_changed_environment_is_made_anew_though_layers_are_there() -> None:
+    builds = world(replace(STEADY, build_changed_share=1.0))
+    builds.begin("r", "a", 0.0)
+    second = builds.begin("r", "a", DAY)
+    assert (second.hit, second.quick) == (True, False)
+
+
+def test_a_node_that_built_before_the_environment_changed_has_the_old_one() -> None:
+    changing = Assumptions(build_changed_share=0.5)
+    found = []
+    for number in range(200):
+        builds = world(changing)
+        repository = f"r{number}"
+        for moment, node in enumerate(("a", "b", "a")):
+            last = builds.begin(repository, node, moment * DAY)
+        assert last.hit
+        found.append(last.quick)
+    # Neither the second nor the third may have changed it: a quarter.
+    assert 0.17 < sum(found) / len(found) < 0.33
+
+
+def test_half_of_rebuilds_change_the_environment() -> None:
+    builds = world(Assumptions())
+    found = []
+    for number in range(400):
+        builds.begin(f"r{number}", "a", 0.0)
+        found.append(builds.begin(f"r{number}", "a", DAY).quick)
+    assert 0.43 < sum(found) / len(found) < 0.57
+
+
+def test_cold_builds_have_the_assumed_median_and_ninetieth_percentile() -> None:
+    builds = world()
+    seconds = sorted(builds.begin(f"r{number}", "a", 0.0).seconds for number in range(4000))
+    assert seconds[2000] == pytest.approx(240.0, rel=0.06)
+    assert seconds[3600] == pytest.approx(900.0, rel=0.08)
+
+
+def test_a_quick_build_takes_a_sixth_of_what_it_would_have_taken() -> None:
+    quick, cold = world(), world()
+    for one in (quick, cold):
+        one.begin("r", "a", 0.0)
+    assert cold.begin("r", "b", DAY).seconds == pytest.approx(quick.begin("r", "a", DAY).seconds * 240 / 40)
+
+
+def test_a_node_that_left_took_its_layers_and_its_builds_along() -> None:
+    builds = world()
+    builds.begin("r", "a", 0.0)
+    builds.begin("s", "a", DAY - 0.001)
+    builds.begin("t", "b", DAY - 0.001)
+    builds.node_left("a", DAY)
+    assert builds.holders("r", DAY) == []
+    assert builds.holders("s", 2 * DAY) == []
+    assert builds.holders("t", 2 * DAY) == ["b"]
+
+
+def test_a_node_keeps_the_repositories_used_last() -> None:
+    builds = world(replace(STEADY, build_cache_repositories=2))
+    for moment, repository in enumerate(("r", "s", "r", "t")):
+        builds.begin(repository, "a", moment * DAY)
+    assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
+
+
+def test_of_two_builds_at_a_time_the_one_that_ends_last_was_used_last() -> None:
+    def run(first: str, second: str) -> tuple[float, float, BuildWorld]:
+        builds = world(replace(STEADY, build_cache_repositories=2))
+        builds.begin("r", "a", 0.0)
+        builds.begin("s", "a", DAY)
+        return builds.begin(first, "a", 2 * DAY).seconds, builds.begin(second, "a", 2 * DAY + 0.001).seconds, builds
+
+    slow, quick = ("r", "s") if run("r", "s")[0] > run("r", "s")[1] else ("s", "r")
+    builds = run(slow, quick)[2]
+    builds.begin("t", "a", 3 * DAY)
+    assert (builds.holders(slow, 4 * DAY), builds.holders(quick, 4 * DAY)) == (["a"], [])
+
+
+def test_a_build_keeps_what_it_uses_from_falling_out_while_it_runs() -> None:
+    builds = world(replace(STEADY, build_cache_repositories=2))
+    for moment, repository in enumerate("rs"):
+        builds.begin(repository, "a", moment * DAY)
+    # The quick one of r is looking at its layers when t's are stored.
+    ends = builds.begin("t", "a", 2 * DAY).seconds + 2 * DAY
+    builds.begin("r", "a", ends - 0.001)
+    assert builds.holders("r", ends) == ["a"]
+
+
+def test_what_was_seen_goes_into_the_result() -> None:
+    builds, result = world(replace(STEADY, build_changed_share=1.0)), RunResult(policy="p", seed=1)
+    for moment, (repository, node) in enumerate([("r", "a"), ("r", "a"), ("s", "a"), ("s", "b")]):
+        builds.begin(repository, node, moment * DAY)
+    builds.write(result)
+    assert (result.builds, result.build_cache_hits, result.build_seconds.count) == (4, 1, 4)
+    assert result.busiest_builder_share == 0.75
+    assert world().busiest_share == 0.0
+
+
+def test_an_image_needs_one_build_and_no_other_after_it() -> None:
+    builds = world()
+    images = [f"GitHub/owner/repo-{number}/master" for number in range(2000)]
+    needed = [image for image in images if builds.needs_build(image)]
+    assert len(needed) / len(images) == pytest.approx(NEW_SHARE, abs=0.03)
+    assert [image for image in images if builds.needs_build(image)] == needed
+    for image in needed:
+        builds.built(image)
+    assert not any(map(builds.needs_build, images))
+
+
+def test_a_pushed_image_is_always_built_and_a_plus_in_a_name_is_no_push() -> None:
+    builds = world()
+    assert all(builds.needs_build(f"GitHub/owner/repo-{number}/master+1558500000") for number in range(20))
+    assert not all(builds.needs_build(f"GitHub/owner/c++{number}x/master") for number in range(20))
+
+
+@given(
+    builds=st.lists(st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.floats(0, 2000)), max_size=40),
+    limit=st.integers(0, 3),
+    leaves=st.integers(0, 40),
+)
+def test_hits_never_exceed_builds_less_distinct_repositories(
+    builds: list[tuple[str, str, float]], limit: int, leaves: int
+) -> None:
+    machine = world(Assumptions(build_cache_repositories=limit))
+    now = 0.0
+    for number, (repository, node, later) in enumerate(builds):
+        now += later
+        if number == leaves:
+            machine.node_left("a", now)
+        build = machine.begin(repository, node, now)
+        assert build.seconds > 0
+        assert build.hit or not build.quick
+    assert machine.quick <= machine.hits <= len(builds) - len({one[0] for one in builds})
+    assert sum(machine.by_node.values()) == machine.builds == machine.seconds.count == len(builds)
+
+
+@given(order=st.permutations([("r", "a"), ("s", "b"), ("t", "a"), ("u", "b")]))
+def test_what_a_build_takes_belongs_to_it_not_to_the_order(order: list[tuple[str, str]]) -> None:
+    machine = world()
+    seconds = {repository: machine.begin(repository, node, 0.0).seconds for repository, node in order}
+    other = world()
+    assert {repository: other.begin(repository, "z", 0.0).seconds for repository in "rstu"} == seconds

@@ -1,0 +1,493 @@
+"""The kubelet's machine: what it pulls when, what is on the disk, what it collects and what it reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_lab.simulator.engine.node_images import BACKGROUND, USER, Image, Images, NodeImages, Pull, PullFigures
+from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
+from roost_lab.traces.chance import Chance
+
+# One family, so that what is shared is known: 640 MB of base in every image.
+WORLD = Assumptions(base_families=1, node_disk_bytes=10 * 10**9)
+BASE = 640_000_000
+GB = 10**9
+RATE = PULLS["middle"].unpack
+
+
+def images(world: Assumptions = WORLD, **sizes: int) -> Images:
+    """A catalogue in which these images have these sizes on disk."""
+    found = Images(world, Chance(1))
+    for name, size in sizes.items():
+        found.get(name, size)
+    return found
+
+
+def node(world: Assumptions = WORLD, figures: PullFigures | None = None, **sizes: int) -> NodeImages:
+    return NodeImages(images(world, **sizes), world, 0.0, figures)
+
+
+def seconds(disk_bytes: int) -> float:
+    """How long a pull of so many bytes takes, on disk, with its overhead."""
+    return int(disk_bytes / 2.8) / RATE + 1
+
+
+# The catalogue
+
+
+def test_sizes_belong_to_the_name_and_the_seed_not_to_the_order_of_asking() -> None:
+    one, other = Images(WORLD, Chance(7)), Images(WORLD, Chance(7))
+    names = [f"image-{number}" for number in range(50)]
+    sizes = {name: one.get(name).disk_bytes for name in names}
+    assert {name: other.get(name).disk_bytes for name in reversed(names)} == sizes
+    assert Images(WORLD, Chance(8)).get("image-0").disk_bytes != sizes["image-0"]
+
+
+def test_sizes_are_log_normal_about_the_assumed_median() -> None:
+    world = replace(WORLD, base_families=4)
+    catalogue = Images(world, Chance(3))
+    sizes = [catalogue.get(f"image-{number}").disk_bytes for number in range(4000)]
+    assert median(sizes) == pytest.approx(1.6e9, rel=0.03)
+    assert median(abs(math.log(size / 1.6e9)) for size in sizes) == pytest.approx(0.5 * 0.6745, rel=0.06)
+
+
+def test_images_of_one_family_share_a_base_of_its_share_of_the_median() -> None:
+    catalogue = Images(replace(WORLD, base_families=4), Chance(3))
+    bases: dict[str, int] = {}
+    for number in range(400):
+        base = catalogue.get(f"image-{number}").layers[0]
+        if base.key.startswith("base"):
+            assert base.disk_bytes == BASE
+            bases[base.key] = bases.get(base.key, 0) + 1
+    assert len(bases) == 4
+    assert min(bases.values()) > 50
+
+
+def test_a_size_that_the_trace_knows_wins_and_a_small_image_stands_on_no_base() -> None:
+    catalogue = images(large=3 * GB, small=BASE)
+    assert catalogue.get("large").disk_bytes == 3 * GB
+    assert catalogue.get("large").compressed_bytes == pytest.approx(3 * GB / 2.8, abs=2)
+    assert catalogue.get("small").own_disk_bytes == BASE
+
+
+BUILT = replace(WORLD, base_families=4, buildpack_share=0.47, buildpack_families=3)
+# On disk.
+BUILDPACK = 752_000_000
+
+
+def kinds(image: Image) -> list[str]:
+    """The first words of its layers' keys; its own name for the last."""
+    return [layer.key.partition(" ")[0] for layer in image.layers]
+
+
+def test_an_image_is_base_buildpack_environment_and_files_if_it_is_large_enough_for_them() -> None:
+    catalogue = images(BUILT, large=2 * GB, less=BASE + BUILDPACK, least=BASE)
+    large = catalogue.get("large")
+    assert kinds(large) == ["base", "buildpack", "environment", "large"]
+    rest = 2 * GB - BASE - BUILDPACK
+    expected = [BASE, BUILDPACK, int(rest * 0.9), rest - int(rest * 0.9)]
+    assert [layer.disk_bytes for layer in large.layers] == expected
+    # An image that is launched first has its environment to itself.
+    assert large.own_disk_bytes == rest
+    assert large.own_compressed_bytes == int(rest / 2.8)
+    assert kinds(catalogue.get("less")) == ["base", "environment", "less"]
+    assert kinds(catalogue.get("least")) == ["environment", "least"]
+
+
+def test_a_buildpack_is_shared_on_one_base_only() -> None:
+    catalogue = Images(BUILT, Chance(3))
+    families = {tuple(layer.key for layer in catalogue.get(f"image-{n}").layers[:2]) for n in range(600)}
+    built = {(base, buildpack) for base, buildpack in families if buildpack.startswith("buildpack")}
+    assert len(built) == 4 * 3
+    assert len({buildpack for _, buildpack in built}) == 4 * 3
+
+
+def test_a_push_changes_files_only_or_the_environment_too_as_often_as_assumed() -> None:
+    catalogue = Images(BUILT, Chance(3))
+    kept = 0
+    before = catalogue.get("r/a:0")
+    for number in range(1, 401):
+        image = catalogue.get(f"r/a:{number}")
+        if image.layers[:-1] == before.layers[:-1]:
+            kept += 1
+            assert image.disk_bytes == before.disk_bytes
+            assert image.own_disk_bytes == image.layers[-1].disk_bytes
+        else:
+            assert image.layers[-2].key == f"environment r/a:{number}"
+        assert image.layers[-1].key == f"r/a:{number}"
+        before = image
+    assert 160 < kept < 240
+    assert catalogue.get("r/b:1").layers[-2].key == "environment r/b:1"
+
+
+def test_a_push_that_keeps_the_environment_pulls_its_files() -> None:
+    world = replace(WORLD, build_changed_share=0.0)
+    machine = NodeImages(Images(world, Chance(1)), world)
+    first = machine.pull("a:1", 0.0)
+    second = machine.pull("a:2", 1000.0)
+    assert 0 < second.bytes < 0.1 * first.bytes
+
+
+def test_the_layers_of_a_collected_image_stay_while_a_later_commit_has_them() -> None:
+    world = replace(WORLD, build_changed_share=0.0, node_disk_bytes=9 * GB)
+    catalogue = images(world)
+    catalogue.get("a:1", 8 * GB)
+    files = 8 * GB - BASE - int((8 * GB - BASE) * 0.9)
+    machine = NodeImages(catalogue, world)
+    machine.use("a:2", 0.0)
+    machine.pull("a:1", 0.0)
+    machine.pull("a:2", 1000.0)
+    machine.settle(2000.0)
+    assert machine.disk_bytes == 8 * GB + files
+    assert machine.collect(2000.0) == ["a:1"]
+    assert machine.disk_bytes == 8 * GB
+
+
+def test_without_a_share_of_the_environment_a_push_draws_an_unrelated_image() -> None:
+    world = replace(WORLD, environment_share=0.0, build_changed_share=0.0)
+    catalogue = Images(world, Chance(1))
+    first, second = catalogue.get("a:1"), catalogue.get("a:2")
+    assert kinds(first) == ["base", "a:1"]
+    assert first.disk_bytes != second.disk_bytes
+    assert second.own_disk_bytes == second.disk_bytes - BASE
+
+
+def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
+    world = replace(WORLD, build_changed_share=0.0)
+    catalogue = Images(world, Chance(1))
+    catalogue.get("a:1", 2 * GB)
+    kept = 2 * GB - int((2 * GB - BASE) * 0.1)
+    larger, smaller = catalogue.get("a:2", 3 * GB), catalogue.get("a:3", 1 * GB)
+    assert larger.disk_bytes == 3 * GB
+    assert larger.own_disk_bytes == pytest.approx(3 * GB - kept, abs=1)
+    # It can't hold that environment.
+    assert (smaller.disk_bytes, smaller.own_disk_bytes) == (GB, GB - BASE)
+
+
+# Pulling
+
+
+def test_a_lazy_pull_holds_a_container_up_for_its_first_part_and_fetches_all() -> None:
+    world = replace(WORLD, lazy_share=1.0, lazy_fraction=0.25)
+    machine = node(world, a=2 * GB, b=2 * GB)
+    pull = machine.pull("a", 0.0)
+    assert pull.finish == pytest.approx(0.25 * (seconds(2 * GB) - 1) + 1, abs=1e-3)
+    assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
+    assert machine.pull("b", 0.0).begin == pull.finish
+    assert machine.has("a", pull.finish)
+    assert machine.disk_bytes == 2 * GB
+
+
+def test_so_many_images_are_pulled_lazily_as_assumed() -> None:
+    catalogue = Images(replace(WORLD, lazy_share=0.3), Chance(1))
+    lazy = [catalogue.get(f"image-{number}").needed_share < 1 for number in range(1000)]
+    assert 250 < sum(lazy) < 350
+    assert all(Images(WORLD, Chance(1)).get(f"image-{number}").needed_share == 1 for number in range(20))
+
+
+def test_a_pull_lasts_as_long_as_its_slower_half_and_a_second() -> None:
+    pull = node(a=2 * GB).pull("a", 100.0)
+    assert (pull.begin, pull.is_cold) == (100.0, True)
+    assert pull.finish == pytest.approx(100.0 + seconds(2 * GB), abs=1e-3)
+    assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
+
+
+def test_a_fetch_slower_than_unpacking_sets_the_pace() -> None:
+    world = replace(WORLD, pulls="slow")
+    pull = node(world, a=2 * GB).pull("a", 0.0)
+    assert pull.finish == pytest.approx(2 * GB / 2.8 / 10e6 + 1, abs=1e-3)
+
+
+def test_an_image_is_there_from_its_finish_on() -> None:
+    machine = node(a=2 * GB)
+    finish = machine.pull("a", 0.0).finish
+    assert not machine.has("a", math.nextafter(finish, 0.0))
+    assert machine.has("a", finish)
+    assert machine.has("a")
+
+
+def test_pulls_of_one_node_go_one_after_the_other_as_they_were_asked_for() -> None:
+    machine = node(a=2 * GB, b=1 * GB)
+    first = machine.pull("a", 0.0)
+    second = machine.pull("b", 1.0)
+    assert second.begin == first.finish
+    assert second.finish == pytest.approx(first.finish + seconds(1 * GB - BASE), abs=1e-3)
+
+
+def test_layers_that_are_there_or_on_their_way_are_not_fetched_again() -> None:
+    machine = node(a=2 * GB, b=1 * GB, c=1 * GB)
+    machine.pull("a", 0.0)
+    on_its_way = machine.pull("b", 1.0)
+    there = machine.pull("c", 1000.0)
+    assert on_its_way.bytes == there.bytes == pytest.approx((GB - BASE) / 2.8, abs=1)
+    assert machine.settle(2000.0) == ["c"]
+    assert machine.disk_bytes == 4 * GB - 2 * BASE
+
+
+def test_a_second_pod_that_wants_an_image_on_its_way_takes_its_turn_and_is_quick() -> None:
+    figures = PullFigures()
+    machine = node(figures=figures, a=2 * GB, b=1 * GB)
+    machine.pull("a", 0.0)
+    between = machine.pull("b", 0.0)
+    again = machine.pull("a", 0.0)
+    assert again == Pull(between.finish, between.finish + 1, 0, False)
+    assert figures.pulls == 2
+
+
+def test_an_image_that_is_there_needs_no_turn() -> None:
+    machine = node(a=2 * GB, b=9 * GB)
+    machine.pull("a", 0.0)
+    machine.pull("b", 50.0)
+    assert machine.pull("a", 60.0) == Pull(60.0, 60.0, 0, False)
+
+
+def test_pulls_in_the_background_stand_in_the_same_queue_and_are_counted_apart() -> None:
+    figures = PullFigures()
+    machine = node(figures=figures, a=2 * GB, b=1 * GB)
+    background = machine.pull("a", 0.0, BACKGROUND)
+    assert machine.pull("b", 0.0, USER).begin == background.finish
+    assert (figures.pulls, figures.background_pulls) == (1, 1)
+    assert figures.background_bytes == background.bytes
+
+
+def test_parallel_pulls_share_the_network_and_unpack_each_for_itself() -> None:
+    world = replace(WORLD, parallel_pulls=2)
+    machine = node(world, a=4 * GB, b=2 * GB + BASE, c=1 * GB)
+    first, second, third = (machine.pull(name, 0.0) for name in "abc")
+    assert (first.begin, second.begin) == (0.0, 0.0)
+    # 60 MB/s for two are still more than 25 of unpacking.
+    assert second.finish == pytest.approx(seconds(2 * GB), abs=1e-3)
+    assert third.begin == second.finish
+    slow = node(replace(world, pulls="slow"), a=4 * GB, b=2 * GB + BASE)
+    slow.pull("a", 0.0)
+    assert slow.pull("b", 0.0).finish == pytest.approx(2 * GB / 2.8 / 5e6 + 1, abs=1e-3)
+
+
+def test_an_image_on_its_way_by_another_hand_is_waited_for() -> None:
+    machine = node(replace(WORLD, parallel_pulls=2), a=4 * GB)
+    first = machine.pull("a", 0.0)
+    assert machine.pull("a", 1.0) == Pull(1.0, first.finish + 1, 0, False)
+
+
+def test_no_limit_on_parallel_pulls_means_that_none_waits() -> None:
+    machine = node(replace(WORLD, parallel_pulls=0), a=4 * GB, b=3 * GB, c=2 * GB)
+    assert [machine.pull(name, 5.0).begin for name in "abc"] == [5.0, 5.0, 5.0]
+
+
+def test_a_hundred_launches_of_one_new_image_wait_as_the_load_test_of_2018_did() -> None:
+    """mybinder.org, July 2018: 100 clicks of one repository in 10 s; quartiles 100, 138, 179 s, over some nodes.
+
+    One node and one 1.5 GB image: the first waits for the pull, each of the others a second more.
+    """
+    machine = node(a=1_500_000_000)
+    waits = sorted(machine.pull("a", number / 10).finish - number / 10 for number in range(100))
+    assert waits[0] == pytest.approx(seconds(1_500_000_000), abs=1.0)
+    assert waits[-1] == pytest.approx(waits[0] + 99 * 0.9, abs=1.0)
+
+
+# Collection
+
+
+def test_nothing_is_collected_below_the_high_mark() -> None:
+    machine = node(a=4 * GB, b=4 * GB)
+    machine.pull("a", 0.0)
+    machine.pull("b", 0.0)
+    assert machine.next_collection(0.0) is None
+    assert machine.collect(3000.0) == []
+
+
+def test_the_next_collection_is_the_first_look_after_the_image_that_fills_the_disk() -> None:
+    machine = node(a=4 * GB, b=4 * GB, c=3 * GB)
+    for name in "abc":
+        pull = machine.pull(name, 0.0)
+    assert 120 < pull.finish < 300
+    assert machine.next_collection(1.0) == 300.0
+    assert machine.next_collection(300.0) == 600.0
+
+
+def test_the_kubelet_looks_from_its_start_on() -> None:
+    machine = NodeImages(images(a=9 * GB), WORLD, 1000.0)
+    machine.pull("a", 1000.0)
+    assert machine.next_collection(1000.0) == 1300.0
+
+
+def test_unused_images_go_by_last_use_until_the_runtimes_sizes_make_up_for_the_low_mark() -> None:
+    figures = PullFigures()
+    machine = node(figures=figures, a=3 * GB, b=3 * GB, c=3 * GB, d=3 * GB)
+    for name in "abcd":
+        machine.pull(name, 0.0)
+    machine.use("a", 1000.0)
+    machine.use("b", 1001.0)
+    machine.release("b", 1002.0)
+    assert machine.disk_bytes == 12 * GB - 3 * BASE
+    # 2.08 GB are too many; c and d count 1.07 each, as compressed, though each frees 2.36.
+    assert machine.collect(2000.0) == ["c", "d"]
+    assert machine.disk_bytes == 6 * GB - BASE
+    assert not machine.has("c")
+    assert figures.collected == 2
+
+
+def test_the_disk_is_brought_down_to_the_low_mark() -> None:
+    catalogue = images(a=1_200_000_000, b=3 * GB, c=3 * GB, d=4_220_000_000)
+    machine = NodeImages(catalogue, WORLD, reports_compressed=False)
+    for name in "abcd":
+        machine.pull(name, 0.0)
+    # 1.5 GB over the low mark, 1.0 over the high one.
+    assert machine.collect(2000.0) == ["a", "b"]
+
+
+def test_a_pod_that_finds_its_image_uses_it() -> None:
+    machine = node(a=3 * GB, b=3 * GB, c=5 * GB)
+    for name in "abc":
+        machine.pull(name, 0.0)
+    machine.pull("a", 1000.0)
+    assert machine.collect(2000.0)[0] == "b"
+
+
+def test_with_sizes_as_on_disk_no_more_goes_than_needed() -> None:
+    machine = NodeImages(images(a=3 * GB, b=3 * GB, c=3 * GB, d=3 * GB), WORLD, reports_compressed=False)
+    for name in "abcd":
+        machine.pull(name, 0.0)
+    assert machine.collect(2000.0) == ["a"]
+
+
+def test_images_in_use_and_images_just_come_stay_however_full_the_disk_is() -> None:
+    machine = node(a=6 * GB, b=6 * GB)
+    machine.pull("a", 0.0)
+    machine.use("a", 500.0)
+    finish = machine.pull("b", 600.0).finish
+    assert machine.collect(finish + 119.0) == []
+    assert machine.collect(finish + 120.0) == ["b"]
+    machine.release("a", finish + 130.0)
+    assert machine.collect(finish + 200.0) == []
+
+
+def test_an_image_whose_pod_is_on_its_way_is_not_collected() -> None:
+    machine = node(a=9 * GB)
+    machine.use("a", 0.0)
+    machine.pull("a", 0.0)
+    assert machine.collect(5000.0) == []
+
+
+def test_an_image_pulled_again_after_its_collection_is_counted_once() -> None:
+    figures = PullFigures()
+    machine = node(figures=figures, a=9 * GB)
+    machine.pull("a", 0.0)
+    assert machine.collect(5000.0) == ["a"]
+    assert machine.disk_bytes == 0
+    machine.pull("a", 5000.0)
+    machine.pull("a", 5001.0)
+    assert figures.collected_then_pulled == 1
+    assert figures.greatest_disk_bytes == 9 * GB
+
+
+def test_a_shared_layer_stays_while_an_image_on_its_way_counts_on_it() -> None:
+    machine = node(a=9 * GB, b=2 * GB)
+    machine.pull("a", 0.0)
+    machine.pull("b", 1000.0)
+    machine.collect(1001.0)
+    assert not machine.has("a", 1001.0)
+    machine.settle(5000.0)
+    assert machine.disk_bytes == 2 * GB
+
+
+def test_an_endless_disk_is_never_collected() -> None:
+    machine = node(replace(WORLD, node_disk_bytes=0), a=900 * GB)
+    machine.pull("a", 0.0)
+    assert machine.next_collection(0.0) is None
+    assert machine.collect(10**9) == []
+
+
+# What is reported
+
+
+def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_are_the_same() -> None:
+    machine = node(replace(WORLD, status_images=2), a=3 * GB, b=2 * GB, c=1 * GB, d=4 * GB)
+    for name in "ab":
+        machine.pull(name, 0.0)
+    before = machine.status_images(1000.0)
+    assert list(before) == ["a", "b"]
+    machine.pull("c", 1000.0)
+    assert machine.status_images(2000.0) is before
+    machine.pull("d", 2000.0)
+    assert list(machine.status_images(3000.0)) == ["d", "a"]
+    assert before == {
+        "a": int((3 * GB - BASE) / 2.8) + int(BASE / 2.8),
+        "b": int((2 * GB - BASE) / 2.8) + int(BASE / 2.8),
+    }
+
+
+def test_a_collected_image_makes_room_in_the_list() -> None:
+    machine = node(replace(WORLD, status_images=1), a=6 * GB, b=5 * GB)
+    machine.pull("a", 0.0)
+    machine.pull("b", 0.0)
+    assert list(machine.status_images(1000.0)) == ["a"]
+    machine.use("b", 1000.0)
+    assert machine.collect(1000.0) == ["a"]
+    assert list(machine.status_images()) == ["b"]
+
+
+# Properties
+
+NAMES = [f"image-{number // 2}:{number % 2}" for number in range(12)]
+STEP = st.tuples(
+    st.sampled_from(["pull", "use", "release", "collect", "settle"]), st.sampled_from(NAMES), st.floats(0, 200)
+)
+
+
+@given(
+    steps=st.lists(STEP, max_size=60),
+    parallel=st.integers(0, 3),
+    listed=st.sampled_from([-1, 0, 1, 3, 50]),
+    families=st.integers(1, 3),
+    built=st.sampled_from([0.0, 0.47]),
+)
+def test_whatever_happens_the_disk_holds_each_layer_once_and_the_list_is_that_of_the_largest(
+    steps: list[tuple[str, str, float]], parallel: int, listed: int, families: int, built: float
+) -> None:
+    world = replace(WORLD, parallel_pulls=parallel, status_images=listed, base_families=families, buildpack_share=built)
+    catalogue = Images(world, Chance(5))
+    machine = NodeImages(catalogue, world)
+    now, users = 0.0, dict.fromkeys(NAMES, 0)
+    for action, name, later in steps:
+        now += later
+        if action == "pull":
+            pull = machine.pull(name, now)
+            assert now <= pull.begin <= pull.finish
+        elif action == "use":
+            machine.use(name, now)
+            users[name] += 1
+        elif action == "release" and users[name]:
+            machine.release(name, now)
+            users[name] -= 1
+        elif action == "collect":
+            gone = machine.collect(now)
+            assert not any(users[one] for one in gone)
+            assert machine.count == 0 or not set(gone) & set(machine.names(now))
+        next_look = machine.next_collection(now)
+        assert next_look is None or next_look > now
+        held = [catalogue.get(one) for one in machine.names(now)]
+        largest = sorted(held, key=lambda image: (-image.compressed_bytes, image.name))
+        expected = largest if listed < 0 else largest[:listed]
+        assert list(machine.status_images(now).items()) == [(one.name, one.compressed_bytes) for one in expected]
+    machine.settle(math.inf)
+    layers = {layer.key: layer.disk_bytes for name in machine.names(now) for layer in catalogue.get(name).layers}
+    assert machine.disk_bytes == sum(layers.values())
+
+
+@given(asked=st.lists(st.tuples(st.sampled_from(NAMES), st.floats(0, 50)), min_size=1, max_size=40))
+def test_serial_pulls_never_overlap(asked: list[tuple[str, float]]) -> None:
+    machine = NodeImages(Images(WORLD, Chance(5)), replace(WORLD, node_disk_bytes=0))
+    now, free = 0.0, 0.0
+    for name, later in asked:
+        now += later
+        pull = machine.pull(name, now)
+        if pull.finish > now:
+            assert pull.begin == max(now, free)
+            free = pull.finish

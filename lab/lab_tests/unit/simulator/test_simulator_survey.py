@@ -1,0 +1,87 @@
+"""What is known of a trace before it is replayed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from roost_lab.simulator.sweep.survey import survey, trace_of
+from roost_lab.traces.counts import TraceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def line(minute: int, name: str, **more: object) -> str:
+    record = {
+        "timestamp": f"2019-05-{22 + minute // 1440:02}T{minute // 60 % 24:02}:{minute % 60:02}:00+00:00",
+        "schema": "binderhub.jupyter.org/launch",
+        "version": 2,
+        "provider": "GitHub",
+        "spec": f"owner/{name}/master",
+        "status": "success",
+    }
+    return json.dumps(record | more) + "\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "launches.jsonl"
+    file.write_text(
+        "".join(
+            [
+                *(line(10, "popular") for _ in range(6)),
+                line(11, "rare"),
+                "no json\n",
+                line(1500, "popular"),
+                line(1501, "new"),
+            ]
+        )
+    )
+    return file
+
+
+def test_one_pass_counts_what_is_used_and_what_is_not(path: Path) -> None:
+    found = survey(trace_of((str(path),)), seed=1, window_seconds=300)
+    assert (found.attempts, found.images, found.repositories) == (9, 3, 3)
+    assert (found.counts.lines, found.counts.used, found.counts.skipped_lines) == (10, 9, 1)
+    assert [tally.line for tally in found.counts.skipped.values()] == [8]
+    assert (found.end - found.begin) == pytest.approx(1491 * 60, abs=60)
+
+
+def test_the_most_launches_while_a_node_boots_are_found(path: Path) -> None:
+    trace = trace_of((str(path),))
+    assert survey(trace, 1, window_seconds=300).window_most == 7
+    assert survey(trace, 1, window_seconds=100_000).window_most == 9
+
+
+def test_what_caches_could_do_is_reckoned(path: Path) -> None:
+    found = survey(trace_of((str(path),)), seed=1, window_seconds=300)
+    assert [(row.size, row.best) for row in found.caches] == [(10, 6 / 9)]
+    # On the second day one of two launches is of what was popular on the first.
+    assert {row.share for row in found.covers} == {0.5}
+
+
+def test_the_fingerprint_is_of_what_the_files_hold(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(path.read_bytes())
+    one, other = trace_of((str(path),)), trace_of((str(copy),))
+    assert one.fingerprint == other.fingerprint
+    copy.write_text(copy.read_text() + line(1502, "new"))
+    assert trace_of((str(copy),)).fingerprint != one.fingerprint
+    assert trace_of((str(path), str(copy))).fingerprint != one.fingerprint
+
+
+def test_made_up_launches_are_the_same_for_a_seed_and_told_apart_by_their_days() -> None:
+    trace = trace_of((), days=0.02)
+    first, again, other = ([one[:4] for one in trace.open(seed)] for seed in (1, 1, 2))
+    assert first == again != other
+    assert trace.fingerprint != trace_of((), days=0.03).fingerprint
+    assert str(trace) == "made-up launches (days 0.02)"
+
+
+def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"nothing\.jsonl: found No such file"):
+        trace_of((str(tmp_path / "nothing.jsonl"),))

@@ -1,0 +1,134 @@
+"""`roost records`: export recorded starts for other programs, and import a cluster's own history."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import click
+
+from roost_lab.recorder.answers.chrome_trace import trace_lines
+from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
+from roost_lab.recorder.answers.otlp import Collector, CollectorError, Sender
+from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
+from roost_lab.recorder.importing.counts import UnreadableError
+from roost_lab.recorder.importing.history import History
+from roost_lab.recorder.store.database import Store, StoreError
+from roost_lab.report.waits import describe_waits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+# Between two looks for starts to send.
+FOLLOW_SECONDS: Final = 10.0
+# Rows of one transaction.
+BATCH = 5000
+NOTHING_FOUND: Final = (
+    "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A` or `kubectl get "
+    "pods -A`, or a log of Events: see lab/docs/your-history.md"
+)
+
+
+_FORMS: Final[Mapping[str, Callable[[Store, int], Iterator[str]]]] = {
+    "launches": launch_lines,
+    "sniffer": sniffer_lines,
+    "chrome-trace": trace_lines,
+}
+
+
+def export(database: str, form: str, since_us: int) -> int:
+    """Print what was recorded since, in that format."""
+    try:
+        store = Store.open_for_reading(database)
+        for line in _FORMS[form](store, since_us):
+            click.echo(line)
+    except StoreError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def send(database: str, url: str, headers: str, *, follow: bool) -> int:
+    """Send the starts that were not sent yet to a collector. follow: go on for ever, also while it is away.
+
+    headers: `name=value`, separated by commas, values percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has them.
+    """
+    pairs = (pair.partition("=") for pair in headers.split(",") if "=" in pair)
+    try:
+        collector = Collector(url, {name.strip(): unquote(value.strip()) for name, _, value in pairs})
+        sender = Sender(Store.open_for_reading(database), collector)
+    except (CollectorError, StoreError) as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    said = ""
+    while True:
+        try:
+            count, fault = sender.send_new(), ""
+        except (CollectorError, StoreError) as error:
+            count, fault = 0, str(error)
+        if fault and fault != said:
+            print(f"roost records: {fault}", file=sys.stderr)  # noqa: T201 - as above
+        said = fault
+        if count:
+            click.echo(f"{count} starts sent")
+        if not follow:
+            return 1 if fault else 0
+        time.sleep(FOLLOW_SECONDS)
+
+
+def take_in(database: str, paths: Sequence[str]) -> int:
+    """Store exported Events, pods and audit logs, or logs of scheduler-sniffer; prints what was read and skipped."""
+    try:
+        store = Store.open(database)
+        store.migrate()
+        logs = [path for path in paths if is_log(path)]
+        code = max((_take_in_log(store, path) for path in logs), default=0)
+        others = [path for path in paths if path not in logs]
+        return max(code, _take_in_history(store, others) if others else 0)
+    except StoreError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+
+
+def _take_in_history(store: Store, paths: Sequence[str]) -> int:
+    history = History(store)
+    code = 0
+    try:
+        history.read(paths)
+    except UnreadableError as error:
+        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        code = 1
+    counts = history.counts
+    used = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.used.items()))
+    classes = Counter(pod_class or "no class" for pod_class in history.pods.values())
+    pods = ", ".join(f"{number} {pod_class}" for pod_class, number in classes.most_common())
+    click.echo(f"{used or 'Nothing'} read: {len(history.pods)} pods{f' ({pods})' if pods else ''}")
+    for reason, number in counts.skipped.most_common():
+        click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
+    for line in describe_waits(store):
+        click.echo(line)
+    if not history.pods and not code:
+        print(f"roost records: {', '.join(paths)}: {NOTHING_FOUND}", file=sys.stderr)  # noqa: T201 - as above
+        return 1
+    return code
+
+
+def _take_in_log(store: Store, path: str) -> int:
+    report = SnifferReport()
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as lines:
+            records = read_lines(lines, report)
+            while batch := list(itertools.islice(records, BATCH)):
+                store.write(batch, {})
+    except OSError as error:
+        print(f"roost records: {path}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
+    for reason, count in report.skipped.most_common():
+        click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines skipped: {reason}", err=True)
+    return 0

@@ -1,0 +1,62 @@
+"""`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from generator.values.merge import Settings
+from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
+from roost_lab.simulator.setup.pools_file import read_pools, refuse_replaced, with_pools
+from roost_lab.simulator.sweep.rehearsal import read_event, rehearse
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.counts import TraceError
+
+if TYPE_CHECKING:
+    from roost_lab.simulator.sweep.rehearsal import Rehearsal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearseOptions:
+    """The command line."""
+
+    event: str
+    files: tuple[str, ...]
+    values: tuple[str, ...]
+    traces: tuple[str, ...]
+    launches: float
+    assumptions: tuple[str, ...]
+    # A file that describes several pools of nodes.
+    pools: str | None
+    seeds: int
+    form: str
+
+
+def run(options: RehearseOptions) -> int:
+    """Print what came of it; 1 for faults of trace, assumptions or pools."""
+    try:
+        rehearsal = _rehearse(options)
+    except (AssumptionsError, TraceError) as error:
+        for line in str(error).splitlines():
+            print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    sys.stdout.write(rehearsal.to_json() if options.form == "json" else f"{rehearsal.sentence()}\n")
+    return 0
+
+
+def _rehearse(options: RehearseOptions) -> Rehearsal:
+    assumed = dict(read_assumption(text, "--assume") for text in options.assumptions)
+    assumptions = make_assumptions(assumed, "--assume")
+    if options.pools:
+        refuse_replaced({"--assume": assumed}, options.pools)
+        assumptions = with_pools(assumptions, read_pools(options.pools, assumptions))
+    return rehearse(
+        read_event(options.event),
+        options.files,
+        Settings(values=options.values),
+        trace_of(options.traces) if options.traces else None,
+        assumptions,
+        seeds=options.seeds,
+        launches=options.launches,
+    )

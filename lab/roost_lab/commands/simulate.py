@@ -1,0 +1,347 @@
+"""`roost simulate`: replay launches under values files, and show the results side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+
+from generator.values.files import read_values
+from roost_core.kube.process import version
+from roost_lab.pages.phrases import show_seconds
+from roost_lab.simulator.reporting.context import ReportContext
+from roost_lab.simulator.reporting.formats import to_csv, to_json
+from roost_lab.simulator.reporting.page import make_page
+from roost_lab.simulator.reporting.terminal import policy_lines, terminal_width, to_text
+from roost_lab.simulator.setup.checks import AssumptionsError, check_images
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import describe, policy_files, values_files
+from roost_lab.simulator.sweep.dask_cluster import DaskCluster
+from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.simulator.sweep.progress import ProgressDisplay
+from roost_lab.simulator.sweep.request import UnknownPolicyError, in_pools, load_policies, make_worlds, needed_of_nodes
+from roost_lab.simulator.sweep.result_store import ResultStore, StoreError
+from roost_lab.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.suggest import (
+    CONFIRMED,
+    SuggestError,
+    describe_candidate,
+    make_space,
+    score_of,
+    search,
+    search_on_windows,
+    show_outcome,
+    show_score,
+)
+from roost_lab.simulator.sweep.suggest_world import changes_of
+from roost_lab.simulator.sweep.summary import summarise
+from roost_lab.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
+from roost_lab.simulator.sweep.windows import show_windows, with_windows
+from roost_lab.traces.counts import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.sweep.recording import Recording
+    from roost_lab.simulator.sweep.run import Job, Spread
+    from roost_lab.simulator.sweep.suggest import Candidate, Score
+    from roost_lab.simulator.sweep.summary import Summary, WorldSetting
+    from roost_lab.simulator.sweep.survey import Survey, Trace
+
+# The most lines about the trace on stderr; the report has all.
+MOST_SENTENCES: Final = 8
+STDIN: Final = "-"
+GOES_ON: Final = "The same command continues from there."
+SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
+FAULTS: Final = (
+    TraceError,
+    SweepError,
+    StoreError,
+    AssumptionsError,
+    SuggestError,
+    UnknownPolicyError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """The command line."""
+
+    traces: tuple[str, ...] = ()
+    # Days of made-up launches; None: the default.
+    days: float | None = None
+    policies: tuple[str, ...] = ()
+    # Each is one policy: files separated by commas, the later wins.
+    values: tuple[str, ...] = ()
+    seeds: int = 10
+    settings: tuple[str, ...] = ()
+    # A file that describes several pools of nodes.
+    pools: str | None = None
+    sessions: str = ""
+    # NAME=VALUE,VALUE: one more world each.
+    vary: tuple[str, ...] = ()
+    jobs: int | None = None
+    dask: str | None = None
+    results: str | None = None
+    output: str | None = None
+    form: str | None = None
+    # A folder.
+    record: str | None = None
+    suggest: bool = False
+    target_seconds: float = 30.0
+
+
+def run(options: SimulateOptions) -> int:
+    """Replay everything and print the report; 1 for faults of values, trace, assumptions or a replay."""
+    if "list" in options.policies:
+        sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
+        return 0
+    if STDIN in options.traces:
+        # Every replay reads the trace again.
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "standard-input")
+            with file.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            return run(
+                replace(options, traces=tuple(str(file) if trace == STDIN else trace for trace in options.traces))
+            )
+    talk = Console(stderr=True, highlight=False)
+    fault = "" if options.output in {None, "-"} else _output_fault(Path(str(options.output)))
+    if fault:
+        # Reported before hours of replays, not after them.
+        print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    try:
+        if options.suggest:
+            return _suggest(options, talk)
+        recording = _recording(options)
+        summary, context = _simulate(options, talk, recording)
+        return _write(options, summary, context)
+    except FAULTS as error:
+        for line in str(error).splitlines():
+            print(f"roost simulate: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+
+
+def _output_fault(path: Path) -> str:
+    """Why the file can't be written; "": it can."""
+    if path.is_dir():
+        return "is a directory; name a file"
+    if not path.parent.is_dir():
+        return "the directory does not exist"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return "can't be written: Permission denied"
+    return ""
+
+
+def _form(options: SimulateOptions) -> str:
+    return options.form or SUFFIXES.get(Path(options.output or "").suffix.lower(), "text")
+
+
+def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
+    trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
+    assumptions = worlds[0].assumptions
+    with talk.status("Reading the trace"):
+        surveyed = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
+    sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
+    # CSV and suggested values say nothing about the trace, so all of it is printed here.
+    is_reported = _form(options) != "csv" and not options.suggest
+    shown = MOST_SENTENCES if is_reported else len(sentences)
+    for sentence in sentences[:shown]:
+        talk.print(sentence, markup=False, soft_wrap=True)
+    if len(sentences) > shown:
+        talk.print(f"and {len(sentences) - shown} more kinds of lines, in the report", soft_wrap=True)
+    for world in worlds:
+        check_images(world.assumptions, surveyed.largest_image, surveyed.largest_image_bytes)
+    return replace(trace, hubs=surveyed.hubs), surveyed
+
+
+def _spread(options: SimulateOptions) -> Spread:
+    return DaskCluster(options.dask) if options.dask else LocalProcesses(options.jobs or usual_workers())
+
+
+def _check(jobs: Sequence[Job]) -> None:
+    """Reject pods that fit no node: before the first replay, and once for all seeds."""
+    for policy, assumptions in {
+        (job.policy.name, job.assumptions): (job.policy, job.assumptions) for job in jobs
+    }.values():
+        check_policy(policy, assumptions)
+
+
+def _worlds(options: SimulateOptions, needs: Mapping[str, Mapping[str, Any]]) -> list[WorldSetting]:
+    worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
+    given = {"--set": options.settings, "--vary": options.vary}
+    return in_pools(worlds, options.pools, given) if options.pools else worlds
+
+
+def _recording(options: SimulateOptions) -> Recording | None:
+    if options.record is None:
+        return None
+    from roost_lab.simulator.sweep.recording import Recording  # noqa: PLC0415 - needs the extra [record]
+
+    return Recording(Path(options.record))
+
+
+def _simulate(options: SimulateOptions, talk: Console, recording: Recording | None) -> tuple[Summary, ReportContext]:
+    policies, about, needs = load_policies(options.policies, options.values)
+    worlds = _worlds(options, needs)
+    needs = needed_of_nodes(needs)
+    trace, surveyed = _read(options, worlds, talk)
+    jobs = make_jobs(
+        policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
+    )
+    _check(jobs)
+    if recording is not None:
+        recording.prepare([policy.name for policy in policies])
+    store = ResultStore(_results_folder(options))
+    display = ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts)
+    try:
+        with display:
+            results = run_sweep(jobs, _spread(options), store, report=display)
+    except KeyboardInterrupt:
+        done = display.meter.kept + display.meter.ended
+        talk.print(
+            f"Stopped: {done} of {display.meter.replays} replays are done and kept in {store.folder}. {GOES_ON}",
+            markup=False,
+            soft_wrap=True,
+        )
+        raise
+    if store.broken:
+        talk.print(
+            f"{len(store.broken)} results could not be read and were replayed again, such as {store.broken[0]}",
+            markup=False,
+            soft_wrap=True,
+        )
+    if recording is not None:
+        # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
+        _record(recording, jobs[: len(policies)], options, surveyed.attempts, talk)
+    return summarise(results, worlds, needs), ReportContext(about, str(trace), surveyed, version())
+
+
+def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, attempts: int, talk: Console) -> None:
+    talk.print(f"Records {', '.join(job.policy.name for job in jobs)} with seed {jobs[0].seed}", markup=False)
+    with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
+        run_sweep(jobs, LocalProcesses(options.jobs or usual_workers()), work=recording.work, report=display)
+    files = [shlex.quote(str(file)) for file in recording.finish(jobs)]
+    beside = f" --beside {files[1]}" if len(files) > 1 else ""
+    talk.print(f"To see it: roost view --database {files[0]}{beside}", markup=False, soft_wrap=True)
+
+
+def _suggest(options: SimulateOptions, talk: Console) -> int:
+    """Search from the first policy named, and print values to paste; 1 when none reaches the target."""
+    chosen = [*options.policies, *options.values] or ["roost"]
+    if len(chosen) > 1:
+        raise SuggestError(f"--suggest searches from one values file, not {len(chosen)}: name one --policy or --values")
+    (base,), _, needs = load_policies(() if options.values else (chosen[0],), options.values)
+    world = _worlds(options, needs)[0]
+    needs = needed_of_nodes(needs)
+    files = options.values[0].split(",") if options.values else values_files(base.name)
+    trace, surveyed = _read(options, [world], talk)
+    requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
+    assumed = replace(world.assumptions, **needs.get(base.name, {}))
+    space = make_space(read_values(files).values, surveyed.window_p999, requests, assumed)
+    store = ResultStore(_results_folder(options))
+    windowed, in_windows = with_windows(trace)
+    windows = show_windows(windowed.windows) if windowed.windows else ""
+
+    def replay(candidates: Sequence[Candidate], seeds: int, trace: Trace, attempts: int) -> list[list[RunResult]]:
+        named = {describe_candidate(candidate, assumed): candidate for candidate in candidates}
+        policies = [
+            load_policy(name, files, space.settings_of(candidate, json.dumps)) for name, candidate in named.items()
+        ]
+        changes = {name: changes_of(assumed, dict(candidate)) for name, candidate in named.items()}
+        jobs = make_jobs(policies, range(1, seeds + 1), [(world.setting, assumed)], trace, changes)
+        _check(jobs)
+        with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
+            runs = run_sweep(jobs, _spread(options), store, report=display)
+        found = [[run for run in runs if run.policy == policy.name] for policy in policies]
+        place = "in the windows, " if trace.windows else ""
+        for policy, ran in zip(policies, found, strict=True):
+            talk.print(f"{place}{show_score(score_of(ran))}: {policy.name}", markup=False, soft_wrap=True)
+        return found
+
+    ranked: list[Candidate] = []
+    tried: list[Candidate] = []
+
+    def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
+        if ranked:
+            tried.extend(candidates)
+            talk.print(f"{len(ranked)} are ranked; on the whole trace: {len(tried)} of {CONFIRMED}", soft_wrap=True)
+        return [score_of(runs) for runs in replay(candidates, seeds, trace, surveyed.attempts)]
+
+    def replay_windows(candidates: Sequence[Candidate]) -> list[RunResult]:
+        ranked.extend(candidates)
+        return [run for (run,) in replay(candidates, 1, windowed, in_windows)]
+
+    try:
+        if windows:
+            talk.print(
+                f"Ranks on {windows} with one seed, and tries the best {CONFIRMED} on the whole trace with all seeds",
+                markup=False,
+                soft_wrap=True,
+            )
+            outcome = search_on_windows(
+                space.axes,
+                space.start,
+                evaluate,
+                replay_windows,
+                target_seconds=options.target_seconds,
+                seeds=options.seeds,
+            )
+        else:
+            outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
+    except KeyboardInterrupt:
+        talk.print(f"Stopped: finished replays are kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
+        raise
+    sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace), windows))
+    if outcome.reaches(options.target_seconds):
+        return 0
+    print(  # noqa: T201 - a command's talk
+        f"roost simulate: no values that were tried reach {show_seconds(options.target_seconds)}; these come closest",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _results_folder(options: SimulateOptions) -> Path:
+    if options.results:
+        return Path(options.results)
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "roost" / "simulate"
+
+
+def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -> int:
+    form = _form(options)
+    width = terminal_width(shutil.get_terminal_size((120, 40)).columns, is_terminal=sys.stdout.isatty())
+    text = _formatted(form, summary, context, width)
+    if options.output is None or options.output == "-":
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and form == "text"
+        sys.stdout.write(to_text(summary, context, width, colour=True) if colour else text)
+        return 0
+    try:
+        Path(options.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"roost simulate: {options.output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    return 0
+
+
+def _formatted(form: str, summary: Summary, context: ReportContext, width: int) -> str:
+    match form:
+        case "html":
+            return make_page(summary, context)
+        case "json":
+            return to_json(summary, context)
+        case "csv":
+            return to_csv(summary)
+        case _:
+            return to_text(summary, context, width)

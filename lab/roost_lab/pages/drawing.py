@@ -1,0 +1,300 @@
+"""Parts of figures for Plotly, as plain JSON objects: bars under names, axes, legends. Pure.
+
+Colours are names of CSS variables ("--user"), which the page's script replaces by the colours of the reader's scheme.
+Texts from outside are escaped, because Plotly interprets some HTML in texts. Names stand above what they name, not
+beside it, to leave a phone's width to the plot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from html import escape
+from math import log10
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.pages.dates import US, as_date, offset_us
+from roost_lab.pages.names import lengths_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+JSONObject = dict[str, Any]
+# Characters in a line that fits a phone.
+LINE_LENGTH: Final = 36
+# Most lines of a sentence; the table shows it in full.
+MAX_LINES: Final = 4
+# Characters in a line of a text that appears below the mouse.
+HOVER_LENGTH: Final = 60
+# Heights in px: a line of text, a bar, the gap between names, an axis with its labels, one node's plot.
+LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
+# Shorter times are drawn like this one on the logarithmic axis.
+MIN_SECONDS: Final = 0.01
+# Seconds on a logarithmic axis, and their labels.
+TICKS: Final = (
+    (0.01, "≤10 ms"),
+    (0.1, "0.1 s"),
+    (1, "1 s"),
+    (10, "10 s"),
+    (60, "1 min"),
+    (600, "10 min"),
+    (3600, "1 h"),
+    (36_000, "10 h"),
+    (360_000, "100 h"),
+)
+
+MAX_TICKS: Final = 5
+_DAY: Final = 86_400
+_TICK_SECONDS: Final = (
+    *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(_DAY * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
+)
+PERCENTS: Final = {"tickvals": [0, 50, 100], "ticktext": ["0 %", "50 %", "100 %"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One line of a legend: what a colour stands for."""
+
+    colour: str
+    name: str
+    # point (also square, diamond), area or gap.
+    shape: str = "area"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One plot: its key in the page, its caption (a sentence), its legend, and Plotly's data and layout."""
+
+    key: str
+    caption: str
+    legend: tuple[Mark, ...]
+    data: Sequence[JSONObject]
+    layout: JSONObject
+    # Index of an annotation -> the name in it at several lengths, the longest first; the page takes the first place
+    # at which all fit.
+    names: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    # What all traces without an `x` have in common, their `x` for one: written once, as there may be many.
+    common: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def height(self) -> int:
+        """In px."""
+        return int(self.layout["height"])
+
+    def as_json(self) -> JSONObject:
+        """What the page's script draws."""
+        return {"data": list(self.data), "layout": self.layout, "names": self.names, "common": self.common}
+
+
+def log_axis(longest: float) -> JSONObject:
+    """A logarithmic axis up to `longest` seconds, above the plot, which may be higher than a screen."""
+    ticks = [(seconds, text) for seconds, text in TICKS if seconds <= longest * 1.5]
+    return {
+        "type": "log",
+        "range": [log10(MIN_SECONDS) - 0.3, log10(longest) + 0.15],
+        "tickvals": [seconds for seconds, _ in ticks],
+        "ticktext": [text for _, text in ticks],
+        "side": "top",
+    }
+
+
+def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
+    """At most five times that are round in the zone, with short labels: as many as fit a phone's width."""
+    # What the zone's clocks show, in µs as if it were UTC.
+    first, last = (at_us + offset_us(at_us, zone) for at_us in (from_us, to_us))
+    for seconds in _TICK_SECONDS:
+        step_us = seconds * US
+        shown_us = range(-(-first // step_us) * step_us, last + 1, step_us)
+        if len(shown_us) <= MAX_TICKS:
+            break
+    texts = []
+    before = ""
+    for at_us in shown_us:
+        date = as_date(at_us)
+        day = f"{date.day} {date:%b}"
+        texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"<br>{day}" if day != before else ""))
+        before = day
+    # Where clocks are changed, an hour is there twice or not at all: the second guess is the right one.
+    guesses = (at_us - offset_us(at_us, zone) for at_us in shown_us)
+    times = [time_text(at_us - offset_us(guess, zone)) for at_us, guess in zip(shown_us, guesses, strict=True)]
+    return {"tickvals": times, "ticktext": texts}
+
+
+def time_text(at_us: int) -> str:
+    """A time as Plotly reads it, UTC."""
+    return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bar: the texts above it at the left (shortened to fit) and at the right, the stacked values."""
+
+    name: str
+    value_text: str
+    values: Sequence[float]
+    # Below the mouse, after the name.
+    detail: str = ""
+
+
+def bars(
+    key: str,
+    caption: str,
+    rows: Sequence[Row],
+    marks: Sequence[tuple[str, str]],
+    axis: JSONObject,
+    *,
+    legend: bool = True,
+) -> Figure | None:
+    """Stacked bars under their names; None without rows. marks: colour and name of each of a row's values."""
+    if not rows:
+        return None
+    stack = Stack()
+    places = []
+    for row in rows:
+        stack.name(row.name, row.value_text)
+        places.append(stack.bar())
+        stack.end()
+    highest = max(sum(row.values) for row in rows)
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "x": [row.values[index] for row in rows],
+            "y": places,
+            "width": BAR - 1,
+            "name": name,
+            "marker": {"color": colour, "line": {"width": 0}},
+            "hovertext": [f"{hover_name(row.name)}<br>{escape(row.detail or row.value_text)}" for row in rows],
+            "hoverinfo": "text",
+        }
+        for index, (colour, name) in enumerate(marks)
+    ]
+    shown = tuple(Mark(colour, name) for colour, name in marks) if legend else ()
+    figure = stack.figure(key, caption, shown, data, {"range": [0, highest or 1], "nticks": 5, **axis})
+    figure.layout["barmode"] = "stack"
+    return figure
+
+
+class Stack:
+    """Lays out names and bars from top to bottom, in px."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._notes: list[JSONObject] = []
+        # Index of the note -> the whole name.
+        self._names: dict[int, str] = {}
+
+    def name(self, name: str, value_text: str) -> None:
+        """Add a name at the left and a value at the right. What has spaces is a sentence, which gets several lines."""
+        length = LINE_LENGTH - len(value_text) - 1
+        lines = [name]
+        if " " in name:
+            lines = wrap(name, length, break_on_hyphens=False, max_lines=MAX_LINES, placeholder=" …")
+        else:
+            self._names[len(self._notes)] = name
+        middle = self._depth + LINE / 2
+        for index, line in enumerate(lines):
+            place = {"xanchor": "left", "yanchor": "middle", "yref": "y"}
+            self._notes.append(note(line, 0, -(middle + index * LINE), whole=name, **place))
+        if value_text:
+            self._notes.append(
+                note(value_text, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet")
+            )
+        self._depth += LINE * len(lines)
+
+    def bar(self) -> float:
+        """Add a bar; returns the position of its middle."""
+        middle = -(self._depth + BAR / 2)
+        self._depth += BAR
+        return middle
+
+    def end(self) -> None:
+        """Add the gap before the next name."""
+        self._depth += BETWEEN
+
+    def figure(
+        self, key: str, caption: str, legend: tuple[Mark, ...], data: Sequence[JSONObject], axis: JSONObject
+    ) -> Figure:
+        """The figure of the whole stack. axis: further settings of the values' axis."""
+        return Figure(key, caption, legend, data, self._layout(axis), names_of(self._names))
+
+    def _layout(self, axis: JSONObject) -> JSONObject:
+        layout = plot_layout(self._depth + AXIS)
+        layout["annotations"] = self._notes
+        layout["xaxis"] = plot_axis(**axis)
+        if axis.get("side") == "top":
+            layout["margin"] |= {"t": layout["margin"]["b"], "b": layout["margin"]["t"]}
+        layout["yaxis"] = plot_axis(range=[-self._depth, 0], visible=False)
+        return layout
+
+
+def note(
+    text: str,
+    x: float,
+    y: float,
+    *,
+    xanchor: str,
+    yanchor: str,
+    yref: str = "paper",
+    colour: str = "--ink",
+    whole: str = "",
+) -> JSONObject:
+    """A text in the plot, an annotation of Plotly's. whole: what appears below the mouse."""
+    hover = {} if not whole else {"hovertext": hover_name(whole), "hoverlabel": {"bgcolor": "--card"}}
+    return {
+        **hover,
+        "text": escape(text),
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": yref,
+        "xanchor": xanchor,
+        "yanchor": yanchor,
+        "showarrow": False,
+        "borderpad": 0,
+        "font": {"color": colour, "size": 12},
+    }
+
+
+def hover_name(name: str) -> str:
+    """The whole name in lines, for a text below the mouse."""
+    return "<br>".join(map(escape, wrap(name, HOVER_LENGTH, break_on_hyphens=False)))
+
+
+def names_of(names: Mapping[int, str]) -> dict[int, list[str]]:
+    """Figure.names of whole names by the index of their annotation."""
+    texts = lengths_of(list(names.values()))
+    return {index: [escape(text) for text in each] for index, each in zip(names, texts, strict=True)}
+
+
+def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's attributes
+    """An axis in the page's style."""
+    return {
+        "fixedrange": False,
+        "zeroline": False,
+        "gridcolor": "--grid",
+        "linecolor": "--grid",
+        "tickcolor": "--grid",
+        "tickfont": {"color": "--quiet", "size": 11},
+        "tickangle": 0,
+        "automargin": True,
+        **more,
+    }
+
+
+def plot_layout(height: int) -> JSONObject:
+    """A layout in the page's style, `height` px high."""
+    return {
+        "height": height,
+        # Room for half of "0 min" and of "100 %" beside the axis: labels that leave the plot aren't drawn.
+        "margin": {"l": 18, "r": 22, "t": 4, "b": AXIS - 12, "pad": 2},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": 'system-ui, "DejaVu Sans", sans-serif', "color": "--ink", "size": 12},
+        "hoverlabel": {"bgcolor": "--card", "bordercolor": "--quiet", "font": {"color": "--ink"}, "align": "left"},
+        "showlegend": False,
+        "bargap": 0,
+        "hovermode": "closest",
+    }

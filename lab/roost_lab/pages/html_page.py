@@ -1,0 +1,116 @@
+"""Make one HTML file of sections with plots and tables, which loads nothing from the network.
+
+The template escapes texts. A content security policy allows the page's own two scripts, by their hashes, and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from roost_lab.pages.table import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from roost_lab.pages.drawing import Figure
+    from roost_lab.pages.table import Cell, Column, Table
+
+
+class Tile(NamedTuple):
+    """One key figure at the head of the page."""
+
+    name: str
+    value: str
+    about: str
+
+
+class Part(NamedTuple):
+    """A section of the page, as declared."""
+
+    key: str
+    title: str
+    about: str
+    # None: there is nothing to draw.
+    figures: Sequence[Figure | None]
+    tables: Sequence[Table]
+    # The text when none of the figures has anything to draw.
+    nothing: str
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _PageTable:
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[tuple[Cell, Column]]]
+
+
+def render(
+    *,
+    title: str,
+    about: str,
+    footer: str,
+    notices: Sequence[str],
+    tiles: Sequence[Tile],
+    parts: Sequence[Part],
+    show: Callable[[Cell, Unit], str],
+    more_css: str = "",
+) -> str:
+    """The whole page; parts without figures and rows are left out.
+
+    show: formats a cell for people. more_css: further CSS variables for colours.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
+    template = environment.from_string(_resource("page.html.j2"))
+    sections = [section for part in parts if (section := _section(part)) is not None]
+    # A string that contains the end of a script element would end ours.
+    plotly = _resource("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
+    script = _resource("page.js") if sections else ""
+    return template.render(
+        title=title,
+        about=about,
+        notices=notices,
+        tiles=tiles,
+        sections=sections,
+        footer=footer,
+        policy=_policy(plotly, script),
+        css=_resource("page.css") + more_css,
+        plotly=plotly,
+        script=script,
+        figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
+    )
+
+
+def _section(part: Part) -> dict[str, Any] | None:
+    tables = [table for table in part.tables if not table.only_data]
+    if not any(part.figures) and not part.nothing and not any(table.rows for table in tables):
+        return None
+    shown = [
+        _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
+        for table in tables
+    ]
+    return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
+
+
+def _policy(*scripts: str) -> str:
+    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
+    allowed = hashes or "'none'"
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
+
+
+def _script_safe(value: object) -> str:
+    # JSON in a script element: no text may look like its end or like a comment.
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _resource(name: str) -> str:
+    return (resources.files("roost_lab.pages") / name).read_text(encoding="utf-8")

@@ -1,0 +1,54 @@
+"""Format times, durations and sizes for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost_lab.pages.dates import US, as_date
+
+_HOUR_SECONDS: Final = 3600
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+
+
+def show_time(at_us: int) -> str:
+    """A time for people: UTC, to the second."""
+    return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def show_span(span_us: int) -> str:
+    """A duration for people, as `show_seconds`; a negative one is none."""
+    return show_seconds(max(0, span_us) / US)
+
+
+def show_seconds(seconds: float) -> str:
+    """A duration for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
+    # Sums of many equal durations must look like exact ones.
+    seconds = round(seconds, 9)
+    if round(seconds, 1) < 60:
+        return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
+    if round(seconds) < _HOUR_SECONDS:
+        return _show_two(round(seconds), "min", "s")
+    return _show_two(round(seconds / 60), "h", "min")
+
+
+def _show_two(amount: int, large: str, small: str) -> str:
+    """60 of the small unit make a large one; no small ones are left out."""
+    whole, rest = divmod(amount, 60)
+    return f"{whole} {large} {rest} {small}" if rest else f"{whole} {large}"
+
+
+def show_bytes(amount: int) -> str:
+    """A size for people, in powers of 1024."""
+    size = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("the loop returns")
+
+
+def show_plain(text: str) -> str:
+    """A text from the cluster as one line for a terminal: control characters become replacement marks."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text)

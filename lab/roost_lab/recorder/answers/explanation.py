@@ -1,0 +1,328 @@
+"""Explain one pod's start in plain sentences: where it went, which other nodes there were, what it waited for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import show_bytes, show_plain, show_span, show_time
+from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
+from roost_lab.recorder.answers.steps import draw
+from roost_lab.recorder.answers.waiting import advise, is_waiting, node_lines, rules
+from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_lab.recorder.answers.pod_story import PodStory, Row
+
+MAX_CANDIDATES: Final = 6
+MAX_FAILURES: Final = 3
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    return [{key: show_plain(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
+
+
+def explain(story: PodStory) -> str:
+    """The explanation, one or more lines for each part, parts separated by an empty line."""
+    story = replace(
+        story,
+        pod=_plain([story.pod])[0],
+        decisions=_plain(story.decisions),
+        candidates=_plain(story.candidates),
+        pulls=_plain(story.pulls),
+        gaps=_plain(story.gaps),
+        autoscaler=_plain(story.autoscaler),
+        phases=_plain(story.phases),
+        victims=_plain(story.victims),
+        preemptor=_plain([story.preemptor])[0] if story.preemptor is not None else None,
+    )
+    parts = (
+        _head(story),
+        _where(story),
+        _image(story),
+        _alternatives(story),
+        _while_waiting(story),
+        _waits(story),
+        draw(story),
+        _help(story),
+        _end(story),
+        _doubts(story),
+    )
+    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
+
+
+def _head(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
+    origin = ", ".join(
+        filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
+    )
+    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
+    ready_us = story.at(Phase.READY)
+    created = f"Created {show_time(pod['created_us'])}"
+    started_us = story.at(Phase.STARTED)
+    if ready_us is None and pod["source"] == PodSource.EVENT:
+        ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
+        yield f"First Event {show_time(pod['created_us'])}{ran}."
+    elif ready_us is not None:
+        # Both times are in whole seconds.
+        span_us = ready_us - pod["created_us"]
+        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
+    else:
+        until = f" at {show_time(story.heard_us)}, the last news recorded" if story.heard_us is not None else ""
+        yield f"{created}; {'it never became ready' if pod['deleted_us'] else f'not ready yet{until}'}."
+
+
+def _bind(story: PodStory) -> Row | None:
+    return next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+
+
+def _where(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    if bind is None:
+        yield "Where it went: nowhere; no scheduler has bound it."
+    else:
+        after = show_span(bind["at_us"] - story.pod["created_us"])
+        by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
+        yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
+        chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+        if chosen is not None:
+            yield (
+                f"  The node then ran {_count(chosen['users'], 'user')}, "
+                f"{_count(chosen['placeholders'], 'placeholder')} and {_count(chosen['builds'], 'build')}; "
+                f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
+            )
+        yield from _node_lines(story, bind)
+        yield from (f"  {sentence}" for sentence in deciding_rule(story))
+        if bind["nodes_feasible"] == 1 and bind["model"] == Verdict.AGREES:
+            yield "  No other node was feasible."
+        elif bind["model"] == Verdict.AGREES:
+            note = f" ({bind['model_note']})" if bind["model_note"] else ""
+            yield f"  The scheduler's model agrees{note}."
+        elif bind["model"] == Verdict.DIFFERS:
+            yield f"  The scheduler's model differs: {bind['model_note']}."
+    for row in story.decisions:
+        if row["kind"] == DecisionKind.NOMINATE:
+            yield f"  Room was made for it on {row['node_name']} at {show_time(row['at_us'])}."
+    for row in story.victims:
+        victim = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
+        yield f"  Pre-empted for it on {row['node_name'] or 'its node'}: {victim}."
+
+
+def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
+    node = story.node
+    if node is None or not 0 < node["created_us"] <= bind["at_us"]:
+        return
+    filled_us = node["images_ready_us"]
+    images = ""
+    if filled_us is not None:
+        span = show_span(abs(bind["at_us"] - filled_us))
+        images = f", and had all images of the hub {span} {'earlier' if filled_us <= bind['at_us'] else 'later'}"
+    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} earlier{images}."
+
+
+def _image(story: PodStory) -> Iterator[str]:
+    """Where the image was, if the pod's own node lacked it."""
+    bind, image = _bind(story), story.pod["image"]
+    if not image or not story.nodes or any(row["warm"] for row in story.pulls):
+        return
+    if bind is not None and (not story.pulls or bind["node_name"] in story.holders) and story.at(Phase.READY):
+        return
+    number = len(story.nodes)
+    if story.holders:
+        named = show_plain(", ".join(story.holders[:MAX_CANDIDATES]))
+        more = f" and {len(story.holders) - MAX_CANDIDATES} more" if len(story.holders) > MAX_CANDIDATES else ""
+        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {_count(number, 'node')})."
+    else:
+        yield f"Where its image was: on none of {_count(number, 'node')}, as far as they report their images."
+    earlier = story.earlier_pulls
+    if earlier is not None:
+        median, least, most = (show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max"))
+        yield f"  Its {_count(earlier['count'], 'pull')} of the week before took {median} (median; {least} to {most})."
+
+
+def _while_waiting(story: PodStory) -> Iterator[str]:
+    if not is_waiting(story):
+        return
+    yield from node_lines(story)
+    sentences = rules(story)
+    if sentences:
+        yield "Roost's part in it:"
+        yield from (f"  {sentence}" for sentence in sentences)
+
+
+def _help(story: PodStory) -> Iterator[str]:
+    if not is_waiting(story):
+        return
+    advice = advise(story)
+    if advice:
+        yield "What would help:" if story.pod["deleted_us"] is None else "What would have helped:"
+        yield from (f"  {one.text}" for one in advice)
+
+
+def _alternatives(story: PodStory) -> Iterator[str]:
+    bind = _bind(story)
+    others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
+    if not others or bind is None:
+        return
+    chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+    is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
+    feasible = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)" if is_counted else ""
+    yield f"Other nodes{feasible}:"
+    for row in others[:MAX_CANDIDATES]:
+        room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
+        image = "has the image" if row["has_image"] else "lacks the image"
+        verdict = f"rejected: {row['refused']}" if row["refused"] else _compare(chosen, row)
+        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {image}; {verdict}"
+    if len(others) > MAX_CANDIDATES:
+        yield f"  and {len(others) - MAX_CANDIDATES} more."
+
+
+def _compare(chosen: Row | None, other: Row) -> str:
+    if chosen is None or chosen["score_total"] is None or other["score_total"] is None:
+        return "feasible"
+    behind = chosen["score_total"] - other["score_total"]
+    if behind == 0:
+        return "same score"
+    return f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive_plugin(chosen, other)}"
+
+
+def _waits(story: PodStory) -> Iterator[str]:
+    yield "What it waited for:"
+    created_us = story.pod["created_us"]
+    scheduled_us = story.at(Phase.SCHEDULED)
+    bind = _bind(story)
+    if scheduled_us is None and bind is not None:
+        scheduled_us = bind["at_us"]
+    failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
+    gates, ungated_us = _gates(story), story.at(Phase.UNGATED)
+    gone_us = story.at(Phase.TERMINATING) or story.pod["deleted_us"]
+    is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
+    if gates and ungated_us is not None:
+        yield f"  {show_span(ungated_us - created_us)} for {gates} to be removed"
+    elif gates and is_considered:
+        yield f"  first for {gates} to be removed; when that was is not recorded"
+    elif gates and gone_us is not None:
+        yield f"  {show_span(gone_us - created_us)} for {gates} to be removed, without success"
+    elif gates:
+        yield f"  {gates} to be removed: until then no scheduler considers it"
+    since_us = ungated_us if gates and ungated_us is not None else created_us
+    if scheduled_us is not None:
+        yield f"  {show_span(scheduled_us - since_us)} for a node{_tries(failures)}"
+    elif gates and not is_considered:
+        pass
+    elif gone_us is not None:
+        yield f"  {show_span(gone_us - since_us)} for a node without success{_tries(failures)}"
+    else:
+        yield f"  a node{_tries(failures)}"
+    yield from _some([f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
+    yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
+    for row in story.pulls:
+        yield f"  {_pull(row)}"
+    steps: Sequence[tuple[str, int | None, int | None]] = (
+        ("for the kubelet to accept it", scheduled_us, story.at(Phase.ACCEPTED)),
+        ("for init containers", story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)),
+        (
+            "for its containers to start",
+            story.at(Phase.INITIALIZED),
+            story.at(Phase.STARTED),
+        ),
+        ("to become ready", story.at(Phase.STARTED), story.at(Phase.READY)),
+    )
+    # A step in whole seconds may seem to come before the one that it follows.
+    for what, from_us, to_us in steps:
+        if from_us is not None and to_us is not None and to_us - from_us >= US:
+            yield f"  about {show_span(to_us - from_us)} {what}"
+
+
+def _gates(story: PodStory) -> str:
+    names = sorted({row["detail"] for row in story.phases if row["phase"] == Phase.GATED})
+    if not names:
+        return ""
+    named = ", ".join(filter(None, names))
+    return f"its scheduling gate{'s' if len(names) > 1 else ''}{f' {named}' if named else ''}"
+
+
+def _some(lines: Sequence[str], what: str) -> Iterator[str]:
+    """The first lines and the last one: how it began, and the current state."""
+    for line in lines[: MAX_FAILURES - 1]:
+        yield f"    {line}"
+    hidden = len(lines) - MAX_FAILURES
+    if hidden > 0:
+        yield f"    … {hidden} more {what} …"
+    for line in lines[MAX_FAILURES - 1 :][-1:]:
+        yield f"    {line}"
+
+
+def _autoscaler(row: Row) -> str:
+    again = f" ({row['count']} times, last {show_time(row['last_us'])})" if row["count"] > 1 else ""
+    return f"{show_time(row['at_us'])}: {row['reason']}: {row['message']}{again}"
+
+
+def _tries(failures: Sequence[Row]) -> str:
+    tries = sum(row["tries"] for row in failures)
+    return f", after at least {_count(tries, 'failed attempt', 'failed attempts')}:" if tries else ""
+
+
+def _reasons(row: Row) -> str:
+    reasons = json.loads(row["reasons"])
+    if not reasons:
+        return row["message"] or "no reason given"
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1]))
+    of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
+    return show_plain(f"{of_all}{listed}")
+
+
+def _pull(row: Row) -> str:
+    if row["warm"]:
+        return f"no time for image {row['image']}: {row['node_name']} already had it"
+    size = f", {show_bytes(row['image_bytes'])}" if row["image_bytes"] else ""
+    total_us = row["pull_and_wait_us"] or 0
+    queued_us = total_us - (row["pull_us"] or total_us)
+    queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= US // 10 else ""
+    return f"{show_span(total_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
+
+
+def _end(story: PodStory) -> Iterator[str]:
+    pod = story.pod
+    if pod["deleted_us"] is None:
+        return
+    reasons = {
+        "preempted": f"it was pre-empted for {_preemptor(story.preemptor)}",
+        "evicted": "it was evicted",
+        "finished": "it had finished",
+        "failed": "it had failed",
+        "node-gone": "its node was gone",
+        "unseen": "the recorder did not see when, so this is the latest possible time",
+        "deleted": "it was deleted",
+    }
+    why = reasons.get(pod["end_reason"], pod["end_reason"])
+    yield f"Gone {show_time(pod['deleted_us'])}{f': {why}' if why else ''}."
+
+
+def _preemptor(row: Row | None) -> str:
+    if row is None or not (row["name"] or row["is_reported"]):
+        return "a pod of higher priority"
+    name = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
+    return name if row["is_reported"] else f"a pod of higher priority, probably {name}"
+
+
+def _doubts(story: PodStory) -> Iterator[str]:
+    if story.pod["source"] == PodSource.EVENT:
+        yield (
+            "Note: known from imported Events alone. They don't tell when it was created or ready, what it asked for, "
+            "or which other nodes there were."
+        )
+    for gap in story.gaps:
+        yield (
+            f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some {gap['kind']} "
+            f"may be missing from the record ({gap['why']})."
+        )
+
+
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

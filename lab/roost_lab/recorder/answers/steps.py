@@ -1,0 +1,109 @@
+"""The steps of a pod's start with their spans, and a drawing of them for a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import show_plain, show_span, show_time
+from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost_lab.recorder.answers.pod_story import PodStory
+
+WIDTH: Final = 40
+# Plain: terminals and pipes of any encoding take it.
+_MARK: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a start."""
+
+    # A stable word: gates, node, kubelet, pull-queue, pull, init, containers, ready.
+    name: str
+    # The gate's, image's or container's name; "" for the whole pod.
+    detail: str
+    from_us: int
+    # None: it goes on, until when the record is known to be complete.
+    to_us: int | None
+
+
+def steps_of(story: PodStory) -> list[Step]:
+    """The steps in order of time. Those that took no time by the clocks' resolution are there, too."""
+    pod = story.pod
+    bind = next((row["at_us"] for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+    scheduled_us = story.at(Phase.SCHEDULED) or bind
+    gone_us = story.at(Phase.TERMINATING) or pod["deleted_us"]
+    is_gated = any(row["phase"] == Phase.GATED for row in story.phases)
+    ungated_us = story.at(Phase.UNGATED)
+    steps = []
+    since_us = pod["created_us"]
+    if is_gated and (ungated_us is not None or scheduled_us is None):
+        steps.append(Step("gates", "", since_us, ungated_us or gone_us))
+        since_us = ungated_us
+    if since_us is not None:
+        steps.append(Step("node", "", since_us, scheduled_us if scheduled_us is not None else gone_us))
+    for row in story.pulls:
+        if not row["warm"] and row["pull_and_wait_us"]:
+            pulling_us = row["at_us"] - (row["pull_us"] or row["pull_and_wait_us"])
+            if row["pull_us"] is not None and row["pull_and_wait_us"] > row["pull_us"]:
+                steps.append(Step("pull-queue", row["image"], row["at_us"] - row["pull_and_wait_us"], pulling_us))
+            steps.append(Step("pull", row["image"], pulling_us, row["at_us"]))
+    # Events alone tell neither when init containers were done nor when it was ready.
+    is_watched = pod["source"] != PodSource.EVENT
+    accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
+    started_us, ready_us = story.at(Phase.STARTED), story.at(Phase.READY)
+    for name, from_us, to_us in (
+        ("kubelet", scheduled_us, accepted_us),
+        ("init", accepted_us, initialized_us),
+        ("containers", initialized_us if is_watched else scheduled_us, started_us),
+        ("ready", started_us, ready_us),
+    ):
+        if from_us is not None and to_us is not None:
+            # In whole seconds a step may seem to come before the one that it follows.
+            steps.append(Step(name, "", from_us, max(from_us, to_us)))
+    if scheduled_us is not None and ready_us is None and (is_watched or started_us is None):
+        reached = [at_us for at_us in (scheduled_us, accepted_us, initialized_us, started_us) if at_us is not None]
+        steps.append(Step("ready" if started_us else "containers", "", max(reached), gone_us))
+    return sorted(steps, key=lambda step: (step.from_us, step.to_us or step.from_us))
+
+
+_WORDS: Final = {
+    "gates": "scheduling gates",
+    "node": "finding a node",
+    "kubelet": "kubelet accepts",
+    "pull-queue": "behind other pulls",
+    "pull": "pulling",
+    "init": "init containers",
+    "containers": "containers start",
+    "ready": "becoming ready",
+}
+
+
+def draw(story: PodStory) -> Iterator[str]:
+    """The steps under each other, each where and as long as it was; nothing when only one took time."""
+    steps = steps_of(story)
+    ends = [step.to_us for step in steps if step.to_us is not None]
+    begin_us = story.pod["created_us"]
+    if story.heard_us is not None and any(step.to_us is None for step in steps):
+        ends.append(story.heard_us)
+    end_us = max(ends, default=0)
+    whole_us = end_us - begin_us
+    # One that took less than a mark would say nothing.
+    shown = [step for step in steps if step.to_us is None or (step.to_us - step.from_us) * WIDTH * 2 >= whole_us > 0]
+    if whole_us < US or len(shown) < 2:
+        return
+    yield f"By time, from {show_time(begin_us)}, {show_span(whole_us)} in all:"
+    for step in shown:
+        to_us = step.to_us if step.to_us is not None else end_us
+        span_us = to_us - step.from_us
+        first = min(WIDTH - 1, max(0, (step.from_us - begin_us) * WIDTH // whole_us))
+        length = max(1, min(WIDTH - first, round(span_us * WIDTH / whole_us)))
+        bar = f"{' ' * first}{_MARK * length}{'>' if step.to_us is None else ''}"
+        so_far = " so far" if step.to_us is None else ""
+        detail = f" {show_plain(step.detail)}" if step.detail else ""
+        yield f"  {_WORDS[step.name]:<18} |{bar:<{WIDTH + 1}}| {show_span(max(0, span_us))}{so_far}{detail}"

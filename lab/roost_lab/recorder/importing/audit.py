@@ -1,0 +1,154 @@
+"""Make records from the API server's audit log: what was asked of pods, and what became of it. Pure.
+
+Each entry stands for itself, so files may come in any order and in pieces. A pod's object is in entries of level
+RequestResponse; a change of its status is at least in those of level Request, as a patch with the pod's uid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.pages.dates import MAX_US
+from roost_lab.recorder.importing.objects import KEY_SOURCES, Unusable, class_of, class_of_name, records_of
+from roost_lab.recorder.recording.pod_records import end_reason, phase_record, pod_record, steps_of
+from roost_lab.recorder.recording.reading import MICRO_US, Step, micros, read_pod
+from roost_lab.recorder.store.records import (
+    MAX_SCHEDULER,
+    DecisionKind,
+    DecisionRecord,
+    Phase,
+    PodRecord,
+    PodSource,
+    PreemptionRecord,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from roost_lab.recorder.recording.reading import PodReading
+
+JSONObject = dict[str, Any]
+_LAST_STAGE: Final = "ResponseComplete"
+_READS: Final = ("get", "list", "watch")
+_REFUSED: Final = 300
+_LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
+SOURCE: Final = "audit"
+
+
+def audit_records(entry: JSONObject) -> tuple[int, list[Record]]:
+    """When it was done (µs), and the records, of an entry. Raises Unusable."""
+    about = _object(entry.get("objectRef"))
+    verb, subresource = str(entry.get("verb") or ""), str(about.get("subresource") or "")
+    if about.get("resource") != "pods" or about.get("apiGroup"):
+        raise Unusable("an audit log entry about something else than pods")
+    if verb in _READS:
+        raise Unusable("an audit log entry that changes nothing")
+    if entry.get("stage") != _LAST_STAGE:
+        raise Unusable("an audit log entry of an earlier stage")
+    if int(_object(entry.get("responseStatus")).get("code") or 0) >= _REFUSED:
+        raise Unusable("an audit log entry of a refused request")
+    at_us = micros(entry.get("stageTimestamp"))
+    if at_us is None or not 0 < at_us <= MAX_US:
+        raise Unusable("an audit log entry without a time")
+    request, response = _object(entry.get("requestObject")), _object(entry.get("responseObject"))
+    pod = _read(response) if response.get("kind") == "Pod" else None
+    if subresource == "binding" and verb == "create":
+        return at_us, _binding(request, pod, at_us, str(about.get("uid") or ""))
+    if subresource == "eviction" and verb == "create":
+        return at_us, _eviction(about, request, at_us)
+    if verb == "delete" and not subresource:
+        return at_us, _deletion(about, request, pod, at_us)
+    if subresource not in ("", "status", "resize", "ephemeralcontainers"):
+        raise Unusable("an audit log entry that changes nothing")
+    if pod is not None:
+        return at_us, records_of(pod)
+    if subresource == "status":
+        return at_us, _status(request, about)
+    level = entry.get("level") if entry.get("level") in _LEVELS else "unknown"
+    raise Unusable(f"an audit log entry without its pod's object (level {level})")
+
+
+def _object(value: object) -> JSONObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _read(item: JSONObject) -> PodReading | None:
+    pod = read_pod(item, KEY_SOURCES, {})
+    return pod if pod is not None and pod.state.uid and 0 < pod.created_us <= MAX_US else None
+
+
+def _binding(request: JSONObject, pod: PodReading | None, at_us: int, known_uid: str) -> list[Record]:
+    uid = str(_object(request.get("metadata")).get("uid") or "") or known_uid
+    node = str(_object(request.get("target")).get("name") or "")
+    if not uid or not node:
+        raise Unusable("an audit log entry of a binding without the pod's uid or its node")
+    when = Step(at_us, MICRO_US)
+    decision = DecisionRecord(
+        id=f"{uid}/{DecisionKind.BIND}",
+        pod_uid=uid,
+        kind=DecisionKind.BIND,
+        node_name=node,
+        node_uid="",
+        at_us=at_us,
+        resolution_us=MICRO_US,
+        last_us=at_us,
+        scheduler=pod.state.scheduler_name[:MAX_SCHEDULER] if pod is not None else "",
+        source=SOURCE,
+    )
+    return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), decision]
+
+
+def _eviction(about: JSONObject, request: JSONObject, at_us: int) -> list[Record]:
+    options = _object(request.get("deleteOptions"))
+    uid = str(about.get("uid") or "") or str(_object(options.get("preconditions")).get("uid") or "")
+    if not uid:
+        raise Unusable("an audit log entry without its pod's uid")
+    return [PreemptionRecord(victim_uid=uid, node_name="", at_us=at_us, kind="evicted")]
+
+
+def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, at_us: int) -> list[Record]:
+    """A request to go, or the last one: with it the pod is gone."""
+    preconditions = _object(request.get("preconditions"))
+    uid = pod.state.uid if pod is not None else str(preconditions.get("uid") or "") or str(about.get("uid") or "")
+    if not uid:
+        raise Unusable("an audit log entry without its pod's uid")
+    # A kubelet deletes for good what has ended; a pod without a node goes at once.
+    is_gone = request.get("gracePeriodSeconds") == 0 or (pod is not None and not pod.state.node_name)
+    records = records_of(pod) if pod is not None else []
+    if not is_gone:
+        return records or [phase_record(uid, Phase.TERMINATING, Step(at_us, MICRO_US), SOURCE)]
+    gone = phase_record(uid, Phase.GONE, Step(at_us, MICRO_US), SOURCE)
+    if pod is not None:
+        pod_class = class_of(pod.state.labels, pod.state.namespace)
+        end = replace(pod_record(pod, pod_class, at_us, end_reason(pod)), source=PodSource.POD)
+        return [*records, end, gone]
+    namespace, name = str(about.get("namespace") or ""), str(about.get("name") or "")
+    end = PodRecord(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        pod_class=class_of_name(name, namespace),
+        created_us=at_us,
+        deleted_us=at_us,
+        end_reason="deleted",
+        source=PodSource.EVENT,
+    )
+    return [end, gone]
+
+
+def _status(patch: JSONObject, about: JSONObject) -> list[Record]:
+    """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
+    uid = str(_object(patch.get("metadata")).get("uid") or "") or str(about.get("uid") or "")
+    if not uid:
+        raise Unusable("an audit log entry without its pod's uid")
+    name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
+    item: JSONObject = {
+        "metadata": {"uid": uid, "name": name, "namespace": namespace},
+        "spec": {"containers": []},
+        "status": patch.get("status"),
+    }
+    pod = read_pod(item, (), {})
+    if pod is None:
+        raise Unusable("malformed audit log entries")
+    steps = ((phase, detail, step) for (phase, detail), step in steps_of(pod).items() if phase is not Phase.CREATED)
+    return [phase_record(uid, phase, step, SOURCE, detail) for phase, detail, step in steps]

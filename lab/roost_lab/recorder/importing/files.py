@@ -1,0 +1,219 @@
+"""Read files of JSON, JSON lines, YAML or log lines, plain or gzipped, as values with their place.
+
+Guarantee: damage costs what is damaged. A line, or an item of an indented list, that can't be read is counted, and what
+comes after it is read.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import zlib
+from gzip import BadGzipFile, GzipFile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+
+import orjson
+import yaml
+
+from roost_lab.recorder.importing.counts import Place, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost_lab.recorder.importing.counts import Counts
+
+STDIN: Final = "-"
+# Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must not fill memory.
+MOST_BYTES: Final = 1 << 30
+NOT_JSON: Final = "not valid JSON"
+_GZIP: Final = b"\x1f\x8b"
+_OTHERS: Final = {
+    b"BZh": ("bzip2", "bzip2 -dc"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
+    b"\x28\xb5\x2f\xfd": ("zstandard", "zstd -dc"),
+    b"PK\x03\x04": ("a zip archive", "unzip -p"),
+}
+# Windows PowerShell writes `>` in UTF-16.
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_YAML: Final = (b"apiVersion:", b"kind:", b"items:", b"metadata:", b"- apiVersion:", b"---")
+_OPENINGS: Final = {b"{": b"}", b"[": b"]"}
+# A log line may begin with its time and the like before the JSON.
+_MOST_PREFIX: Final = 200
+
+
+def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, Place]]:
+    """Each JSON or YAML document of a file, or text of a log line that holds one. Raises UnreadableError."""
+    if name == STDIN:
+        yield from _values("standard input", sys.stdin.buffer, counts)
+        return
+    try:
+        with Path(name).open("rb") as file:
+            yield from _values(name, file, counts)
+    except OSError as error:
+        raise UnreadableError(f"{name}: {error.strerror or error}") from None
+
+
+class _Lines:
+    """Numbered lines; the last one can be put back."""
+
+    def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
+        self._lines = lines
+        self._back: list[tuple[int, bytes]] = []
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, bytes]:
+        return self._back.pop() if self._back else next(self._lines)
+
+    def put_back(self, number: int, line: bytes) -> None:
+        self._back.append((number, line))
+
+
+def _values(name: str, file: BinaryIO, counts: Counts) -> Iterator[tuple[Any, Place]]:
+    lines = _Lines(_lines(name, file, counts))
+    is_first = True
+    for number, line in lines:
+        text = line.strip()
+        if not text:
+            continue
+        if is_first and line.startswith(_YAML):
+            yield from _yaml_values(name, number, b"".join([line, *(rest for _, rest in lines)]), counts)
+        elif text in _OPENINGS and line[:1] == text:
+            yield from _indented(name, number, line, lines, counts)
+        else:
+            place = Place(name, number)
+            value = read_text(text)
+            if value is None:
+                counts.skip(NOT_JSON, place)
+            else:
+                yield value, place
+        is_first = False
+
+
+def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
+    """The JSON of a log line, which may follow a time and the like; None when there is none."""
+    start = 0 if text[:1] in _OPENINGS else text.find(b"{", 0, _MOST_PREFIX)
+    if start < 0:
+        return None
+    try:
+        return orjson.loads(text[start:])
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _indented(name: str, first: int, opening: bytes, lines: _Lines, counts: Counts) -> Iterator[tuple[Any, Place]]:
+    """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first column."""
+    document, closing = [(first, opening)], _OPENINGS[opening.strip()]
+    for number, line in lines:
+        if not line.startswith((b" ", b"\t", b"\r", b"\n", closing)):
+            # It breaks off here.
+            lines.put_back(number, line)
+            break
+        document.append((number, line))
+        if line.startswith(closing):
+            break
+    try:
+        yield orjson.loads(b"".join(line for _, line in document)), Place(name, first)
+    except orjson.JSONDecodeError:
+        yield from _salvage(name, document, counts)
+
+
+def _salvage(name: str, document: list[tuple[int, bytes]], counts: Counts) -> Iterator[tuple[Any, Place]]:
+    """The items of a damaged list that can be read: those between brackets of the list's own indentation."""
+    indents = [len(line) - len(line.lstrip()) for _, line in document if line.strip() == b"{" and line[:1] == b" "]
+    indent = b" " * min(indents, default=0)
+    item: list[bytes] = []
+    begin = document[0][0]
+    is_found = False
+    for number, line in document:
+        if indent and line.rstrip() == indent + b"{":
+            if item:
+                counts.skip(NOT_JSON, Place(name, begin))
+            item, begin, is_found = [], number, True
+        if not is_found:
+            continue
+        item.append(line)
+        if line.startswith(indent + b"}"):
+            try:
+                yield orjson.loads(b"".join(item).rstrip().rstrip(b",")), Place(name, begin)
+            except orjson.JSONDecodeError:
+                counts.skip(NOT_JSON, Place(name, begin))
+            item, is_found = [], False
+    if item or not indent:
+        counts.skip(NOT_JSON, Place(name, begin))
+
+
+class _Loader(yaml.CSafeLoader):
+    """As YAML 1.2 and kubectl have it: times are texts."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator[tuple[Any, Place]]:
+    try:
+        # References could make a small file endless; kubectl writes none.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_Loader)):
+            counts.skip("YAML with references", Place(name, first))
+            return
+        for value in yaml.load_all(text, Loader=_Loader):
+            yield value, Place(name, first)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        counts.skip("not valid YAML", Place(name, first + mark.line if mark is not None else first))
+
+
+def _lines(name: str, file: BinaryIO, counts: Counts) -> Iterator[tuple[int, bytes]]:
+    """The file's lines with their numbers, unpacked and as UTF-8."""
+    buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+    head = buffered.read(4)
+    for magic, (kind, command) in _OTHERS.items():
+        if head.startswith(magic):
+            raise UnreadableError(
+                f"{name}: found {kind}, expected text or gzip. Unpack it: {command} {name} | roost records import -"
+            )
+    source: Any = _Joined(head, buffered)
+    if head.startswith(_GZIP):
+        source = GzipFile(fileobj=source)
+        head = b""
+    stream = io.BufferedReader(source) if isinstance(source, io.RawIOBase) else source
+    start = head or stream.peek(4)[:4]
+    if start.startswith(_UTF16):
+        text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
+        for number, decoded in enumerate(text, start=1):
+            yield number, decoded.encode("utf-8", "replace")
+        return
+    number = 0
+    while True:
+        try:
+            line = stream.readline(MOST_BYTES)
+        except (EOFError, BadGzipFile, zlib.error):
+            counts.skip("the compressed data breaks off or is damaged from here on", Place(name, number + 1))
+            return
+        if not line:
+            return
+        number += 1
+        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+class _Joined(io.RawIOBase):
+    """Bytes that were read already, and the rest of their file."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer of bytes
+        data = self._head or self._rest.read(len(buffer))
+        taken = data[: len(buffer)]
+        self._head = data[len(taken) :] if self._head else b""
+        buffer[: len(taken)] = taken
+        return len(taken)

@@ -1,0 +1,129 @@
+"""Import files: read them to their end, store what can be stored, and count the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, get_args
+
+import sqlalchemy as sa
+
+from roost_lab.recorder.importing.audit import audit_records
+from roost_lab.recorder.importing.counts import Counts
+from roost_lab.recorder.importing.files import read_values
+from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
+from roost_lab.recorder.importing.wrappers import Found, Kind, find_objects
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Refused
+from roost_lab.recorder.store.records import PodRecord, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roost_lab.recorder.importing.counts import Place
+    from roost_lab.recorder.store.database import Store
+
+# Rows of one transaction.
+BATCH: Final = 5_000
+# What malformed objects make the readers raise: they expect the API server's.
+_MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+_INTEGER: Final = 2**31 - 1
+_BIG_INTEGER: Final = 2**63 - 1
+
+
+@dataclass(slots=True)
+class History:
+    """What is being imported into one database."""
+
+    store: Store
+    counts: Counts = field(default_factory=Counts)
+    # Uid of each pod -> its class.
+    pods: dict[str, str] = field(default_factory=dict)
+    # (time in µs, record, where it stands): not stored yet.
+    _waiting: list[tuple[int, Record, Place]] = field(default_factory=list)
+
+    def read(self, names: Iterable[str]) -> None:
+        """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
+        try:
+            for name in names:
+                for value, place in read_values(name, self.counts):
+                    for found in find_objects(value):
+                        self._take(found, place)
+        finally:
+            self._store()
+
+    def _take(self, found: Found, place: Place) -> None:
+        if found.kind is Kind.NOTHING:
+            self.counts.skip(found.reason, place)
+            return
+        try:
+            at_us, records = self._records(found)
+        except Unusable as error:
+            self.counts.skip(str(error), place)
+            return
+        except _MALFORMED:
+            self.counts.skip(f"malformed {found.kind.value}", place)
+            return
+        for record in records:
+            column = column_that_refuses(record)
+            if column:
+                self.counts.skip(f"{found.kind.value} with a value that no database holds ({column})", place)
+                return
+        self.counts.used[found.kind.value] += 1
+        for record in records:
+            if isinstance(record, PodRecord) and not self.pods.get(record.uid):
+                self.pods[record.uid] = record.pod_class
+            self._waiting.append((at_us, record, place))
+        if len(self._waiting) >= BATCH:
+            self._store()
+
+    def _records(self, found: Found) -> tuple[int, list[Record]]:
+        if found.kind is Kind.EVENT:
+            return event_records(found.item)
+        if found.kind is Kind.POD:
+            return pod_records(found.item)
+        return audit_records(found.item)
+
+    def _store(self) -> None:
+        # By time: of a pod's images, the first one is that of its first container.
+        self._waiting.sort(key=itemgetter(0))
+        try:
+            self.store.write([record for _, record, _ in self._waiting], {})
+        except Refused:
+            for _, record, place in self._waiting:
+                self._store_alone(record, place)
+        self._waiting.clear()
+
+    def _store_alone(self, record: Record, place: Place) -> None:
+        try:
+            self.store.write([record], {})
+        except Refused:
+            self.counts.skip("a row that the database refuses", place)
+
+
+def column_that_refuses(record: Record) -> str:
+    """The first column whose database type can't hold the record's value; "" when all can."""
+    for name, limit in _LIMITS[type(record)]:
+        value = getattr(record, name)
+        if isinstance(value, str):
+            if "\0" in value or (limit is not None and len(value) > limit) or not _is_unicode(value):
+                return name
+        elif isinstance(value, int) and limit is not None and not -limit <= value <= limit:
+            return name
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _limit(column: sa.ColumnElement[object]) -> int | None:
+    if isinstance(column.type, sa.String):
+        return column.type.length
+    return _BIG_INTEGER if isinstance(column.type, sa.BigInteger) else _INTEGER
+
+
+_LIMITS: Final = {
+    kind: [(one.name, _limit(schema.columns_of(kind.TABLE)[one.name])) for one in fields(kind)]
+    for kind in get_args(Record)
+}

@@ -1,0 +1,103 @@
+"""Make records of schedulers' decisions, and of the model's verdicts on them. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.recorder.store.records import (
+    MAX_SCHEDULER,
+    CandidatesRecord,
+    DecisionKind,
+    DecisionRecord,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from roost_lab.recorder.recording.reading import Step
+
+_AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
+_REASON: Final = re.compile(r"(\d+) (.+)")
+# Bytes of an Event's note; kube-scheduler truncates longer ones and ends them like this.
+_MAX_NOTE: Final = 1024
+_ELLIPSIS: Final = b" ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict of the scheduler's model on one decision."""
+
+    model: Verdict
+    model_node: str = ""
+    note: str = ""
+    nodes_total: int | None = None
+    nodes_feasible: int | None = None
+    # The nodes at that time.
+    candidates: CandidatesRecord | None = None
+
+
+def judged(decision: DecisionRecord, judgement: Judgement) -> DecisionRecord:
+    """The decision with the model's verdict."""
+    return replace(
+        decision,
+        nodes_total=judgement.nodes_total,
+        nodes_feasible=judgement.nodes_feasible,
+        model=judgement.model,
+        model_node=judgement.model_node,
+        model_note=judgement.note,
+    )
+
+
+def failed_attempt(
+    uid: str,
+    scheduler: str,
+    message: str,
+    when: Step,
+    *,
+    source: str,
+    last_us: int | None = None,
+    tries: int = 1,
+) -> DecisionRecord:
+    """A decision of kind fail, from the scheduler's message in the pod's condition or in an Event."""
+    total, reasons = read_reasons(message)
+    # The same message in the pod's condition and in the Event is one failure.
+    digest = sha256(_as_note(message)).hexdigest()[:16]
+    return DecisionRecord(
+        id=f"{uid}/fail/{digest}",
+        pod_uid=uid,
+        kind=DecisionKind.FAIL,
+        node_name="",
+        node_uid="",
+        at_us=when.at_us,
+        resolution_us=when.resolution_us,
+        last_us=last_us or when.at_us,
+        tries=tries,
+        scheduler=scheduler[:MAX_SCHEDULER],
+        source=source,
+        nodes_total=total,
+        nodes_feasible=0 if total is not None else None,
+        reasons=json.dumps(reasons, sort_keys=True),
+        message=message,
+    )
+
+
+def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
+    """The total number of nodes, and how many were rejected for each reason, from a FailedScheduling message."""
+    available = _AVAILABLE.search(message)
+    total = int(available[1]) if available else None
+    reasons: dict[str, int] = {}
+    listed = message.partition(": ")[2].partition(". ")[0].removesuffix(".")
+    for part in listed.split(", "):
+        match = _REASON.fullmatch(part)
+        if match:
+            reasons[match[2]] = reasons.get(match[2], 0) + int(match[1])
+    return total, reasons
+
+
+def _as_note(message: str) -> bytes:
+    """A message as an Event has it; the pod's condition has all of it."""
+    encoded = message.encode()
+    return encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_ELLIPSIS)] + _ELLIPSIS

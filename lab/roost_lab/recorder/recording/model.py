@@ -1,0 +1,240 @@
+"""Judge decisions by the model of kube-scheduler: follow the cluster, and compute where a pod would have gone.
+
+The scheduler decided some milliseconds before its binding was reported, on a state that nobody reports. So the verdict
+on a binding that differs is "unknown" when pods or nodes had just changed; otherwise "differs" is a reason to look, not
+proof of a fault.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from heapq import nsmallest
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from roost_core.objects.images import normalise_reference
+from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
+from roost_core.scheduler.objects import CPU, MEMORY
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import Surroundings
+from roost_lab.recorder.recording.decision_records import Judgement
+from roost_lab.recorder.recording.shortfalls import shortfalls
+from roost_lab.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates, pack_waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.scores import ScoreTable
+    from roost_core.scheduler.verdicts import Rejection
+    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+    from roost_lab.recorder.store.records import WaitingRecord
+
+# Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
+MAX_CANDIDATES: Final = 50
+USER, PLACEHOLDER, BUILD = "user", "placeholder", "build"
+# A change this long before a binding, or less, may not have reached the scheduler when it decided.
+UNSEEN_US: Final = 100_000
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Model:
+    """Follows nodes and pods. Owned by one thread."""
+
+    def __init__(self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES) -> None:
+        """profiles: by schedulerName; pods of other schedulers are counted, but not judged."""
+        self._profiles = profiles
+        # All nodes are scored: a scheduler that scores only a part does not report which.
+        self._full_profiles = {
+            name: replace(profile, percentage_of_nodes_to_score=100) for name, profile in profiles.items()
+        }
+        self._max_candidates = max_candidates
+        self._state = ClusterState(stale_images=True)
+        self._classes: dict[str, str] = {}
+        self._by_class: dict[str, Counter[str]] = {}
+        # The last relevant change for schedulers, of a node or of a pod on a node.
+        self._changed_us: int | None = None
+
+    def namespaces_changed(self, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """Update the namespaces' labels, which pod affinity terms may select."""
+        self._state.surroundings = Surroundings(namespaces=labels)
+
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
+        """Update a node; None: it is gone."""
+        row = self._state.rows.get(name)
+        before, after = row.node if row is not None else None, node.state if node is not None else None
+        if after is not None:
+            self._state.set_node(after)
+        elif row is not None:
+            self._state.remove_node(name)
+        if not _is_same_node(before, after):
+            self._changed_us = at_us
+
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
+        """Update a pod; None: it is gone."""
+        before = self._state.get_pod(key)
+        if before is not None:
+            if pod is not None and _is_same_pod(before, pod.state) and not pod.state.is_finished:
+                self._state.touch(before.node_name)
+                return
+            if before.node_name:
+                self._count(before.node_name, self._classes.pop(key, ""), -1)
+            self._state.remove_pod(key)
+        if pod is not None:
+            self._state.add_pod(pod.state)
+        after = self._state.get_pod(key)
+        if after is not None and after.node_name:
+            self._classes[key] = pod_class
+            self._count(after.node_name, pod_class, 1)
+        if any(state is not None and state.node_name for state in (before, after)) and not _is_same_pod(before, after):
+            self._changed_us = at_us
+
+    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
+        """Compute where the pod would have gone had it not been bound."""
+        if pod.state.scheduler_name not in self._profiles:
+            return Judgement(Verdict.UNKNOWN, note=f"unknown scheduler profile {pod.state.scheduler_name}")
+        decision = self._decide(pod)
+        preferred, (verdict, note) = decision.node, self._verdict(decision, pod, node_name)
+        if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
+            verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
+        with self._state.without(pod.state.key):
+            if decision.table is None and not decision.rejections and decision.node is not None:
+                # Only the nominated node was evaluated: evaluate the others too.
+                decision = self._schedule(pod, "")
+            return Judgement(
+                verdict,
+                model_node=preferred or "",
+                note=note,
+                nodes_total=len(self._state.rows),
+                nodes_feasible=len(self._state.rows) - len(decision.rejections),
+                candidates=self._candidates(decision_id, pod, decision, node_name),
+            )
+
+    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+        """The nodes as they stand for a pod that fits on none, and what each lacks, those that lack least first.
+
+        None when the pod's scheduler profile isn't known.
+        """
+        profile = self._profiles.get(pod.state.scheduler_name)
+        if profile is None:
+            return None
+        with self._state.without(pod.state.key):
+            rejections = self._schedule(pod, "").rejections
+            found = [
+                (shortfalls(pod.state, row, profile, rejections.get(row.name)), row)
+                for row in self._state.rows.values()
+            ]
+            found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
+            kept = found[: self._max_candidates]
+            candidates = self._columns(pod, [row for _, row in kept], rejections, None)
+            return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
+
+    def _decide(self, pod: PodReading) -> Decision:
+        known = self._state.get_pod(pod.state.key)
+        with self._state.without(pod.state.key):
+            return self._schedule(pod, known.nominated_node if known is not None else "")
+
+    def _schedule(self, pod: PodReading, nominated: str) -> Decision:
+        pending = replace(pod.state, node_name="", nominated_node=nominated)
+        profile = self._full_profiles[pod.state.scheduler_name]
+        return schedule(pending, self._state, profile, with_preemption=False)
+
+    def _verdict(self, decision: Decision, pod: PodReading, node_name: str) -> tuple[Verdict, str]:
+        verdict, note = _verdict(decision, node_name)
+        if verdict == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
+            scored = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
+            if scored < len(decision.table.nodes):
+                return Verdict.UNKNOWN, f"the scheduler scores only {scored} feasible nodes and does not report which"
+        return verdict, note
+
+    def _count(self, node_name: str, pod_class: str, by: int) -> None:
+        counts = self._by_class.setdefault(node_name, Counter())
+        counts[pod_class] += by
+        if not counts[pod_class]:
+            del counts[pod_class]
+        if not counts:
+            del self._by_class[node_name]
+
+    def _candidates(self, decision_id: str, pod: PodReading, decision: Decision, chosen: str) -> CandidatesRecord:
+        table, rejections = decision.table, decision.rejections
+        # Name -> index in the table, of scored nodes.
+        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
+        totals = table.totals if table is not None else []
+        rows: Iterable[NodeRow] = self._state.rows.values()
+
+        def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
+            place = places.get(row.name)
+            return row.name != chosen, row.name in rejections, -totals[place] if place is not None else 0, row.name
+
+        if len(self._state.rows) > self._max_candidates:
+            rows = nsmallest(self._max_candidates, rows, key=rank)
+        return pack_candidates(decision_id, self._columns(pod, list(rows), rejections, table))
+
+    def _columns(
+        self,
+        pod: PodReading,
+        rows: Sequence[NodeRow],
+        rejections: Mapping[str, Rejection],
+        table: ScoreTable | None,
+    ) -> Candidates:
+        image = pod.state.spec.images[0] if pod.state.spec.images else ""
+        # Kubelets name images in full.
+        full_image = normalise_reference(image) if image else ""
+        names = [row.name for row in rows]
+        counts = [self._by_class.get(name, _NOBODY) for name in names]
+        # Name -> index in the table, of scored nodes.
+        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
+        indexes = [places.get(name) for name in names]
+        points = table.points if table is not None else {}
+        totals = table.totals if table is not None else []
+        return Candidates(
+            node_name=names,
+            users=[by_class.get(USER, 0) for by_class in counts],
+            placeholders=[by_class.get(PLACEHOLDER, 0) for by_class in counts],
+            builds=[by_class.get(BUILD, 0) for by_class in counts],
+            free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in rows],
+            free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in rows],
+            has_image=[image in row.node.images or full_image in row.node.images for row in rows],
+            refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
+            score_total=[totals[place] if place is not None else None for place in indexes],
+            scores={
+                plugin: [amounts[place] if place is not None else None for place in indexes]
+                for plugin, amounts in points.items()
+            },
+        )
+
+
+def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
+    if decision.node == node_name:
+        return Verdict.AGREES, ""
+    rejection = decision.rejections.get(node_name)
+    if rejection is not None:
+        return Verdict.DIFFERS, f"the model rejects {node_name}: {', '.join(rejection.reasons)}"
+    if decision.table is not None and node_name in decision.table.best:
+        return Verdict.AGREES, f"same score as {decision.node}"
+    if decision.node is None:
+        return Verdict.DIFFERS, f"the model finds no node: {decision.message}"
+    return Verdict.DIFFERS, f"the model prefers {decision.node}"
+
+
+def _is_same_pod(before: PodState | None, after: PodState | None) -> bool:
+    """Whether the two are the same to schedulers."""
+    if before is None or after is None:
+        return before is after
+    return (
+        before.node_name == after.node_name
+        and before.nominated_node == after.nominated_node
+        and before.leaving == after.leaving
+        and before.priority == after.priority
+        and (before.spec is after.spec or before.spec == after.spec)
+        and before.labels == after.labels
+    )
+
+
+def _is_same_node(before: NodeState | None, after: NodeState | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return before.fact == after.fact and before.allocatable == after.allocatable and before.images == after.images

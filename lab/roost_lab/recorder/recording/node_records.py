@@ -1,0 +1,95 @@
+"""Make records from a node's object: the node, its changes and its images. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from roost_lab.recorder.store.records import (
+    MAX_IMAGE,
+    ImageRecord,
+    NodeChangeRecord,
+    NodeRecord,
+    Record,
+    StoredNode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roost_lab.recorder.recording.reading import NodeReading, Step
+
+
+def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
+    """A node in its current state."""
+    stored = as_stored(node)
+    return NodeRecord(
+        uid=node.state.uid,
+        name=stored.name,
+        created_us=node.created_us,
+        ready_us=node.ready_us,
+        images_ready_us=images_ready_us,
+        gone_us=gone_us,
+        allocatable=stored.allocatable,
+        labels=stored.labels,
+        taints=stored.taints,
+        is_ready=stored.is_ready,
+        is_unschedulable=stored.is_unschedulable,
+    )
+
+
+def unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
+    """The end of a node that only the database knows; everything else that is stored of it stays."""
+    return NodeRecord(uid=uid, name=name, gone_us=now_us)
+
+
+def as_stored(node: NodeReading) -> StoredNode:
+    """The part of a node that the database stores, for comparison with what it holds."""
+    state, fact = node.state, node.state.fact
+    return StoredNode(
+        name=state.name,
+        is_ready=fact.ready,
+        is_unschedulable=fact.unschedulable,
+        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in fact.taints)),
+        allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
+        labels=json.dumps(dict(fact.labels), sort_keys=True),
+    )
+
+
+def node_changes(old: StoredNode, new: StoredNode, node: NodeReading, when: Step) -> Iterator[Record]:
+    """A record for each field in which a node differs from what is stored; an unknown field is not a change."""
+    changes: list[tuple[str, str, str]] = []
+
+    def compare(name: str, before: object, after: object) -> None:
+        if before is not None and before != after:
+            changes.append((name, str(before), str(after)))
+
+    compare("ready", old.is_ready, new.is_ready)
+    compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
+    compare("taints", old.taints, new.taints)
+    compare("allocatable", old.allocatable, new.allocatable)
+    if old.labels is not None and old.labels != new.labels:
+        old_labels, new_labels = json.loads(old.labels), node.state.fact.labels
+        for label in sorted(old_labels.keys() | new_labels.keys()):
+            compare(f"label:{label}", old_labels.get(label, ""), new_labels.get(label, ""))
+    for name, before, after in changes:
+        yield NodeChangeRecord(
+            node_uid=node.state.uid,
+            resource_version=node.resource_version,
+            field=name[:320],
+            at_us=when.at_us,
+            resolution_us=when.resolution_us,
+            old=before,
+            new=after,
+        )
+
+
+def image_record(node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None) -> ImageRecord:
+    """An image that a node reports, or has reported until `gone_us`."""
+    return ImageRecord(
+        node_uid=node_uid,
+        image=image[:MAX_IMAGE],
+        first_us=first_us,
+        image_bytes=image_bytes,
+        gone_us=gone_us,
+    )

@@ -1,0 +1,163 @@
+"""Make records from a pod's object and its Events: the pod, its phases, pulls and eviction. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.kubelet_pulls import read_pulled_message
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
+from roost_lab.recorder.store.records import (
+    MAX_DETAIL,
+    MAX_IMAGE,
+    MAX_NAME,
+    MAX_SCHEDULER,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+    PreemptionRecord,
+    PullRecord,
+    Record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EVICTION_REASONS: Final = {
+    "PreemptionByScheduler": "preempted",
+    "EvictionByEvictionAPI": "evicted",
+    "DeletionByTaintManager": "evicted",
+    "TerminationByKubelet": "evicted",
+}
+
+
+def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
+    """Every phase that the pod's object shows, with the container or gate it is about."""
+    steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
+
+    def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
+        if at_us is not None:
+            steps[phase, detail] = Step(at_us, SECOND_US)
+
+    status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    if status == "True":
+        put(Phase.SCHEDULED, since_us)
+    elif reason == "Unschedulable":
+        put(Phase.UNSCHEDULABLE, since_us)
+    for gate in pod.gates:
+        # The condition has no time, but gates can be set at creation only.
+        put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
+    put(Phase.ACCEPTED, pod.accepted_us)
+    for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
+        if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
+            put(phase, pod.conditions[kind][1])
+    for container in pod.containers:
+        put(Phase.STARTED, container.started_us, container.name)
+    put(Phase.TERMINATING, pod.deletion_us)
+    return steps
+
+
+def end_reason(pod: PodReading) -> str:
+    """Why a pod ended: a word of PodRecord.end_reason."""
+    status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status == "True":
+        if reason in _EVICTION_REASONS:
+            return _EVICTION_REASONS[reason]
+        if reason == "DeletionByPodGC":
+            return "node-gone"
+        return "evicted"
+    if pod.reason == "Evicted":
+        return "evicted"
+    if pod.state.phase == "Succeeded":
+        return "finished"
+    return "failed" if pod.state.phase == "Failed" else "deleted"
+
+
+def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
+    """A pod, and how it ended."""
+    state = pod.state
+    requests = dict(state.spec.requests)
+    image = state.spec.images[0] if state.spec.images else ""
+    return PodRecord(
+        uid=state.uid,
+        namespace=state.namespace,
+        name=state.name,
+        pod_class=pod_class,
+        hub=hub_of(pod),
+        repo=pod.repo,
+        ref=pod.ref,
+        image=normalise_reference(image) if image else "",
+        image_digest=image_digest(pod),
+        scheduler=state.scheduler_name[:MAX_SCHEDULER],
+        priority=state.priority,
+        cpu_millicores=requests.get("cpu", 0),
+        memory_bytes=requests.get("memory", 0),
+        created_us=pod.created_us,
+        deleted_us=deleted_us,
+        end_reason=reason,
+        # Whoever may create pods may write anything there.
+        warm_target=state.annotations.get(WARM_TARGET_ANNOTATION, "")[:MAX_NAME],
+    )
+
+
+def hub_of(pod: PodReading) -> str:
+    """The release that a pod belongs to, by its labels; "" when they don't say."""
+    labels = pod.state.labels
+    return labels.get("release") or labels.get("app.kubernetes.io/instance") or ""
+
+
+def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
+    """The end of a pod that only the database knows; everything else that is stored of it stays."""
+    # The least of sources: it knows nothing but the end.
+    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen", source=PodSource.EVENT)
+
+
+def image_digest(pod: PodReading) -> str | None:
+    """The digest of the first main container's image, as the runtime reported it; None until it is known."""
+    for container in pod.containers:
+        if not container.init:
+            _, _, digest = container.image_id.rpartition("@")
+            return digest if digest.startswith("sha256:") else None
+    return None
+
+
+def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
+    """A step of a pod's start or end. source: pod, event or watch."""
+    return PhaseRecord(
+        pod_uid=uid, phase=phase, detail=detail, at_us=step.at_us, resolution_us=step.resolution_us, source=source
+    )
+
+
+def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
+    """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
+    status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
+    if status != "True" or reason not in _EVICTION_REASONS:
+        return
+    if before is None or "DisruptionTarget" not in before.conditions:
+        yield PreemptionRecord(
+            victim_uid=pod.state.uid,
+            node_name=pod.state.node_name,
+            at_us=since_us or pod.created_us,
+            kind=_EVICTION_REASONS[reason],
+        )
+
+
+def pull_records(event: EventReading, uid: str, when: Step) -> Iterator[Record]:
+    """Records of a kubelet's Event about an image that it pulled or already had."""
+    said = read_pulled_message(event.note)
+    if said is None:
+        return
+    image = said.image[:MAX_IMAGE]
+    yield PullRecord(
+        pod_uid=uid,
+        image=image,
+        node_name=event.host,
+        at_us=when.at_us,
+        warm=said.was_present,
+        pull_us=said.pull_us,
+        pull_and_wait_us=said.pull_and_wait_us,
+        image_bytes=said.image_bytes,
+    )
+    yield phase_record(uid, Phase.PULLED, when, "event", image)

@@ -1,0 +1,367 @@
+"""Record one cluster: a thread for each stream, one thread that turns their notices into rows, and one database.
+
+While the database is down, rows wait, then the queue fills, then the streams stop reading; afterwards they continue
+where they stopped. Nothing is dropped here; what the API server no longer has by then is recorded as a gap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.kube.event_stream import Change, EventStream, Notice
+from roost_core.kube.readiness import Verdict
+from roost_core.kube.watch_cache import WatchCache
+from roost_core.placement.classes import Classes
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.decision_records import Judgement
+from roost_lab.recorder.recording.live_starts import LiveStarts
+from roost_lab.recorder.recording.reading import MICRO_US, US, Malformed, malformed, read_event, read_node, read_pod
+from roost_lab.recorder.store.database import Refused, StoreError
+from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord
+from roost_lab.recorder.store.records import Verdict as ModelVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from roost_core.kube.client import Client, JSONObject
+    from roost_core.scheduler.objects import PodSpec
+    from roost_lab.recorder.recording.metrics import Metrics
+    from roost_lab.recorder.recording.model import Model
+    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+    from roost_lab.recorder.recording.settings import RecorderSettings
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.recorder.store.records import Record, WaitingRecord
+
+log = logging.getLogger(__name__)
+
+PATHS: Final[Mapping[str, str]] = {
+    NODES: "/api/v1/nodes",
+    PODS: "/api/v1/pods",
+    EVENTS: "/apis/events.k8s.io/v1/events",
+}
+# Most notices that wait to become rows: reduced objects, a few kilobytes each.
+MAX_WAITING: Final = 10_000
+# Most rows that wait for the database; beyond that, nothing is taken from the queue.
+MAX_ROWS: Final = 20_000
+# Between two transactions, so that a burst shares one.
+FLUSH_SECONDS: Final = 0.5
+RETRY_SECONDS: Final = 2.0
+# Most pod specs that are cached; beyond that, the cache is emptied.
+MAX_SPECS: Final = 50_000
+STALE_SECONDS: Final = 180.0
+# After these, all changes up to their version have been delivered.
+_MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
+
+
+class RecordingError(Exception):
+    """Recording cannot continue; the message says why."""
+
+
+class _Judge:
+    """The model; when it fails, its verdict is missing but every row is recorded."""
+
+    def __init__(self, model: Model, metrics: Metrics) -> None:
+        self._model = model
+        self._metrics = metrics
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # whatever makes the model fail, the pod's rows must be stored
+            log.exception("the model failed")
+            self._metrics.count_not_recorded(DecisionRecord.TABLE)
+
+    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
+        with self._counted():
+            self._model.node_changed(name, node, at_us)
+
+    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
+        with self._counted():
+            self._model.pod_changed(key, pod, pod_class, at_us)
+
+    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
+        with self._counted():
+            return self._model.judge(decision_id, pod, node_name, at_us)
+        return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
+
+    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+        with self._counted():
+            return self._model.examine(pod, at_us)
+        return None
+
+
+class Recording:
+    """One run of the recorder. `run` blocks until `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: RecorderSettings,
+        store: Store,
+        metrics: Metrics,
+        *,
+        model: Model | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Reads from the database where an earlier run stopped. Raises StoreError."""
+        self._settings = settings
+        self._store = store
+        self._metrics = metrics
+        self._classes = Classes(settings)
+        self._queue: queue.Queue[Notice] = queue.Queue(MAX_WAITING)
+        self._rows: list[Record] = []
+        self._positions: dict[str, tuple[str, int]] = {}
+        # When the oldest notice that is not stored yet arrived; None: nothing waits.
+        self._waits_since: float | None = None
+        self._stop = threading.Event()
+        self._fault = ""
+        positions = store.positions()
+        self._versions = {kind: version for kind, (version, _) in positions.items()}
+        # Kind -> the earliest time at which a late change may have happened.
+        self._late_since_us: dict[str, int] = {}
+        self._model = model
+        self._wall = wall
+        judge = _Judge(model, metrics) if model is not None else None
+        self._starts = LiveStarts(metrics)
+        self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels, self._starts)
+        self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
+            client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
+        )
+        # Pods' specs, each cached once.
+        self._specs: dict[PodSpec, PodSpec] = {}
+        readers: Mapping[str, Callable[[JSONObject], Any]] = {
+            NODES: lambda item: read_node(item) or malformed(item),
+            PODS: self._read_pod,
+            EVENTS: read_event,
+        }
+        self._streams = [
+            EventStream(
+                client,
+                path,
+                kind,
+                _guarded(readers[kind]),
+                self._take,
+                position=self._versions.get(kind, ""),
+                has_bookmarks=kind != EVENTS,
+                on_error=metrics.count_stream_error,
+                wall=wall,
+            )
+            for kind, path in PATHS.items()
+        ]
+
+    def verdict(self) -> Verdict:
+        """Whether every stream has listed and is alive, and the database accepts rows."""
+        for stream in self._streams:
+            if not stream.is_listed:
+                return Verdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
+            if stream.age_seconds() > STALE_SECONDS:
+                return Verdict(False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s")
+        return Verdict(not self._fault, self._fault)
+
+    def behind_seconds(self) -> float:
+        """Age of the oldest notice that is not stored yet; 0 when nothing waits. Safe from any thread."""
+        since = self._waits_since
+        return 0.0 if since is None else max(0.0, self._wall() - since)
+
+    def run(self, stop: threading.Event) -> None:
+        """Record until `stop`, then store what has arrived, as far as the database accepts it.
+
+        Raises RecordingError when a stream has ended.
+        """
+        self._stop = stop
+        cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
+        cache.start()
+        while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
+            # A pod's class may depend on its namespace's labels.
+            pass
+        threads = [
+            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True)
+            for stream in self._streams
+        ]
+        for thread in threads:
+            thread.start()
+        flushed_at = time.monotonic()
+        while not stop.is_set():
+            self._collect(flushed_at + FLUSH_SECONDS)
+            if time.monotonic() - flushed_at >= FLUSH_SECONDS or len(self._rows) >= MAX_ROWS:
+                self._flush()
+                flushed_at = time.monotonic()
+                dead = [thread.name for thread in threads if not thread.is_alive()]
+                if dead and not stop.is_set():
+                    # Streams survive their own errors: whatever ended this one, it would deliver nothing more.
+                    raise RecordingError(f"{dead[0]} has ended and would record nothing more: restart the recorder")
+        # What is queued; the streams deliver nothing more.
+        while not self._queue.empty() and len(self._rows) < MAX_ROWS:
+            self._follow(self._queue.get_nowait())
+        self._try_flush()
+
+    def _read_pod(self, item: JSONObject) -> PodReading | Malformed:
+        """Called in the thread of the pods' stream."""
+        if len(self._specs) > MAX_SPECS:
+            # Most belong to pods that are gone.
+            self._specs.clear()
+        return read_pod(item, self._settings.key_sources, self._specs) or malformed(item)
+
+    def _take(self, notice: Notice) -> None:
+        """Called in a stream's thread; waits while the queue is full."""
+        while not self._stop.is_set():
+            try:
+                self._queue.put(notice, timeout=1.0)
+            except queue.Full:
+                self._metrics.count_wait()
+            else:
+                return
+
+    def _collect(self, until: float) -> None:
+        while len(self._rows) < MAX_ROWS:
+            wait_seconds = until - time.monotonic()
+            try:
+                notice = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if self._model is not None and self._namespaces.take_changes():
+                self._model.namespaces_changed(self._namespaces.objects())
+            self._follow(notice)
+            if self._stop.is_set():
+                return
+
+    def _follow(self, notice: Notice) -> None:
+        now_us = int(notice.at * US)
+        try:
+            records = self._records(notice, now_us, self._late_us(notice, now_us))
+            self._rows += records
+            for record in records:
+                if isinstance(record, PullRecord):
+                    self._starts.pulled(record)
+            self._starts.give_up(now_us)
+        except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
+            log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
+            self._metrics.count_not_recorded(notice.kind)
+        self._metrics.count_change(notice.kind, notice.change.value)
+        # A list at the stored position leads no further, whenever it was read.
+        if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
+            self._versions[notice.kind] = notice.version
+            self._positions[notice.kind] = (notice.version, now_us)
+            self._assembler.heard(notice.kind, now_us)
+        if self._waits_since is None and (self._rows or self._positions):
+            self._waits_since = notice.at
+
+    def _late_us(self, notice: Notice, now_us: int) -> int:
+        """How much earlier than now the change may have happened."""
+        if not notice.is_late:
+            self._late_since_us.pop(notice.kind, None)
+            return MICRO_US
+        heard_us = self._assembler.heard_us(notice.kind)
+        since_us = self._late_since_us.setdefault(notice.kind, now_us if heard_us is None else heard_us)
+        return max(MICRO_US, now_us - since_us)
+
+    def _records(self, notice: Notice, now_us: int, late_us: int) -> list[Record]:
+        assembler, kind = self._assembler, notice.kind
+        if isinstance(notice.item, Malformed):
+            return self._malformed(notice, notice.item, now_us, late_us)
+        match notice.change:
+            case Change.LISTING:
+                assembler.listing(kind)
+            case Change.LOST:
+                assembler.lost(kind, str(notice.item))
+            case Change.SYNCED:
+                return assembler.synced(kind, now_us)
+            case Change.BOOKMARK:
+                return []
+            case Change.DELETED if kind == PODS:
+                return assembler.pod_deleted(notice.key, notice.item, now_us, late_us=late_us)
+            case Change.DELETED if kind == NODES:
+                return assembler.node_deleted(notice.key, now_us)
+            case Change.DELETED:
+                # Events expire.
+                return []
+            case _ if kind == PODS:
+                listed = notice.change is Change.LISTED
+                return assembler.pod(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
+            case _ if kind == NODES:
+                listed = notice.change is Change.LISTED
+                return assembler.node(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
+            case _ if notice.item is not None:
+                return assembler.event(notice.item)
+        return []
+
+    def _malformed(self, notice: Notice, item: Malformed, now_us: int, late_us: int) -> list[Record]:
+        log.warning("not recorded kind=%s key=%s: malformed object", notice.kind, notice.key)
+        self._metrics.count_not_recorded(notice.kind)
+        if notice.change is not Change.DELETED:
+            self._assembler.malformed(notice.kind, notice.key, item.uid)
+            return []
+        if notice.kind == PODS:
+            return self._assembler.pod_deleted(notice.key, None, now_us, late_us=late_us)
+        return self._assembler.node_deleted(notice.key, now_us) if notice.kind == NODES else []
+
+    def _flush(self) -> None:
+        """Store what waits; retry until it is stored or the recorder stops."""
+        while not self._try_flush():
+            if self._stop.wait(RETRY_SECONDS):
+                return
+
+    def _try_flush(self) -> bool:
+        if not self._rows and not self._positions:
+            return True
+        began_at = time.monotonic()
+        try:
+            self._write(self._rows, self._positions)
+        except StoreError as error:
+            self._note_fault(str(error))
+            return False
+        self._note_fault("")
+        self._metrics.count_rows(self._rows, time.monotonic() - began_at)
+        self._rows = []
+        self._positions = {}
+        self._waits_since = None
+        return True
+
+    def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store rows; those that the database refuses are skipped, counted and logged. Raises StoreError."""
+        try:
+            self._store.write(rows, positions)
+        except Refused as error:
+            if len(rows) > 1:
+                half = len(rows) // 2
+                self._write(rows[:half], {})
+                self._write(rows[half:], positions)
+                return
+            for row in rows:
+                key = "/".join(str(getattr(row, name)) for name in row.KEY)
+                log.error("row skipped table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - the message is enough
+                self._metrics.count_not_recorded(row.TABLE)
+            self._store.write([], positions)
+
+    def _note_fault(self, fault: str) -> None:
+        if fault and fault != self._fault:
+            log.warning("database unavailable, rows are queued: %s", fault)
+            self._metrics.count_store_error()
+        elif self._fault and not fault:
+            log.info("database works again")
+        self._fault = fault
+
+    def _classify(self, labels: Mapping[str, str], namespace: str) -> str:
+        namespaces = self._namespaces.objects() if self._namespaces.synced else None
+        pod_class = self._classes.classify(labels, namespace, namespaces)
+        return pod_class.name if pod_class is not None else ""
+
+
+def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
+    return namespace["metadata"].get("labels") or {}
+
+
+def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
+    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Notice.item
+        try:
+            return read(item)
+        except Exception:  # noqa: BLE001 - one bad object must not block those that come after it
+            return malformed(item)
+
+    return read_any

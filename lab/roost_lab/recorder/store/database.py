@@ -1,0 +1,504 @@
+"""Store records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
+
+Guarantee: a batch is stored completely or not at all, and storing it again changes nothing. So after a crash everything
+is read again from the stored position, and nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections import Counter
+from dataclasses import fields
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+
+from roost_lab.recorder.store import phase_rows, schema, start_rows
+from roost_lab.recorder.store.records import (
+    DecisionKind,
+    Merge,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+    Record,
+    StoredNode,
+    StoredState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
+# Rows that are passed to the driver at once.
+CHUNK: Final = 2_000
+# Pods that are deleted in one transaction, with everything about them.
+FORGOTTEN_PODS: Final = 500
+# The share of a file that may be free, and the pages that are released in one transaction.
+FREE_SHARE: Final = 0.1
+VACUUMED_PAGES: Final = 2_000
+_INCREMENTAL: Final = 2
+# Timeouts of PostgreSQL's client, to notice a dead server. Seconds, seconds, milliseconds.
+_TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
+# How long SQLite waits for another process, such as a checkpoint or a vacuum.
+BUSY_SECONDS: Final = 30
+_US: Final = 1_000_000
+_ACCEPTED: Final = "give a file, or postgresql://user@host/name"
+_BAD_URL: Final = (
+    f"the database's URL is not valid: {_ACCEPTED} (in a user or password, write @ as %40, ? as %3F and % as %25)"
+)
+# Names of SQLite's driver in a URL.
+_SQLITE_DRIVERS: Final = ("", "pysqlite")
+# PostgreSQL's class of errors for exceeded limits, such as a text too long for an index: permanent.
+_LIMIT_EXCEEDED: Final = "54"
+# Where Alembic stores the schema's revision.
+_VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
+_NEWER: Final = "written by a newer Roost: use that version"
+_DRAFT: Final = (
+    "written by a Roost whose schema this version cannot read: start with a new database, and export the old one with "
+    "the version that wrote it"
+)
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message says which one, why and what to do, without passwords."""
+
+
+class Refused(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database refuses a row, for a number or text that does not fit. Retrying does not help."""
+
+
+class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
+    """The database does not answer now; retrying later may help."""
+
+
+class Store:
+    """One database. Connections are made as needed, so it may be down for a while."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.shown_url = _shown(engine.url)
+        # Statement, and the index of the field for each of its parameters.
+        self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
+
+    @classmethod
+    def open(cls, url: str, *, only_reads: bool = False) -> Self:
+        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError.
+
+        only_reads: an SQLite file's settings are not changed either.
+        """
+        try:
+            # A path is not a URL: %, ? and # stand for themselves.
+            is_url = "://" in url
+            parsed = sa.make_url(url) if is_url else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
+            return cls(cls._engine(parsed, only_reads))
+        except (sa.exc.ArgumentError, ValueError, TypeError):
+            # Their messages may contain a part of the password.
+            raise StoreError(_BAD_URL) from None
+
+    @staticmethod
+    def _engine(parsed: sa.URL, only_reads: bool) -> sa.Engine:
+        backend, _, driver = parsed.drivername.partition("+")
+        if _is_misparsed(parsed):
+            raise StoreError(_BAD_URL)
+        if backend == POSTGRESQL:
+            # Psycopg 3, whatever driver the URL's author is used to.
+            engine = sa.create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                connect_args={key: value for key, value in _TIMEOUTS.items() if key not in parsed.query},
+            )
+        elif backend == SQLITE and driver in _SQLITE_DRIVERS:
+            engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
+            if not only_reads:
+                sa.event.listen(engine, "connect", _set_up_sqlite)
+        else:
+            found, accepted = (
+                (driver, "SQLite's own driver") if backend == SQLITE else (backend, "SQLite or PostgreSQL")
+            )
+            # Other databases' parameters may be secrets of any name.
+            shown = _shown(parsed.set(query={}))
+            raise StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
+        sa.event.listen(engine, "do_connect", _connect)
+        return engine
+
+    @classmethod
+    def open_for_reading(cls, url: str) -> Self:
+        """Connect to a database that a recorder of this schema has written; changes nothing. Raises StoreError."""
+        store = cls.open(url, only_reads=True)
+        try:
+            store._check_written()
+        except StoreError:
+            store.close()
+            raise
+        return store
+
+    def _check_written(self) -> None:
+        url = self.engine.url
+        if url.get_backend_name() == SQLITE and "uri" not in url.query and not Path(url.database or "").is_file():
+            # Opening would create it.
+            raise StoreError(f"{url.database}: no such file")
+        with self.reading() as connection:
+            has_version = sa.inspect(connection).has_table(_VERSION.name)
+            revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar() if has_version else None
+        if revision is None:
+            raise StoreError(f"database {self.shown_url}: no recorder has written to it")
+        # The files' names begin with their revision.
+        known = sorted(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
+        if revision == known[-1]:
+            return
+        if revision in known:
+            raise StoreError(
+                f"database {self.shown_url}: written by an older Roost: run `roost record` of this version on it once, "
+                "which migrates it"
+            )
+        raise StoreError(f"database {self.shown_url}: {_DRAFT if revision < known[0] else _NEWER}")
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; safe when several processes do so at once. Raises StoreError."""
+        from alembic import command  # noqa: PLC0415 - slow to import, and needed only here
+        from alembic.config import Config  # noqa: PLC0415 - likewise
+        from alembic.util import CommandError  # noqa: PLC0415 - likewise
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        with self._faults(), self.engine.begin() as connection:
+            if self.engine.dialect.name == POSTGRESQL:
+                # One at a time; released at the end of the transaction. The number is arbitrary.
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
+            else:
+                # One at a time, and all or nothing: the driver begins no transaction for CREATE and DROP.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError:
+                # Its revision is unknown.
+                revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one()
+                is_draft = revision < min(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
+                raise StoreError(f"database {self.shown_url}: {_DRAFT if is_draft else _NEWER}") from None
+
+    def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
+        # Kind -> (key, row).
+        rows: dict[type[Record], list[tuple[Any, Sequence[Any]]]] = {}
+        started_pods: set[str] = set()
+        for record in records:
+            pod_uid = start_rows.pod_of(record)
+            if pod_uid is not None:
+                started_pods.add(pod_uid)
+            kind = type(record)
+            form = _FORMS[kind]
+            rows.setdefault(kind, []).append((form.key_of(record), form.values_of(record)))
+        with self._faults(), self.engine.begin() as connection:
+            if PodRecord in rows:
+                start_rows.forget_estimates(connection, {uid for uid, _ in rows[PodRecord]})
+            for kind, of_kind in rows.items():
+                # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
+                of_kind.sort(key=itemgetter(0))
+                values = [row for _, row in of_kind]
+                self._upsert(
+                    connection, kind, phase_rows.shorten(connection, values) if kind is PhaseRecord else values
+                )
+            start_rows.refresh(connection, started_pods)
+            for name, (version, at_us) in positions.items():
+                self._save_position(connection, name, version, at_us)
+
+    def positions(self) -> dict[str, tuple[str, int]]:
+        """The stored watch positions: kind -> (resourceVersion, µs)."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(schema.checkpoint)).mappings()
+            return {row["kind"]: (row["resource_version"], row["at_us"]) for row in rows}
+
+    def read_state(self) -> StoredState:
+        """What exists according to the database: where an earlier run stopped."""
+        pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
+        with self.reading() as connection:
+            alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
+            alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
+            present = connection.execute(
+                sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
+            )
+            by_node: dict[str, dict[str, int]] = {}
+            for node_uid, image, first_us in present:
+                by_node.setdefault(node_uid, {})[image] = first_us
+            known_pods = {row.uid: row.created_us for row in alive_pods}
+            known_nodes = {
+                row.uid: StoredNode(
+                    name=row.name,
+                    is_ready=row.is_ready,
+                    is_unschedulable=row.is_unschedulable,
+                    taints=row.taints,
+                    allocatable=row.allocatable,
+                    labels=row.labels,
+                    has_images=row.images_ready_us is not None,
+                )
+                for row in alive_nodes
+            }
+        heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
+        return StoredState(known_pods, known_nodes, by_node, heard_us)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection for queries. Raises StoreError."""
+        with self._faults(), self.engine.connect() as connection:
+            yield connection
+
+    def start_run(self, cluster: str, version: str, settings_hash: str) -> int:
+        """Store that recording begins; returns the run's id."""
+        values = {
+            "cluster": cluster,
+            "version": version,
+            "settings_hash": settings_hash,
+            "started_us": time.time_ns() // 1000,
+        }
+        with self._faults(), self.engine.begin() as connection:
+            inserted = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
+            return int(inserted.scalar_one())
+
+    def end_run(self, run_id: int) -> None:
+        """Store that recording ended normally."""
+        with self._faults(), self.engine.begin() as connection:
+            connection.execute(
+                sa.update(schema.run).where(schema.run.c.id == run_id).values(stopped_us=time.time_ns() // 1000)
+            )
+
+    def forget_before(self, time_us: int) -> dict[str, int]:
+        """Delete what ended before that time; returns rows by table. Pods and nodes that still exist stay."""
+        counts: Counter[str] = Counter()
+        pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
+        ended = sa.select(pod.uid).where(pod.deleted_us < time_us).limit(FORGOTTEN_PODS)
+        # Rows of pods that are known from Events only.
+        is_known = sa.select(pod.uid)
+        orphans = (
+            sa.select(decision.pod_uid)
+            # By kind: the index holds one kind after the other.
+            .where(decision.kind.in_([str(kind) for kind in DecisionKind]))
+            .where(decision.at_us < time_us, decision.last_us < time_us, decision.pod_uid.not_in(is_known))
+            .limit(FORGOTTEN_PODS),
+            sa.select(pull.pod_uid).where(pull.at_us < time_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
+        )
+        for query in (ended, *orphans):
+            while uids := self._forget_pods(query, counts):
+                if len(uids) < FORGOTTEN_PODS:
+                    break
+        old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < time_us)
+        deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
+            (schema.preemption, schema.preemption.c.at_us < time_us),
+            (schema.autoscaler, schema.autoscaler.c.last_us < time_us),
+            (schema.gap, schema.gap.c.to_us < time_us),
+            (schema.node_change, schema.node_change.c.at_us < time_us),
+            (schema.image_on_node, schema.image_on_node.c.gone_us < time_us),
+            (schema.image_on_node, schema.image_on_node.c.node_uid.in_(old_nodes)),
+            (schema.node, schema.node.c.gone_us < time_us),
+        )
+        for table, condition in deletions:
+            with self._faults(), self.engine.begin() as connection:
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+        if counts[schema.pod.name]:
+            with self._faults(), self.engine.begin() as connection:
+                start_rows.forget_unused(connection)
+        return dict(counts)
+
+    def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
+        """Delete everything about the pods of a query, in one transaction: the recorder waits no longer than that."""
+        with self._faults(), self.engine.begin() as connection:
+            uids = list(connection.execute(query).scalars())
+            start_rows.forget(connection, uids)
+            counts[schema.phase.name] += phase_rows.forget(connection, uids)
+            decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
+            for table, condition in (
+                (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
+                (schema.decision, schema.decision.c.pod_uid.in_(uids)),
+                (schema.pull, schema.pull.c.pod_uid.in_(uids)),
+                (schema.waiting, schema.waiting.c.pod_uid.in_(uids)),
+                (schema.pod, schema.pod.c.uid.in_(uids)),
+            ):
+                counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
+            return uids
+
+    def release_space(self) -> int:
+        """Release the space of deleted rows, except for a tenth that the next rows will use; returns bytes.
+
+        SQLite only, a few megabytes in a transaction: PostgreSQL has autovacuum.
+        """
+        if self.engine.dialect.name != SQLITE:
+            return 0
+        released = 0
+        with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+
+            def pragma(name: str) -> int:
+                return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+            while (free := pragma("freelist_count")) > (pages := pragma("page_count")) * FREE_SHARE:
+                number = min(free, VACUUMED_PAGES)
+                # By the driver itself: each step of the statement releases a page, and its result has no columns.
+                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+                driver.execute(f"PRAGMA incremental_vacuum({number})").fetchall()
+                remaining = pragma("page_count")
+                if remaining >= pages:
+                    break
+                released += (pages - remaining) * pragma("page_size")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
+        return released
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def _save_position(self, connection: sa.Connection, kind: str, version: str, at_us: int) -> None:
+        insert = self._insert(schema.checkpoint)
+        values = {"resource_version": version, "at_us": at_us}
+        statement = insert.values(kind=kind, **values).on_conflict_do_update(index_elements=["kind"], set_=values)
+        connection.execute(statement)
+
+    def _upsert(self, connection: sa.Connection, kind: type[Record], rows: Sequence[Sequence[Any]]) -> None:
+        upsert = self._upserts.get(kind)
+        if upsert is None:
+            compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
+            # Compiled once and passed straight to the driver: SQLAlchemy's work for each row costs as much as SQLite's.
+            places = [_FORMS[kind].names.index(name) for name in compiled.positiontup or compiled.params]
+            upsert = self._upserts[kind] = str(compiled), places
+        statement, places = upsert
+        names = _FORMS[kind].names
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            if self.engine.dialect.positional:
+                connection.exec_driver_sql(statement, [tuple([row[place] for place in places]) for row in chunk])
+            else:
+                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in chunk])
+
+    def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
+        return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
+
+    def _upsert_statement(self, kind: type[Record]) -> Any:  # noqa: ANN401 - as above
+        table = schema.metadata.tables[kind.TABLE]
+        insert = self._insert(table)
+        keys = [column.name for column in table.primary_key]
+        if not kind.MERGE:
+            return insert.on_conflict_do_nothing(index_elements=keys)
+        is_postgresql = self.engine.dialect.name == POSTGRESQL
+        lesser, greater = (sa.func.least, sa.func.greatest) if is_postgresql else (sa.func.min, sa.func.max)
+        updates: dict[str, Any] = {}
+        for name, merge in kind.MERGE.items():
+            old, new = table.c[name], insert.excluded[name]
+            match merge:
+                case Merge.FIRST:
+                    updates[name] = sa.func.coalesce(old, new)
+                case Merge.LAST:
+                    updates[name] = sa.func.coalesce(new, old)
+                case Merge.MIN:
+                    # SQLite's min of NULL is NULL.
+                    updates[name] = lesser(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.MAX:
+                    updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
+                case Merge.FINER:
+                    updates[name] = sa.case((_is_finer(table.c, insert.excluded), new), else_=old)
+                case Merge.EARLIER:
+                    updates[name] = sa.case((insert.excluded.at_us < table.c.at_us, new), else_=old)
+                case Merge.BETTER | Merge.BETTER_MIN:
+                    is_other = old == sa.literal_column("''") if isinstance(old.type, sa.String) else sa.false()
+                    is_wanted = new < old if merge is Merge.BETTER_MIN else is_other
+                    is_better = insert.excluded.source > table.c.source
+                    is_equal = insert.excluded.source == table.c.source
+                    updates[name] = sa.case((is_better | (is_equal & is_wanted), new), else_=old)
+                case Merge.END:
+                    updates[name] = sa.case((_is_its_end(table.c, insert.excluded), new), else_=old)
+                case Merge.FILLED:
+                    updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
+        return insert.on_conflict_do_update(index_elements=keys, set_=updates)
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (DataError, IntegrityError) as error:
+            raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
+        except (OverflowError, UnicodeEncodeError) as error:
+            # From drivers, for a number beyond 64 bits and for half a surrogate pair.
+            raise Refused(f"database {self.shown_url}: {error}") from None
+        except DBAPIError as error:
+            # The driver's message in one line, without statements and values.
+            reason = " ".join(str(error.orig).split())
+            kind: type[StoreError] = StoreError
+            if str(getattr(error.orig, "sqlstate", "")).startswith(_LIMIT_EXCEEDED):
+                kind = Refused
+            elif error.connection_invalidated or isinstance(error, sa.exc.OperationalError):
+                kind = Unavailable
+            raise kind(f"database {self.shown_url}: {reason}") from None
+        except sqlite3.Error as error:
+            # From statements that are passed to the driver itself.
+            kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
+            raise kind(f"database {self.shown_url}: {error}") from None
+        except SQLAlchemyError as error:
+            raise StoreError(f"database {self.shown_url}: {type(error).__name__}") from None
+        except OSError as error:
+            raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
+
+
+def _is_finer(old: Any, new: Any) -> Any:  # noqa: ANN401 - columns, by attribute
+    is_earlier = (new.resolution_us == old.resolution_us) & (new.at_us < old.at_us)
+    return (new.resolution_us < old.resolution_us) | is_earlier
+
+
+def _is_its_end(old: Any, new: Any) -> Any:  # noqa: ANN401 - as above
+    is_imported = (new.source == old.source) & (old.source != sa.literal_column(f"'{PodSource.WATCH}'"))
+    is_preferred = (new.source > old.source) | (is_imported & (new.deleted_us < old.deleted_us))
+    return old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
+
+
+class _Form(NamedTuple):
+    """How records of one kind become rows."""
+
+    # Columns of the table.
+    names: tuple[str, ...]
+    key_of: Callable[[Record], Any]
+    values_of: Callable[[Record], tuple[Any, ...]]
+
+
+def _form(kind: type[Record]) -> _Form:
+    names = tuple(column.name for column in fields(kind))
+    columns = phase_rows.COLUMNS if kind is PhaseRecord else names
+    return _Form(columns, attrgetter(*kind.KEY), attrgetter(*names))
+
+
+_FORMS: Final = {kind: _form(kind) for kind in get_args(Record)}
+
+
+def _is_misparsed(url: sa.URL) -> bool:
+    """Whether an unescaped @ in a password was parsed as a part of host or database."""
+    places = (url.host, None if url.get_backend_name() == SQLITE else url.database)
+    return any("@" in (place or "") for place in places) or (
+        "@" in (url.username or "") and "?" in str(url.password or "")
+    )
+
+
+def _shown(url: sa.URL) -> str:
+    """A URL without its passwords, which may also be parameters."""
+    query = {key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
+def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's
+    """Connect; errors about the URL are raised without the driver's message, which may hold a password."""
+    try:
+        return dialect.connect(*arguments, **named)
+    except (ValueError, TypeError, OverflowError):
+        raise StoreError(_BAD_URL) from None
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
+    cursor = connection.cursor()
+    # Takes effect on an empty file only: lets the space of deleted rows be released in steps.
+    cursor.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+    # Readers don't block the writer, and a kill leaves a consistent database.
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()

@@ -1,0 +1,153 @@
+"""Keep a short row for each pod with what reports count, updated in the transaction that changes its sources.
+
+Guarantee: everything here follows from the tables pod, node, decision and phase. A report over a million pods reads one
+row of numbers for each, in order of time, and looks nothing up.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.phase_codes import PHASE_CODES
+from roost_lab.recorder.store.records import (
+    MAX_IMAGE,
+    DecisionKind,
+    DecisionRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PodSource,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from roost_lab.recorder.store.records import Record
+
+SQLITE: Final = "sqlite"
+_PHASES: Final = frozenset({Phase.STARTED, Phase.READY})
+# Number of PostgreSQL's advisory lock for kinds and places; arbitrary, different from that of migrations.
+_LOCK: Final = 7026422
+# How a list of uids is passed as one parameter.
+_AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
+
+# Sorted by key, so that two writers cannot deadlock.
+_KINDS: Final = f"""
+INSERT INTO start_kind (pod_class, scheduler, image)
+SELECT DISTINCT pod.pod_class, pod.scheduler, substr(pod.image, 1, {MAX_IMAGE}) FROM pod
+WHERE pod.uid {{among}} AND NOT EXISTS (
+    SELECT 1 FROM start_kind AS kind WHERE kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
+    AND kind.image = substr(pod.image, 1, {MAX_IMAGE}))
+ORDER BY 1, 2, 3
+ON CONFLICT (pod_class, scheduler, image) DO NOTHING
+"""  # noqa: S608 - our own names
+_PLACES: Final = f"""
+INSERT INTO start_place (pod_class, node_name, node_uid)
+SELECT DISTINCT pod.pod_class, bind.node_name, bind.node_uid
+FROM pod JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
+WHERE pod.uid {{among}} AND NOT EXISTS (
+    SELECT 1 FROM start_place AS place WHERE place.pod_class = pod.pod_class
+    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid)
+ORDER BY 1, 2, 3
+ON CONFLICT (pod_class, node_name, node_uid) DO NOTHING
+"""  # noqa: S608 - our own names
+_STARTS: Final = f"""
+INSERT INTO start
+    (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us)
+SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
+    running.at_us,
+    -- Events don't tell when a pod was ready: nearly all users' pods are as soon as their containers run.
+    coalesce(ready.at_us, CASE WHEN pod.source = '{PodSource.EVENT}' AND bind.id IS NOT NULL THEN running.at_us END),
+    pod.deleted_us
+FROM pod
+JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
+    AND kind.image = substr(pod.image, 1, {MAX_IMAGE})
+LEFT JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
+LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
+    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
+LEFT JOIN node ON node.uid = bind.node_uid
+LEFT JOIN pod_number ON pod_number.uid = pod.uid
+LEFT JOIN (
+    SELECT pod_number, max(at_us) AS at_us FROM phase WHERE phase.phase = {PHASE_CODES[Phase.STARTED]}
+    AND phase.pod_number IN (SELECT number FROM pod_number WHERE uid {{among}})
+    GROUP BY pod_number) AS running ON running.pod_number = pod_number.number
+LEFT JOIN phase AS ready ON ready.pod_number = pod_number.number AND ready.phase = {PHASE_CODES[Phase.READY]}
+    AND ready.detail = ''
+WHERE pod.uid {{among}}
+ORDER BY 1, 2
+ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
+"""  # noqa: S608 - our own names
+_ESTIMATES: Final = f"""
+DELETE FROM start WHERE (created_us, pod_uid) IN (
+    SELECT created_us, uid FROM pod WHERE uid {{among}} AND source = '{PodSource.EVENT}')
+"""  # noqa: S608 - our own names
+# Known values stay, whatever another writer hasn't seen yet.
+_UPDATED: Final = ("kind_id", "place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
+_UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
+# Kinds and places that may no longer be used.
+_UNUSED: Final = (
+    (schema.start_kind, schema.start_kind.c.id, schema.start.c.kind_id),
+    (schema.start_place, schema.start_place.c.id, schema.start.c.place_id),
+)
+
+
+def pod_of(record: Record) -> str | None:
+    """The uid of the pod whose start a record is about; None when it is about none."""
+    match record:
+        case PodRecord():
+            return record.uid
+        case PhaseRecord() if record.phase in _PHASES:
+            return record.pod_uid
+        case DecisionRecord() if record.kind == DecisionKind.BIND:
+            return record.pod_uid
+    return None
+
+
+def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
+    """Update the starts of these pods from the other tables, within the transaction that wrote those."""
+    if not uids:
+        return
+    dialect = connection.dialect.name
+    if dialect != SQLITE:
+        # Keeps kinds and places from being deleted while starts refer to them; SQLite has one writer anyway.
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
+    for statement in _STATEMENTS[dialect]:
+        connection.execute(statement, _parameters(dialect, uids))
+
+
+def forget_estimates(connection: sa.Connection, uids: Collection[str]) -> None:
+    """Delete the starts of pods known from Events alone, before records that may correct when they were created."""
+    dialect = connection.dialect.name
+    connection.execute(_FORGET_ESTIMATES[dialect], _parameters(dialect, uids))
+
+
+def _parameters(dialect: str, uids: Collection[str]) -> dict[str, object]:
+    ordered = sorted(uids)
+    return {"uids": json.dumps(ordered) if dialect == SQLITE else ordered}
+
+
+def forget(connection: sa.Connection, uids: Collection[str]) -> int:
+    """Delete the starts of pods that are about to be deleted; returns how many."""
+    start, pod = schema.start, schema.pod.c
+    keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
+    deletion = sa.delete(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
+    return connection.execute(deletion).rowcount
+
+
+def forget_unused(connection: sa.Connection) -> None:
+    """Delete the kinds and places that no start refers to."""
+    if connection.dialect.name != SQLITE:
+        connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    for table, number, used in _UNUSED:
+        connection.execute(sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None)))))
+
+
+_STATEMENTS: Final = {
+    dialect: tuple(sa.text(text.format(among=among, updates=_UPDATES)) for text in (_KINDS, _PLACES, _STARTS))
+    for dialect, among in _AMONG.items()
+}
+_FORGET_ESTIMATES: Final = {dialect: sa.text(_ESTIMATES.format(among=among)) for dialect, among in _AMONG.items()}

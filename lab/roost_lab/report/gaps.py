@@ -1,0 +1,79 @@
+"""Gaps in the record: stretches of time in which something may be missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.store import schema
+from roost_lab.report.statistics import Span, covered, unite
+from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
+
+if TYPE_CHECKING:
+    from roost_lab.report.query import Query
+
+EVERYTHING: Final = "everything"
+
+
+class Gap(NamedTuple):
+    """A stretch of time in which records of one kind may be missing."""
+
+    # pods, nodes, events, or everything.
+    kind: str
+    span: Span
+    why: str
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Gaps that touch the window: those around the record, then those marked in it, by time."""
+
+    gaps: list[Gap] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Marked gaps, and what the window has before and after the record."""
+        gap, window, extent = schema.gap.c, query.window, query.extent
+        gaps = []
+        if window.from_us < extent.from_us:
+            before = Span(window.from_us, min(extent.from_us, window.to_us))
+            gaps.append(Gap(EVERYTHING, before, "recording had not begun"))
+        if window.to_us > extent.to_us:
+            gaps.append(
+                Gap(EVERYTHING, Span(max(extent.to_us, window.from_us), window.to_us), "nothing was recorded since")
+            )
+        marked = (
+            sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
+            .where(gap.from_us < window.to_us, gap.to_us > window.from_us)
+            .order_by(gap.from_us, gap.kind)
+        )
+        return cls([*gaps, *(Gap(row.kind, Span(row.from_us, row.to_us), row.why) for row in query.rows(marked))])
+
+
+def unseen(report: Report, kind: str) -> list[Span]:
+    """The stretches in which records of a kind may be missing."""
+    return unite(gap.span for gap in report[Gaps].gaps if gap.kind in (kind, EVERYTHING))
+
+
+def unseen_steps(report: Report, kind: str) -> list[bool]:
+    """Whether each step lies in those stretches by half or more."""
+    return covered(report.steps, unseen(report, kind))
+
+
+TABLE: Final = TableOf[Gap](
+    "gaps",
+    "Gaps in the record",
+    (
+        Field("kind", "what may be missing", Unit.TEXT, lambda gap: gap.kind),
+        time_field("from", "from", lambda gap: gap.span.from_us),
+        time_field("to", "to", lambda gap: gap.span.to_us),
+        Field("seconds", "length", Unit.SECONDS, lambda gap: (gap.span.to_us - gap.span.from_us) / US),
+        Field("why", "why", Unit.TEXT, lambda gap: gap.why),
+    ),
+    lambda report: report[Gaps].gaps,
+)
+GAPS: Final = Section("gaps", TABLE.title, Gaps, (TABLE,), about="Grey in the plots above.")

@@ -1,0 +1,85 @@
+"""Gather the numbers of a report: those of every section, of one state of the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.report.key_figures import SUBJECTS
+from roost_lab.report.occupancy import Occupancy
+from roost_lab.report.query import MAX_STEPS, Extent, Query, consistent_reads, read_extent
+from roost_lab.report.scope import EVERY_POD, Scope
+from roost_lab.report.sections import SECTIONS
+from roost_lab.report.statistics import Span, cut
+from roost_lab.report.subject import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.report.prices import Price
+
+# How far back a report without --since reaches, in µs.
+USUAL_US: Final = 7 * 24 * 3600 * 1_000_000
+
+
+def gather(
+    store: Store,
+    since_us: int | None = None,
+    until_us: int | None = None,
+    *,
+    last_us: int | None = None,
+    scope: Scope = EVERY_POD,
+    zone: tzinfo = UTC,
+    prices: Sequence[Price] = (),
+) -> Report:
+    """Read all numbers. Raises StoreError, and ScopeError if no pod of the record is in the scope.
+
+    since_us: default a week back, as far as there are records. last_us: so long before the end instead. zone: of times
+    that people read. prices: of nodes; a node has the first that fits.
+    """
+    with consistent_reads(store) as connection:
+        extent = read_extent(connection)
+        window = choose_window(extent, since_us, until_us, last_us)
+        if extent is None:
+            return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
+        scope.check(connection)
+        query = Query(connection, window, extent, scope, zone, prices=prices)
+        subjects = dict.fromkeys(section.numbers for section in SECTIONS)
+        report = Report(
+            window,
+            extent,
+            query.steps,
+            is_empty=False,
+            numbers={subject: subject.read(query) for subject in subjects},
+            scope=scope,
+            zone=zone,
+            hubs=query.hubs,
+            cluster=query.cluster(),
+        )
+        has_records = query.has_records()
+        before = Span(2 * window.from_us - window.to_us, window.from_us)
+        if before.from_us >= extent.from_us:
+            query = Query(connection, before, extent, scope, zone, prices=prices)
+            numbers = {subject: subject.read(query) for subject in SUBJECTS}
+            report = replace(report, previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers))
+    # Of a time outside the record nothing is known, not even that what ran at its end still does.
+    is_outside = window.to_us <= extent.from_us or window.from_us >= extent.to_us
+    # Pods that came before the window, and stayed, are something to report.
+    is_empty = not has_records and not any(any(values) for values in report[Occupancy].by_kind.values())
+    return replace(report, is_empty=is_empty or is_outside)
+
+
+def choose_window(
+    extent: Extent | None, since_us: int | None, until_us: int | None, last_us: int | None = None
+) -> Span:
+    """The window of the report."""
+    if extent is None:
+        to_us = until_us if until_us is not None else (since_us or 0) + 1
+        return Span(since_us if since_us is not None else to_us - 1, to_us)
+    to_us = until_us if until_us is not None else max(extent.to_us, (since_us or 0) + 1)
+    if last_us is not None:
+        return Span(max(0, to_us - last_us), to_us)
+    from_us = since_us if since_us is not None else max(extent.from_us, to_us - USUAL_US)
+    return Span(min(from_us, to_us - 1), to_us)

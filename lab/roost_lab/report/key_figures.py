@@ -1,0 +1,155 @@
+"""The key figures at the head of the page, each beside that of the time before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.html_page import Tile
+from roost_lab.pages.table import Cell, Unit
+from roost_lab.report.costs import Costs
+from roost_lab.report.failures import Failures
+from roost_lab.report.pulls import Pulls
+from roost_lab.report.removals import Removals, removed_text, removed_users
+from roost_lab.report.starts import Starts, show
+from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
+from roost_lab.report.usage import Usage
+from roost_lab.report.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class KeyFigure(NamedTuple):
+    """One number of the whole window."""
+
+    # In JSON and CSV.
+    key: str
+    name: str
+    unit: Unit
+    value: Callable[[Report], Cell]
+    about: Callable[[Report], str]
+
+
+class FigureRow(NamedTuple):
+    """One key figure of a report, and of the time before."""
+
+    figure: KeyFigure
+    value: Cell
+    previous: Cell
+
+
+# Only where prices were given.
+COST: Final = "cost"
+# What they are made of.
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage, Costs, Verdicts)
+
+
+def tiles(report: Report) -> list[Tile]:
+    """The head of the page."""
+    made = []
+    for figure, value, previous in _rows(report):
+        about = figure.about(report)
+        if report.previous is not None:
+            about += f"; before: {show(previous, figure.unit)}"
+        made.append(Tile(figure.name, show(value, figure.unit), about))
+    return made
+
+
+def _rows(report: Report) -> Iterator[FigureRow]:
+    before = report.previous
+    for figure in () if report.is_empty else _FIGURES:
+        if figure.key == COST and not report[Costs].by_price:
+            continue
+        yield FigureRow(figure, figure.value(report), None if before is None else figure.value(before))
+
+
+def _percentile(share: float) -> Callable[[Report], Cell]:
+    def value(report: Report) -> Cell:
+        span_us = report[Starts].whole.percentile_us(share)
+        return None if span_us is None else span_us / US
+
+    return value
+
+
+def _removed_about(report: Report) -> str:
+    _, _, others = removed_text(report).partition(", ")
+    return "pre-empted or evicted" + (f"; besides {others}" if others else "")
+
+
+def _cost_about(report: Report) -> str:
+    missing = len(report[Costs].unpriced)
+    about = "by the prices given"
+    if missing:
+        about = f"{missing:,} node{'' if missing == 1 else 's'} {'has' if missing == 1 else 'have'} no price"
+    # Nodes have no hub, class or image.
+    return f"of the whole cluster; {about}" if report.scope.chosen else about
+
+
+_FIGURES: Final = (
+    KeyFigure(
+        "starts",
+        "Starts",
+        Unit.COUNT,
+        lambda report: report[Starts].whole.count,
+        lambda report: f"that became ready; class {', '.join(report[Starts].leading) or 'all'}",
+    ),
+    KeyFigure(
+        "users",
+        "Users",
+        Unit.COUNT,
+        lambda report: report[Usage].users,
+        lambda _: "that started something, by their pods' names",
+    ),
+    KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
+    KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), lambda _: "95 % took no longer (p95)"),
+    KeyFigure(
+        "warm_share",
+        "Warm pulls",
+        Unit.SHARE,
+        lambda report: report[Pulls].total.warm_share,
+        lambda report: f"of {report[Pulls].total.number:,}",
+    ),
+    KeyFigure(
+        "failed_tries",
+        "Failed attempts",
+        Unit.COUNT,
+        lambda report: report[Failures].tries,
+        lambda _: "to find a node",
+    ),
+    KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
+    KeyFigure(
+        "node_hours",
+        "Node-hours",
+        Unit.MEAN,
+        lambda report: report[Usage].node_hours,
+        lambda report: f"of {report[Usage].nodes:,} nodes",
+    ),
+    KeyFigure(
+        COST,
+        "Cost of nodes",
+        Unit.COST,
+        lambda report: report[Costs].total,
+        _cost_about,
+    ),
+    KeyFigure(
+        "model_agreement",
+        "Model agrees",
+        Unit.SHARE,
+        lambda report: report[Verdicts].agreement,
+        lambda _: "of the bindings it could judge",
+    ),
+)
+TABLE: Final = TableOf[FigureRow](
+    "key_figures",
+    "Key figures",
+    (
+        Field("figure", "figure", Unit.TEXT, lambda row: row.figure.key),
+        Field("unit", "unit", Unit.TEXT, lambda row: row.figure.unit.value),
+        Field("value", "value", Unit.MEAN, lambda row: row.value),
+        Field("previous", "the time before", Unit.MEAN, lambda row: row.previous),
+    ),
+    _rows,
+    only_data=True,
+)
+KEY_FIGURES: Final = Section("key-figures", TABLE.title, Starts, (TABLE,))

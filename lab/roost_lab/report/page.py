@@ -1,0 +1,87 @@
+"""Make the report's page: its sections, and the key figures at its head."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.pages.html_page import render
+from roost_lab.pages.phrases import show_span
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.store.records import EVENTS, PODS
+from roost_lab.report import imported
+from roost_lab.report.costs import unused_prices
+from roost_lab.report.gaps import unseen
+from roost_lab.report.key_figures import tiles
+from roost_lab.report.sections import parts
+from roost_lab.report.starts import show
+
+if TYPE_CHECKING:
+    from roost_lab.report.subject import Report
+
+TITLE: Final = "How pods started, and where they went"
+# More hubs are counted in the title.
+MAX_NAMED_HUBS: Final = 3
+
+
+def make_page(report: Report, about: str) -> str:
+    """The HTML page. about: the footer, which names the database and Roost's version."""
+    return render(
+        title=title(report),
+        about=_span(report),
+        footer=about,
+        notices=_notices(report),
+        tiles=[] if report.is_empty else tiles(report),
+        parts=[] if report.is_empty else parts(report),
+        show=partial(show, zone=report.zone),
+    )
+
+
+def title(report: Report) -> str:
+    """The page's title, which names hub and cluster where they are known."""
+    hubs = [report.scope.hub] if report.scope.hub is not None else list(report.hubs)
+    names = ", ".join(hubs) if len(hubs) <= MAX_NAMED_HUBS else f"{len(hubs)} hubs"
+    where = f"{names} on {report.cluster}" if names and report.cluster else names or report.cluster
+    return f"{where}: {TITLE[0].lower()}{TITLE[1:]}" if where else TITLE
+
+
+def _span(report: Report) -> str:
+    from_us, to_us = report.window
+    if report.extent is None:
+        return "The database has no records."
+    covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
+    chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
+    if chosen:
+        covered += (
+            f" Only pods of {', '.join(chosen)}; gaps, nodes, node-hours, capacity and costs are of the whole cluster."
+        )
+    return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
+
+
+def _period(report: Report, from_us: int, to_us: int) -> str:
+    from_text, to_text = (show(at_us, Unit.TIME, report.zone) for at_us in (from_us, to_us))
+    return f"{from_text} to {to_text} {report.zone}"
+
+
+def _notices(report: Report) -> list[str]:
+    if report.extent is None:
+        return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
+    if report.is_empty:
+        from_us, to_us = report.extent
+        recorded = _period(report, from_us, to_us)
+        if report.window.to_us <= from_us or report.window.from_us >= to_us:
+            outside = f"This period is outside the record, which covers {recorded}: choose with --since and --until."
+            return [f"{outside} Whether pods that ran at the end of the record still do is not known either."]
+        if report.scope.chosen:
+            return ["Nothing of these pods was recorded in this period: choose another with --since and --until."]
+        return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
+    notices = unused_prices(report)
+    for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
+        spans = unseen(report, kind)
+        if spans:
+            missing_us = sum(
+                min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
+            )
+            where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
+            notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
+    return [*imported.notices(report), *notices]

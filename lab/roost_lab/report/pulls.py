@@ -1,0 +1,265 @@
+"""Image pulls: warm and cold, over time, by image and by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.drawing import PERCENTS, Figure, Mark, Row, bars, plot_axis, time_text
+from roost_lab.pages.table import Unit, show
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import EVENTS
+from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.query import Query, bounded, count, total
+from roost_lab.report.statistics import busiest, share
+from roost_lab.report.subject import MAX_BARS, Field, Report, Section, TableOf, time_field
+from roost_lab.report.timeline import step_bars, time_figure, time_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# Images with a row of their own; the others share one.
+MAX_IMAGES: Final = 12
+OTHER_IMAGES: Final = "all other images"
+
+
+@dataclass(slots=True)
+class PullCounts:
+    """Pulls of one image, to one node or in one step."""
+
+    warm: int = 0
+    cold: int = 0
+    image_bytes: int = 0
+    # Without, and only, the time in the kubelet's queue.
+    pull_us: int = 0
+    wait_us: int = 0
+
+    @property
+    def number(self) -> int:
+        """Warm and cold."""
+        return self.warm + self.cold
+
+    @property
+    def warm_share(self) -> float | None:
+        """0 to 1; None of no pulls."""
+        return share(self.warm, self.cold)
+
+    def add(self, other: PullCounts) -> None:
+        """Count the other's pulls too."""
+        self.warm += other.warm
+        self.cold += other.cold
+        self.image_bytes += other.image_bytes
+        self.pull_us += other.pull_us
+        self.wait_us += other.wait_us
+
+
+@dataclass(slots=True)
+class Pulls:
+    """Pulls within the window; by name: most pulls first."""
+
+    by_step: list[PullCounts] = field(default_factory=list)
+    by_image: dict[str, PullCounts] = field(default_factory=dict)
+    by_node: dict[str, PullCounts] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Two queries: by step, and by image and node."""
+        pull = schema.pull.c
+        by_step = [PullCounts() for _ in range(query.steps.number)]
+        step = query.step(pull.at_us)
+        for row in query.rows(
+            sa.select(step, pull.warm, count()).where(query.within(pull.at_us, pull.pod_uid)).group_by(step, pull.warm)
+        ):
+            by_step[row.step].add(_counts(row))
+        by_image: dict[str, PullCounts] = {}
+        by_node: dict[str, PullCounts] = {}
+        for row in query.rows(
+            sa.select(
+                pull.image,
+                pull.node_name,
+                pull.warm,
+                count(),
+                total(bounded(pull.image_bytes)).label("bytes"),
+                total(bounded(pull.pull_us)).label("pull_us"),
+                total(bounded(pull.pull_and_wait_us - pull.pull_us)).label("wait_us"),
+            )
+            .where(query.within(pull.at_us, pull.pod_uid))
+            .group_by(pull.node_name, pull.image, pull.warm)
+        ):
+            counts = _counts(row)
+            counts.image_bytes, counts.pull_us, counts.wait_us = row.bytes, row.pull_us, row.wait_us
+            by_image.setdefault(row.image, PullCounts()).add(counts)
+            by_node.setdefault(row.node_name, PullCounts()).add(counts)
+        by_image = _most_pulled(by_image)
+        images = list(by_image)
+        if len(images) > MAX_IMAGES:
+            others = PullCounts()
+            for image in images[MAX_IMAGES:]:
+                others.add(by_image.pop(image))
+            by_image[OTHER_IMAGES] = others
+        return cls(by_step, by_image, _most_pulled(by_node))
+
+    @property
+    def total(self) -> PullCounts:
+        """All pulls."""
+        counts = PullCounts()
+        for of_node in self.by_node.values():
+            counts.add(of_node)
+        return counts
+
+
+def _counts(row: sa.Row[tuple[object, ...]]) -> PullCounts:
+    return PullCounts(warm=row.number) if row.warm else PullCounts(cold=row.number)
+
+
+def _most_pulled(by_name: Mapping[str, PullCounts]) -> dict[str, PullCounts]:
+    names = busiest({name: counts.number for name, counts in by_name.items()}, len(by_name))
+    return {name: by_name[name] for name in names}
+
+
+def _table(kind: str, by_name: Callable[[Pulls], Mapping[str, PullCounts]]) -> TableOf[tuple[str, PullCounts]]:
+    return TableOf(
+        f"pulls_by_{kind}",
+        f"Pulls by {kind}",
+        (
+            Field(kind, kind, Unit.TEXT, lambda row: row[0]),
+            Field("cold", "cold", Unit.COUNT, lambda row: row[1].cold),
+            Field("warm", "warm", Unit.COUNT, lambda row: row[1].warm),
+            Field("warm_share", "warm share", Unit.SHARE, lambda row: row[1].warm_share),
+            Field("bytes", "bytes", Unit.BYTES, lambda row: row[1].image_bytes),
+            Field("pull_seconds", "pulling", Unit.SECONDS, lambda row: row[1].pull_us / US),
+            Field("wait_seconds", "in the queue", Unit.SECONDS, lambda row: row[1].wait_us / US),
+        ),
+        lambda report: by_name(report[Pulls]).items(),
+    )
+
+
+OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
+    "pulls_over_time",
+    "Pulls over time, warm and cold",
+    (
+        time_field("from", "from", lambda row: row[0]),
+        Field("warm", "warm", Unit.COUNT, lambda row: row[1].warm if row[1] else None),
+        Field("cold", "cold", Unit.COUNT, lambda row: row[1].cold if row[1] else None),
+        Field("warm_share", "warm share", Unit.SHARE, lambda row: row[1].warm_share if row[1] else None),
+        Field("record", "record", Unit.TEXT, lambda row: "" if row[1] else "gap"),
+    ),
+    lambda report: zip(report.steps.starts(), _seen_steps(report), strict=False),
+)
+
+
+def _seen_steps(report: Report) -> list[PullCounts | None]:
+    """Pulls in each step, None where Events may be missing; no steps of a database without records."""
+    return [
+        None if gap else counts
+        for counts, gap in zip(report[Pulls].by_step, unseen_steps(report, EVENTS), strict=False)
+    ]
+
+
+def _over_time_figure(report: Report) -> Figure | None:
+    """The share of warm pulls, and below it warm and cold pulls, in each step."""
+    if not any(counts.number for counts in report[Pulls].by_step):
+        return None
+    starts = report.steps.starts()
+    seen = _seen_steps(report)
+    shares = [counts.warm_share if counts else None for counts in seen]
+    hover = [
+        ""
+        if counts is None or warm_share is None
+        else f"{time_label(report, start_us)}<br>{show(warm_share, Unit.SHARE)} of {counts.number:,} warm"
+        for start_us, counts, warm_share in zip(starts, seen, shares, strict=True)
+    ]
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": [time_text(start_us + report.steps.step_us // 2) for start_us in starts],
+            "y": [None if warm_share is None else warm_share * 100 for warm_share in shares],
+            "connectgaps": False,
+            "line": {"color": "--warm", "width": 1.5},
+            "marker": {"color": "--warm", "size": 4},
+            "hovertext": hover,
+            "hoverinfo": "text",
+            "yaxis": "y2",
+        },
+        step_bars(report, "warm", "--warm", [counts.warm if counts else None for counts in seen]),
+        step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in seen]),
+    ]
+    caption = "Above: share of pulls that found the image on the node. Below: pulls in each step."
+    marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))
+    figure = time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=300)
+    figure.layout["yaxis"] |= {"domain": [0, 0.5]}
+    figure.layout["yaxis2"] = plot_axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **PERCENTS)
+    return figure
+
+
+def _by_image_figure(report: Report) -> Figure | None:
+    rows = [
+        Row(
+            image,
+            show(counts.warm_share, Unit.SHARE),
+            [(counts.warm_share or 0) * 100],
+            f"{counts.warm:,} of {counts.number:,}",
+        )
+        for image, counts in report[Pulls].by_image.items()
+    ]
+    caption = "Share of pulls that found the image on the node."
+    axis = {"range": [0, 100], **PERCENTS}
+    return bars("pulls_by_image", caption, rows, [("--warm", "warm")], axis, legend=False)
+
+
+def _counts_figure(report: Report) -> Figure | None:
+    rows = [Row(node, f"{counts.number:,}", [counts.warm, counts.cold]) for node, counts in _drawn_nodes(report)]
+    return bars("pull_counts", "Pulls, warm and cold.", rows, [("--warm", "warm"), ("--cold", "cold")], {})
+
+
+def _bytes_figure(report: Report) -> Figure | None:
+    rows = [
+        Row(node, show(counts.image_bytes, Unit.BYTES), [counts.image_bytes / (1 << 30)])
+        for node, counts in _drawn_nodes(report)
+    ]
+    if not any(row.values[0] for row in rows):
+        return None
+    return bars("pull_bytes", "Bytes pulled.", rows, [("--cold", "GiB")], {"ticksuffix": " GiB"}, legend=False)
+
+
+def _waits_figure(report: Report) -> Figure | None:
+    rows = [
+        Row(
+            node,
+            show((counts.pull_us + counts.wait_us) / US, Unit.SECONDS),
+            [counts.pull_us / US / 60, counts.wait_us / US / 60],
+        )
+        for node, counts in _drawn_nodes(report)
+    ]
+    if not any(any(row.values) for row in rows):
+        return None
+    marks = [("--cold", "pulling"), ("--evicted", "waiting for other pulls")]
+    return bars("pull_waits", "Total time that pods waited for pulls.", rows, marks, {"ticksuffix": " min"})
+
+
+def _drawn_nodes(report: Report) -> list[tuple[str, PullCounts]]:
+    return list(report[Pulls].by_node.items())[:MAX_BARS]
+
+
+WARM_SHARE: Final = Section(
+    "warm-share",
+    "Warm pulls",
+    Pulls,
+    (OVER_TIME, _table("image", lambda pulls: pulls.by_image)),
+    (_over_time_figure, _by_image_figure),
+    "A pull is warm when the image was already on the node.",
+    "No pull was recorded in this period.",
+)
+BY_NODE: Final = Section(
+    "pulls-by-node",
+    "Pulls by node",
+    Pulls,
+    (_table("node", lambda pulls: pulls.by_node),),
+    (_counts_figure, _bytes_figure, _waits_figure),
+    nothing="No pull was recorded in this period.",
+    beside=True,
+)

@@ -1,0 +1,206 @@
+"""Query one state of the database over one window of time.
+
+The database counts and adds up: a query returns at most a few thousand rows, whatever the database holds. Every
+expression here works the same in SQLite and PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
+from functools import cached_property
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import offset_us
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import SQLITE, Store
+from roost_lab.recorder.store.records import DecisionKind
+from roost_lab.report.scope import EVERY_POD, Scope
+from roost_lab.report.statistics import (
+    LAST_INDEX,
+    LONGEST_BEFORE,
+    LONGEST_STEP_US,
+    LONGEST_US,
+    STEPS,
+    Span,
+    cut,
+    edge_at,
+)
+
+if TYPE_CHECKING:
+    from roost_lab.report.prices import Price
+
+Number = sa.ColumnElement[int]
+Rows = Iterator[sa.Row[Any]]
+# Most steps of a report.
+MAX_STEPS: Final = 240
+# The most that one row adds to a sum, in µs (50 days) or bytes (4 TiB): any Event may report more, and no report could
+# be made if a sum did not fit into 64 bits.
+_MAX_AMOUNT: Final = edge_at(LAST_INDEX)
+# How much of an SQLite file is mapped; the most that SQLite allows. Looking up uids touches pages at random, and is
+# twice as fast as with reads. The mapping is the kernel's page cache, which is given back when others need memory.
+_MAPPED_BYTES: Final = 2**31 - 2**16
+
+
+class Extent(NamedTuple):
+    """The time that the database covers, in µs: from the first recorder's start to its last sign of life."""
+
+    from_us: int
+    to_us: int
+
+
+class Query:
+    """Runs queries over one window of time, on one state of the database."""
+
+    def __init__(
+        self,
+        connection: sa.Connection,
+        window: Span,
+        extent: Extent,
+        scope: Scope = EVERY_POD,
+        zone: tzinfo = UTC,
+        *,
+        prices: Sequence[Price] = (),
+    ) -> None:
+        self._connection = connection
+        self.prices = prices
+        self.scope = scope
+        self.window = window
+        self.zone = zone
+        self.extent = extent
+        self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
+
+    @property
+    def recorded(self) -> Span:
+        """The part of the window that the record covers. The steps are rounded outward, and reach beyond it."""
+        return Span(max(self.window.from_us, self.extent.from_us), min(self.window.to_us, self.extent.to_us))
+
+    def rows(self, query: sa.Executable) -> Rows:
+        """The query's rows, as they arrive."""
+        yield from self._connection.execution_options(yield_per=1000).execute(query)
+
+    def within(
+        self, time_us: sa.ColumnElement[int], pod_uid: sa.ColumnElement[str] | None = None
+    ) -> sa.ColumnElement[bool]:
+        """Whether a time lies in the window and, if it is of a pod, whether the report is about that pod."""
+        inside = sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
+        return inside if pod_uid is None else sa.and_(inside, self.is_about(pod_uid))
+
+    def is_about(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        """Whether the report is about the pod."""
+        return self.scope.has(pod_uid)
+
+    def step(self, time_us: sa.ColumnElement[int]) -> sa.Label[int]:
+        """The step in which a time lies, as column `step`."""
+        return ((time_us - self.steps.from_us) // self.steps.step_us).label("step")
+
+    @cached_property
+    def hubs(self) -> list[str]:
+        """The hubs that pods of a class, created in the window, belong to."""
+        pod = schema.pod.c
+        known = sa.and_(self.within(pod.created_us, pod.uid), pod.pod_class != "", pod.hub != "")
+        return [row.hub for row in self.rows(sa.select(pod.hub).where(known).distinct().order_by(pod.hub))]
+
+    def cluster(self) -> str:
+        """The API server's name, as the last recorder used it; "" if it had an address only, as it has in a cluster."""
+        run = schema.run.c
+        query = sa.select(run.cluster).order_by(run.started_us.desc()).limit(1)
+        found: str | None = self._connection.execute(query).scalar()
+        host = urlsplit(found or "").hostname or ""
+        with contextlib.suppress(ValueError):
+            ip_address(host)
+            return ""
+        return host
+
+    def has_records(self) -> bool:
+        """Whether a pod, decision, pull or pre-emption lies in the window."""
+        decision = schema.decision.c
+        conditions = (
+            self.within(schema.start.c.created_us, schema.start.c.pod_uid),
+            # By kind: the index holds one kind after the other.
+            *(
+                sa.and_(decision.kind == str(kind), self.within(decision.at_us, decision.pod_uid))
+                for kind in DecisionKind
+            ),
+            self.within(schema.pull.c.at_us, schema.pull.c.pod_uid),
+            self.within(schema.preemption.c.at_us, schema.preemption.c.victim_uid),
+        )
+        return any(self._connection.execute(sa.select(1).where(condition).limit(1)).first() for condition in conditions)
+
+
+def read_extent(connection: sa.Connection) -> Extent | None:
+    """The time that the database covers; None when it has no records."""
+
+    def read(
+        aggregate: Any,  # noqa: ANN401 - sa.func.min or max
+        column: sa.ColumnElement[int],
+        *where: sa.ColumnElement[bool] | sa.TextClause,
+    ) -> int | None:
+        value: int | None = connection.execute(sa.select(aggregate(column)).where(*where)).scalar()
+        return value
+
+    first, last = sa.func.min, sa.func.max
+    pod, decision = schema.pod.c, schema.decision.c
+    # Imported records have no runs. Pods that a run found say nothing about the time before it.
+    begins = [read(first, schema.run.c.started_us), read(first, pod.created_us, schema.IMPORTED)]
+    from_us = min((begin for begin in begins if begin is not None), default=None)
+    if from_us is None:
+        from_us = read(first, pod.created_us)
+    heard_us = read(last, schema.checkpoint.c.at_us)
+    ends = [heard_us, read(last, pod.created_us), read(last, schema.gap.c.to_us)]
+    if heard_us is None:
+        # Imported records only: a recorder's own clock has the last word where there is one, for other clocks, and
+        # anybody's Events, may be far ahead.
+        ends += [read(last, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind]
+        ends += [read(last, schema.pull.c.at_us), read(last, pod.deleted_us)]
+    known_ends = [end for end in ends if end is not None]
+    if from_us is None or not known_ends:
+        return None
+    return Extent(from_us, max(*known_ends, from_us) + 1)
+
+
+@contextlib.contextmanager
+def consistent_reads(store: Store) -> Iterator[sa.Connection]:
+    """A connection that sees one state of the database, whatever is written meanwhile. Raises StoreError."""
+    with store.reading() as connection:
+        if connection.dialect.name == SQLITE:
+            connection.exec_driver_sql(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
+            connection.exec_driver_sql("BEGIN")
+            yield connection
+        else:
+            yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def count() -> sa.Label[int]:
+    """The number of rows, as column `number`."""
+    return sa.func.count().label("number")
+
+
+def total(amount: sa.ColumnElement[Any]) -> Number:
+    """The sum of an amount; 0 of no rows."""
+    # PostgreSQL's sum of bigint is numeric.
+    return sa.cast(sa.func.coalesce(sa.func.sum(amount), 0), sa.BigInteger)
+
+
+def bounded(amount: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """An amount that `total` can add up; 0 for negative ones and NULL."""
+    return sa.case((amount > _MAX_AMOUNT, _MAX_AMOUNT), (amount > 0, amount), else_=0)
+
+
+def step_index(span_us: sa.ColumnElement[int]) -> Number:
+    """The number of the step of statistics.STEPS that a span counts in; 0 for negative ones, not for NULL."""
+    return sa.case(
+        (span_us <= 0, 0),
+        *((span_us <= longest_us, _round_up(span_us, step_us) + before) for longest_us, step_us, before in STEPS),
+        (span_us < LONGEST_US, _round_up(span_us, LONGEST_STEP_US) + LONGEST_BEFORE),
+        else_=LAST_INDEX,
+    )
+
+
+def _round_up(span_us: sa.ColumnElement[int], step_us: int) -> sa.ColumnElement[int]:
+    return (span_us + (step_us - 1)) // step_us

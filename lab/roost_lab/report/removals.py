@@ -1,0 +1,113 @@
+"""Removals: pods that were pre-empted or evicted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages.drawing import Figure, Mark
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import EVENTS
+from roost_lab.report.query import Query, count
+from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf, time_field
+from roost_lab.report.timeline import step_bars, time_figure, without_gaps
+
+
+@dataclass(slots=True)
+class Removals:
+    """Pods by kind of removal (preempted, evicted)."""
+
+    # (kind, class) -> pods.
+    by_class: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Kind -> pods in each step.
+    by_step: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Victims that the record does not know have no class."""
+        removal, pod = schema.preemption.c, schema.pod.c
+        step = query.step(removal.at_us)
+        pod_class = sa.func.coalesce(pod.pod_class, "").label("pod_class")
+        numbers = cls()
+        for row in query.rows(
+            sa.select(step, removal.kind, pod_class, count())
+            .select_from(schema.preemption.outerjoin(schema.pod, pod.uid == removal.victim_uid))
+            .where(query.within(removal.at_us, removal.victim_uid))
+            .group_by(step, removal.kind, pod_class)
+        ):
+            numbers.by_class[row.kind, row.pod_class] += row.number
+            numbers.by_step.setdefault(row.kind, [0] * query.steps.number)[row.step] += row.number
+        # The kind that is drawn at the bottom comes first, the same one in every report.
+        numbers.by_step = dict(sorted(numbers.by_step.items(), reverse=True))
+        return numbers
+
+
+def removed_users(report: Report) -> int:
+    """Users that were pre-empted or evicted; placeholders, which are there for it, don't count."""
+    return sum(pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER)
+
+
+def removed_text(report: Report) -> str:
+    """The pods removed, by class, users first."""
+    by_class = Counter({USER: 0})
+    for (_, pod_class), pods in report[Removals].by_class.items():
+        by_class[pod_class] += pods
+    return ", ".join(_count_text(pods, pod_class) for pod_class, pods in by_class.items())
+
+
+def _count_text(pods: int, pod_class: str) -> str:
+    if pod_class in (USER, BUILD, PLACEHOLDER):
+        return f"{pods:,} {pod_class}{'' if pods == 1 else 's'}"
+    return f"{pods:,} of {f'class {pod_class}' if pod_class else NO_CLASS}"
+
+
+BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
+    "removals_by_class",
+    "Pre-emptions and evictions by class",
+    (
+        Field("kind", "removal", Unit.TEXT, lambda row: row[0][0]),
+        Field("pod_class", "class", Unit.TEXT, lambda row: row[0][1] or NO_CLASS),
+        Field("pods", "pods", Unit.COUNT, lambda row: row[1]),
+    ),
+    lambda report: sorted(report[Removals].by_class.items()),
+)
+OVER_TIME: Final = TableOf[tuple[int, str, int]](
+    "removals_over_time",
+    "Pre-emptions and evictions over time",
+    (
+        time_field("from", "from", lambda row: row[0]),
+        Field("kind", "removal", Unit.TEXT, lambda row: row[1]),
+        Field("pods", "pods", Unit.COUNT, lambda row: row[2]),
+    ),
+    lambda report: sorted(
+        (start_us, kind, pods)
+        for kind, by_step in report[Removals].by_step.items()
+        for start_us, pods in zip(report.steps.starts(), by_step, strict=True)
+        if pods
+    ),
+)
+
+
+def _figure(report: Report) -> Figure | None:
+    by_step = report[Removals].by_step
+    if not by_step:
+        return None
+    data = [step_bars(report, kind, f"--{kind}", without_gaps(report, EVENTS, pods)) for kind, pods in by_step.items()]
+    marks = [Mark(f"--{kind}", kind) for kind in by_step]
+    caption = f"Pods removed in each step; in all {removed_text(report)}."
+    return time_figure(report, EVENTS, "removals_over_time", caption, marks=marks, data=data, height=220)
+
+
+REMOVALS: Final = Section(
+    "removals",
+    "Pre-emptions and evictions",
+    Removals,
+    (BY_CLASS, OVER_TIME),
+    (_figure,),
+    nothing="No pod was pre-empted or evicted.",
+)

@@ -1,0 +1,72 @@
+"""Register the report's sections, in the order of the page.
+
+A subject's module declares its numbers, tables and figures; the page, JSON and CSV follow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.pages.html_page import Part
+from roost_lab.report import (
+    capacity,
+    costs,
+    failures,
+    gaps,
+    imported,
+    key_figures,
+    occupancy,
+    pulls,
+    removals,
+    start_times,
+    starts,
+    usage,
+    verdicts,
+)
+
+if TYPE_CHECKING:
+    from roost_lab.pages.table import Table
+    from roost_lab.report.subject import Report, Section
+
+SECTIONS: Final[tuple[Section, ...]] = (
+    key_figures.KEY_FIGURES,
+    start_times.START_TIMES,
+    start_times.SLOWEST,
+    starts.BY_CLASS,
+    starts.BY_HUB,
+    starts.BY_IMAGE,
+    starts.BY_NODE_AGE,
+    starts.NEW_NODES,
+    pulls.WARM_SHARE,
+    occupancy.OCCUPANCY,
+    usage.NODES_SECTION,
+    capacity.CAPACITY,
+    costs.COSTS,
+    failures.FAILURES,
+    pulls.BY_NODE,
+    removals.REMOVALS,
+    verdicts.VERDICTS,
+    gaps.GAPS,
+    imported.IMPORTED,
+)
+
+
+def tables(report: Report) -> list[Table]:
+    """Every table of the report, including those without rows."""
+    return [table.make(report) for section in SECTIONS for table in section.tables]
+
+
+def parts(report: Report) -> list[Part]:
+    """Every section of the page, with its figures and tables."""
+    return [
+        Part(
+            section.key,
+            section.title,
+            section.about,
+            [draw(report) for draw in section.figures],
+            [table.make(report) for table in section.tables],
+            section.nothing,
+            section.beside,
+        )
+        for section in SECTIONS
+    ]

@@ -1,0 +1,419 @@
+"""Starts of pods, by class and profile, image and age of the node, and of new nodes: how long each phase took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages import table
+from roost_lab.pages.dates import US
+from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, hover_name, log_axis
+from roost_lab.pages.table import Cell, Unit
+from roost_lab.recorder.recording.model import PLACEHOLDER, USER
+from roost_lab.recorder.store import schema
+from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
+from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
+from roost_lab.report.statistics import Spans, busiest, edge_at
+from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+# What starts are grouped by -> phase -> spans.
+Groups = dict[tuple[str, ...], dict[str, Spans]]
+NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = "node", "containers", "ready", "whole", "pull", "images"
+PHASE_NAMES: Final[Mapping[str, str]] = {
+    WHOLE: "whole start",
+    NODE: "until it has a node",
+    PULL: "pull, when cold",
+    CONTAINERS: "until its containers run",
+    READY: "until it is ready",
+    IMAGES: "until it has all images of the hub",
+}
+# Of a pod's start, in the order of tables and figures.
+PHASES: Final = (WHOLE, NODE, PULL, CONTAINERS, READY)
+# A node's age at the binding is below so many µs, and its name.
+AGES: Final[tuple[tuple[int, str], ...]] = ((600_000_000, "newer than 10 min"), (3_600_000_000, "10 min to 1 h"))
+OLD: Final = "older than 1 h"
+UNKNOWN_AGE: Final = "unknown"
+AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
+# Pairs of class and scheduler, those of the most pods; a cluster has a handful.
+MAX_PAIRS: Final = 100
+# Pairs that are drawn; the table lists all.
+MAX_DRAWN_PAIRS: Final = 8
+# Above every index of a step.
+_INDEXES: Final = 2**20
+
+
+class StartKey(NamedTuple):
+    """What a histogram of starts is about."""
+
+    phase: str
+    pod_class: str
+    scheduler: str
+    # A name of AGE_NAMES.
+    node_age: str
+
+
+@dataclass(slots=True)
+class Starts:
+    """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
+
+    # Classes that `by_image` and `by_node_age` are about.
+    classes: Sequence[str] = ()
+    # Classes that key figures are about.
+    leading: Sequence[str] = ()
+    # By class and scheduler, by hub and class if there are several hubs, by image, and by a name of AGE_NAMES.
+    by_class: Groups = field(default_factory=dict)
+    by_hub: Groups = field(default_factory=dict)
+    by_image: Groups = field(default_factory=dict)
+    by_node_age: Groups = field(default_factory=dict)
+    histograms: dict[StartKey, Spans] = field(default_factory=dict)
+    # Phase -> spans.
+    new_nodes: dict[str, Spans] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Kinds of pods first: the busiest ones are counted."""
+        kinds = {row.id: row for row in _kinds(query)}
+        pods: Counter[tuple[str, str]] = Counter()
+        for kind in kinds.values():
+            pods[kind.pod_class, kind.scheduler] += kind.number
+        pairs = busiest(pods, MAX_PAIRS)
+        classes = _chosen_classes({pod_class for pod_class, _ in pairs})
+        numbers = cls(classes, leading_classes(query), new_nodes=_new_nodes(query))
+        pods_by_image: Counter[str] = Counter()
+        for kind in kinds.values():
+            if kind.pod_class in numbers.classes and kind.image:
+                pods_by_image[kind.image] += kind.number
+        images = busiest(pods_by_image, MAX_IMAGES)
+        image_names = [*images, OTHER_IMAGES]
+        by_image: dict[str, dict[str, Spans]] = {name: {} for name in image_names}
+        by_node_age: dict[str, dict[str, Spans]] = {name: {} for name in AGE_NAMES}
+        for row in _starts(query):
+            kind_and_age, index = divmod(row.key, _INDEXES)
+            kind_id, age_index = divmod(kind_and_age, len(AGE_NAMES))
+            kind, node_age = kinds[kind_id], AGE_NAMES[age_index]
+            pair = (kind.pod_class, kind.scheduler)
+            if pair not in pairs:
+                continue
+            targets = [
+                numbers.by_class.setdefault(pair, {}).setdefault(row.phase, Spans()),
+                numbers.histograms.setdefault(StartKey(row.phase, *pair, node_age), Spans()),
+            ]
+            if kind.pod_class in numbers.classes:
+                image = kind.image if kind.image in by_image else OTHER_IMAGES
+                targets.append(by_image[image].setdefault(row.phase, Spans()))
+                targets.append(by_node_age[node_age].setdefault(row.phase, Spans()))
+            for spans in targets:
+                spans.add(edge_at(index), row.number, row.sum_us)
+        for pull in _cold_pulls(query, images):
+            spans = by_image[image_names[pull.image]].setdefault(PULL, Spans())
+            spans.add(edge_at(pull.step_index), pull.number, pull.sum_us)
+        numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
+        numbers.by_node_age = {(name,): spans for name, spans in by_node_age.items() if spans}
+        if len(query.hubs) > 1:
+            numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
+        counts = {pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()}
+        numbers.by_class = {pair: numbers.by_class[pair] for pair in busiest(counts, len(counts))}
+        return numbers
+
+    @property
+    def whole(self) -> Spans:
+        """From creation to ready, of the pods of the leading classes."""
+        whole = Spans()
+        for (pod_class, _), spans in self.by_class.items():
+            if pod_class in self.leading and WHOLE in spans:
+                whole.merge(spans[WHOLE])
+        return whole
+
+
+def leading_classes(query: Query) -> list[str]:
+    """The classes that key figures are about: users, apart from builds; the one that was asked for; else all that
+    start something.
+    """
+    if query.scope.pod_class is not None:
+        return [query.scope.pod_class]
+    classes = {row.pod_class for row in query.rows(sa.select(schema.start_kind.c.pod_class).distinct())}
+    return [USER] if USER in classes else _chosen_classes(classes)
+
+
+def _chosen_classes(classes: set[str]) -> list[str]:
+    # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there are no others.
+    return sorted(classes - {"", PLACEHOLDER}) or sorted(classes - {PLACEHOLDER})
+
+
+def _kinds(query: Query) -> Rows:
+    """Kinds of the pods created: id, pod_class, scheduler, image, number."""
+    start, kind = schema.start.c, schema.start_kind
+    counts = (
+        sa.select(start.kind_id, count())
+        .where(query.within(start.created_us, start.pod_uid))
+        .group_by(start.kind_id)
+        .subquery()
+    )
+    return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
+
+
+def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int]]]:
+    """Phase, and the columns of its beginning and its end."""
+    start = schema.start.c
+    yield NODE, start.created_us, start.bound_us
+    yield CONTAINERS, start.bound_us, start.started_us
+    yield READY, start.started_us, start.ready_us
+    yield WHOLE, start.created_us, start.ready_us
+
+
+def _starts(query: Query) -> Rows:
+    """Phases of the pods created: phase, key (kind, age and step index in one), number, sum_us."""
+    start = schema.start.c
+    age = _age_index(start.bound_us - start.node_created_us)
+    counts = []
+    for phase, from_us, to_us in _phases():
+        # One small number for all that spans are counted by: a million rows are sorted by it, four times.
+        key = (sa.cast(start.kind_id, sa.BigInteger) * len(AGE_NAMES) + age) * _INDEXES + step_index(to_us - from_us)
+        rows = (
+            # A time in whole seconds may seem to come before an exact one that it follows: such spans count as 0.
+            sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
+            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
+            .offset(0)
+            .subquery()
+        )
+        counts.append(
+            sa.select(
+                sa.literal(phase).label("phase"), rows.c.key, count(), total(rows.c.span_us).label("sum_us")
+            ).group_by(rows.c.key)
+        )
+    return query.rows(sa.union_all(*counts))
+
+
+def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
+    """Starts by hub and class, without placeholders. classes: of kinds, by id."""
+    start, pod = schema.start.c, schema.pod.c
+    by_hub: Groups = {}
+    for phase, from_us, to_us in _phases():
+        key = (sa.cast(start.kind_id, sa.BigInteger) * _INDEXES + step_index(to_us - from_us)).label("key")
+        for row in query.rows(
+            sa.select(pod.hub, key, count(), total(bounded(to_us - from_us)).label("sum_us"))
+            .join(schema.pod, pod.uid == start.pod_uid)
+            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
+            .group_by(pod.hub, key)
+        ):
+            kind_id, index = divmod(row.key, _INDEXES)
+            pod_class = classes[kind_id]
+            if row.hub and pod_class not in ("", PLACEHOLDER):
+                spans = by_hub.setdefault((row.hub, pod_class), {}).setdefault(phase, Spans())
+                spans.add(edge_at(index), row.number, row.sum_us)
+    return dict(sorted(by_hub.items()))
+
+
+def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
+    """Cold pulls by image (an index of `images`; their number for any other) and step_index: number, sum_us."""
+    pull = schema.pull.c
+    image: Number = sa.literal(0)
+    if images:
+        image = sa.case(*((pull.image == name, index) for index, name in enumerate(images)), else_=len(images))
+    image = image.label("image")
+    index = step_index(pull.pull_and_wait_us).label("step_index")
+    return query.rows(
+        sa.select(image, index, count(), total(bounded(pull.pull_and_wait_us)).label("sum_us"))
+        .where(query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
+        .group_by(image, index)
+    )
+
+
+def _age_index(age_us: sa.ColumnElement[int]) -> Number:
+    """An index of AGE_NAMES."""
+    return sa.case(
+        (age_us.is_(None), AGE_NAMES.index(UNKNOWN_AGE)),
+        *((age_us < limit_us, AGE_NAMES.index(name)) for limit_us, name in AGES),
+        else_=AGE_NAMES.index(OLD),
+    )
+
+
+def _new_nodes(query: Query) -> dict[str, Spans]:
+    """READY from creation, IMAGES from READY, of nodes created in the window that were seen to get all images."""
+    node = schema.node.c
+    by_phase: dict[str, Spans] = {}
+    for phase, from_us, to_us in (
+        (READY, node.created_us, node.ready_us),
+        (IMAGES, node.ready_us, node.images_ready_us),
+    ):
+        index = step_index(to_us - from_us).label("step_index")
+        for row in query.rows(
+            sa.select(index, count(), total(bounded(to_us - from_us)).label("sum_us"))
+            .where(query.within(node.created_us), node.ready_us.is_not(None), node.images_ready_us.is_not(None))
+            .group_by(index)
+        ):
+            by_phase.setdefault(phase, Spans()).add(edge_at(row.step_index), row.number, row.sum_us)
+    return by_phase
+
+
+class PhaseRow(NamedTuple):
+    """How long one phase took, of the starts that `names` describe."""
+
+    names: tuple[str, ...]
+    phase: str
+    spans: Spans
+
+
+def phase_fields(what: str) -> tuple[Field[PhaseRow], ...]:
+    """The columns of one phase. what: what is counted."""
+    return (
+        Field("phase", "phase", Unit.PHASE, lambda row: row.phase),
+        Field(what, what, Unit.COUNT, lambda row: row.spans.count),
+        Field("p50_seconds", "p50", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.5))),
+        Field("p95_seconds", "p95", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.95))),
+        Field("mean_seconds", "mean", Unit.SECONDS, lambda row: _seconds(row.spans.mean_us)),
+    )
+
+
+def phase_rows(spans: Mapping[str, Spans], phases: Iterable[str], *names: str) -> Iterator[PhaseRow]:
+    """A row for each of the phases that there are spans of."""
+    return (PhaseRow(names, phase, spans[phase]) for phase in phases if phase in spans)
+
+
+def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
+    """A cell of the report for people. zone: of times."""
+    if unit is Unit.PHASE and isinstance(cell, str):
+        return PHASE_NAMES.get(cell, cell)
+    return table.show(cell, unit, zone)
+
+
+def _seconds(span_us: float | None) -> float | None:
+    return None if span_us is None else span_us / US
+
+
+def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:
+    """The median and the 95th percentile of each phase."""
+    if not groups:
+        return None
+    full_names = {names: full_name(names) for names in groups}
+    stack = Stack()
+    points: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
+    longest = 1.0
+    for names, spans in groups.items():
+        stack.name(full_names[names], f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
+        for row in phase_rows(spans, PHASES):
+            middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
+            middle, high = (max(MIN_SECONDS, span_us / US) for span_us in (middle_us, high_us))
+            longest = max(longest, high)
+            hover = (
+                f"{hover_name(full_names[names])}<br>{PHASE_NAMES[row.phase]}: {row.spans.count:,}"
+                f"<br>p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
+            )
+            points[row.phase].append((stack.bar(), middle, high, hover))
+        stack.end()
+    drawn = {phase: of_phase for phase, of_phase in points.items() if of_phase}
+    data = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [middle for _, middle, _, _ in of_phase],
+            "y": [place for place, _, _, _ in of_phase],
+            "error_x": {
+                "type": "data",
+                "symmetric": False,
+                "array": [high - middle for _, middle, high, _ in of_phase],
+                "arrayminus": [0] * len(of_phase),
+                "color": f"--{phase}",
+                "thickness": 2,
+                "width": 4,
+            },
+            "marker": {"color": f"--{phase}", "size": 8},
+            "hovertext": [hover for _, _, _, hover in of_phase],
+            "hoverinfo": "text",
+        }
+        for phase, of_phase in drawn.items()
+    ]
+    legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
+    caption = "The point is the median (p50); the line ends at p95."
+    return stack.figure(key, caption, legend, data, log_axis(longest))
+
+
+def _profile_name(names: tuple[str, ...]) -> str:
+    pod_class, scheduler = names[0] or NO_CLASS, names[1]
+    # A profile is mostly called after its class.
+    return scheduler if pod_class in scheduler else f"{pod_class}, {scheduler}"
+
+
+def _section(
+    by: str,
+    heading: str,
+    fields: tuple[Field[PhaseRow], ...],
+    groups: Callable[[Starts], Groups],
+    *,
+    about: str = "",
+    nothing: str = "No pod started in this period.",
+    drawn: int | None = None,
+    full_name: Callable[[tuple[str, ...]], str] = ", ".join,
+) -> Section:
+    key, title = f"starts_by_{by}", f"Start phases by {heading}"
+
+    def rows(report: Report) -> Iterator[PhaseRow]:
+        for names, spans in groups(report[Starts]).items():
+            yield from phase_rows(spans, PHASES, *names)
+
+    def figure(report: Report) -> Figure | None:
+        return _figure(key, dict(islice(groups(report[Starts]).items(), drawn)), full_name)
+
+    table = TableOf(key, title, (*fields, *phase_fields("pods")), rows)
+    return Section(key.replace("_", "-"), title, Starts, (table,), (figure,), about, nothing)
+
+
+BY_CLASS: Final = _section(
+    "class",
+    "class and scheduler profile",
+    (
+        Field("pod_class", "class", Unit.TEXT, lambda row: row.names[0] or NO_CLASS),
+        Field("scheduler", "profile", Unit.TEXT, lambda row: row.names[1]),
+    ),
+    lambda starts: starts.by_class,
+    about="The API server stores creation, running containers and readiness in whole seconds, so a phase may appear up "
+    "to a second longer or shorter than it was. Percentiles are at most 1 % too high.",
+    drawn=MAX_DRAWN_PAIRS,
+    full_name=_profile_name,
+)
+BY_HUB: Final = _section(
+    "hub",
+    "hub",
+    (
+        Field("hub", "hub", Unit.TEXT, lambda row: row.names[0]),
+        Field("pod_class", "class", Unit.TEXT, lambda row: row.names[1]),
+    ),
+    lambda starts: starts.by_hub,
+    nothing="",
+    drawn=MAX_DRAWN_PAIRS,
+)
+BY_IMAGE: Final = _section(
+    "image",
+    "image",
+    (Field("image", "image", Unit.TEXT, lambda row: row.names[0]),),
+    lambda starts: starts.by_image,
+    nothing="No pod with an image started in this period.",
+)
+BY_NODE_AGE: Final = _section(
+    "node_age",
+    "age of the node",
+    (Field("node_age", "node", Unit.TEXT, lambda row: row.names[0]),),
+    lambda starts: starts.by_node_age,
+)
+NEW_NODES: Final = Section(
+    "new-nodes",
+    "New nodes",
+    Starts,
+    (
+        TableOf(
+            "new_nodes",
+            "New nodes",
+            phase_fields("nodes"),
+            lambda report: phase_rows(report[Starts].new_nodes, (READY, IMAGES)),
+        ),
+    ),
+    about="Nodes that joined in this period and got every image that the hub's image gate requires.",
+)

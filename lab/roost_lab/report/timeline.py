@@ -1,0 +1,79 @@
+"""Figures over time: stacked bars in equal steps, with the gaps in the record in grey."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from roost_lab.pages.dates import as_date
+from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_axis, plot_layout, time_text, time_ticks
+from roost_lab.report.gaps import unseen, unseen_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from roost_lab.report.subject import Report
+
+GAP: Final = Mark("--gap", "gap in the record", "gap")
+
+
+def time_figure(
+    report: Report, kind: str, key: str, caption: str, *, marks: Iterable[Mark], data: Sequence[JSONObject], height: int
+) -> Figure:
+    """A figure over the report's steps, `height` px high. kind: of the records whose gaps are shown."""
+    legend = (*marks, GAP) if unseen(report, kind) else tuple(marks)
+    starts = report.steps.starts()
+    common = {
+        "x": [time_text(start_us) for start_us in starts],
+        "hovertext": [time_label(report, start_us) for start_us in starts],
+    }
+    return Figure(key, caption, legend, data, _layout(report, kind, height), common=common)
+
+
+def step_bars(report: Report, name: str, colour: str, values: Sequence[float | None]) -> JSONObject:
+    """A bar of a `time_figure` for each step's value; none where it is None."""
+    return {
+        "type": "bar",
+        "y": [None if value is None else round(value, 3) for value in values],
+        "width": report.steps.step_us // 1000,
+        "offset": 0,
+        "name": escape(name),
+        "marker": {"color": colour, "line": {"width": 0}},
+        "hovertemplate": "%{hovertext}<br>%{y:,.4~g} %{fullData.name}<extra></extra>",
+    }
+
+
+def time_label(report: Report, at_us: int) -> str:
+    """A time in the report's zone, for a text below the mouse."""
+    return f"{as_date(at_us, report.zone):%a %d %b %H:%M} {report.zone}"
+
+
+def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[float | None]:
+    """A value for each step, None where records of a kind may be missing."""
+    return [None if gap else value for value, gap in zip(values, unseen_steps(report, kind), strict=True)]
+
+
+def _layout(report: Report, kind: str, height: int) -> JSONObject:
+    steps = report.steps
+    layout = plot_layout(height)
+    layout["barmode"] = "stack"
+    layout["xaxis"] = plot_axis(type="date", range=[time_text(steps.from_us), time_text(steps.to_us)], showgrid=False)
+    layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
+    layout["yaxis"] = plot_axis(rangemode="tozero", nticks=5)
+    layout["shapes"] = [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": time_text(max(gap.from_us, steps.from_us)),
+            "x1": time_text(min(gap.to_us, steps.to_us)),
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "fillcolor": "--gap",
+            "line": {"width": 1, "color": "--gap"},
+        }
+        for gap in unseen(report, kind)
+        if gap.to_us > steps.from_us and gap.from_us < steps.to_us
+    ]
+    return layout

@@ -1,0 +1,155 @@
+"""Model builds: the cached layers that they find on their node, and how long they take.
+
+A machine without a clock: each call has its moment, never an earlier one than before. Which node a build goes to is the
+scheduler's choice; whether there is one at all is the trace's, of which the archive says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from math import log
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_lab.simulator.engine.histogram import Histogram
+
+if TYPE_CHECKING:
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.traces.chance import Chance
+
+# Of the images that a trace shows for the first time, so many had never been launched before: they were built then. The
+# rest had been, and waits in the registry. mybinder.org, May 2019: 905 of 3,008 specs weren't seen since November 2018.
+NEW_SHARE: Final = 0.3
+# Of the standard normal distribution: 90 % are below.
+_P90: Final = 1.2815515655446004
+# What simulator.pushes puts between an image and the moment of its push.
+_PUSHED: Final = "+"
+
+
+class Build(NamedTuple):
+    """One build, known in advance."""
+
+    seconds: float
+    # The node held layers of the repository.
+    hit: bool
+    # It also held the current environment, which isn't built again.
+    quick: bool
+
+
+class BuildWorld:
+    """All builds of one replay, and the caches of builder nodes.
+
+    The n-th build of a repository changes the environment, and lasts, as long under every policy.
+    """
+
+    def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
+        self._world = assumptions
+        self._chance = chance
+        self._sigma = log(assumptions.build_cold_p90_seconds / assumptions.build_cold_median_seconds) / _P90
+        # Repository -> builds begun, and number of its environments.
+        self._begun: dict[str, tuple[int, int]] = {}
+        # Node -> repository -> the environment whose layers it holds; the one used longest ago first.
+        self._caches: dict[str, OrderedDict[str, int]] = {}
+        # Builds under way: finish, order of begin, node, repository, environment.
+        self._ends: list[tuple[float, int, str, str, int]] = []
+        # Images that are in the registry, or will never have to be built.
+        self._built: set[str] = set()
+        self.builds = 0
+        self.hits = 0
+        self.quick = 0
+        self.seconds = Histogram()
+        # Durations if each build found everything that its repository ever built.
+        self.least_seconds = Histogram()
+        self.by_node: dict[str, int] = {}
+
+    # Which images need a build
+
+    def needs_build(self, image: str) -> bool:
+        """Whether an image must be built before it can be launched: until `built` was called for it."""
+        if image in self._built:
+            return False
+        if _is_pushed(image) or self._chance.uniform("never launched before", image) < NEW_SHARE:
+            return True
+        self._built.add(image)
+        return False
+
+    def built(self, image: str) -> None:
+        """The image is in the registry from now on."""
+        self._built.add(image)
+
+    # Building
+
+    def begin(self, repository: str, node: str, now: float) -> Build:
+        """A build begins on a node. Others find its layers once it has ended."""
+        self._settle(now)
+        number, environment = self._begun.get(repository, (0, 0))
+        whose = f"{repository}\0{number}"
+        is_new = not number
+        if number and self._chance.uniform("environment changed", whose) < self._world.build_changed_share:
+            environment += 1
+            is_new = True
+        self._begun[repository] = (number + 1, environment)
+        cache = self._caches.get(node)
+        held = None if cache is None else cache.get(repository)
+        if cache is not None and held is not None:
+            cache.move_to_end(repository)
+        quick = held == environment
+        world = self._world
+        median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
+        # One draw for both: what is slow to build is slow to check.
+        seconds = self._chance.log_normal("build", whose, median, self._sigma)
+        least = seconds if quick or is_new else seconds * world.build_warm_median_seconds / median
+        self.least_seconds.add(min(seconds, least))
+        heappush(self._ends, (now + seconds, self.builds, node, repository, environment))
+        self.builds += 1
+        self.hits += held is not None
+        self.quick += quick
+        self.seconds.add(seconds)
+        self.by_node[node] = self.by_node.get(node, 0) + 1
+        return Build(seconds, held is not None, quick)
+
+    def node_left(self, node: str, now: float) -> None:
+        """A node was removed, with its layers and builds."""
+        self._settle(now)
+        self._caches.pop(node, None)
+        if any(end[2] == node for end in self._ends):
+            self._ends = sorted(end for end in self._ends if end[2] != node)
+
+    def holders(self, repository: str, now: float) -> list[str]:
+        """The nodes that hold layers of the repository."""
+        self._settle(now)
+        return [node for node, cache in self._caches.items() if repository in cache]
+
+    def _settle(self, now: float) -> None:
+        limit = self._world.build_cache_repositories
+        while self._ends and self._ends[0][0] <= now:
+            _, _, node, repository, environment = heappop(self._ends)
+            cache = self._caches.setdefault(node, OrderedDict())
+            # Of two concurrent builds the one that ends last counts.
+            cache[repository] = environment
+            cache.move_to_end(repository)
+            if limit and len(cache) > limit:
+                cache.popitem(last=False)
+
+    # Figures
+
+    @property
+    def busiest_share(self) -> float:
+        """Share of builds, 0..1, on the node with the most."""
+        return max(self.by_node.values()) / self.builds if self.builds else 0.0
+
+    def write(self, result: RunResult) -> None:
+        """Write the figures into a result."""
+        result.builds = self.builds
+        result.build_cache_hits = self.hits
+        result.build_seconds = self.seconds
+        result.busiest_builder_share = self.busiest_share
+        if self.builds:
+            result.bounds["build_p50"] = self.least_seconds.quantile(0.5)
+            result.bounds["build_p95"] = self.least_seconds.quantile(0.95)
+
+
+def _is_pushed(image: str) -> bool:
+    _, mark, moment = image.rpartition(_PUSHED)
+    return bool(mark) and moment.isdecimal()

@@ -1,0 +1,326 @@
+"""Model when Cluster Autoscaler adds and removes nodes.
+
+Sources: its FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go, planner.go,
+eligibility.go), v1.34.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, inf
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
+from roost_core.scheduler.objects import CPU, MEMORY
+from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost_lab.simulator.engine.expander import Option, choose
+from roost_lab.simulator.engine.free_room import (
+    Room,
+    is_daemon,
+    place,
+    place_all,
+    pods_waiting,
+    rooms_coming,
+)
+from roost_lab.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
+from roost_lab.simulator.setup.pools import Expander
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.state import ClusterState
+    from roost_lab.simulator.engine.node_groups import Fleet
+    from roost_lab.simulator.setup.assumptions import Assumptions
+
+# Pods below it neither request nor keep a node (--expendable-pods-priority-cutoff).
+PRIORITY_CUTOFF: Final = -10
+# --max-empty-bulk-delete, --max-drain-parallelism.
+EMPTY_AT_ONCE: Final = 10
+DRAINED_AT_ONCE: Final = 1
+# --ok-total-unready-count, --max-total-unready-percentage: beyond both it does nothing.
+UNREADY_ALLOWED: Final = 3
+UNREADY_SHARE_ALLOWED: Final = 0.45
+# --initial-node-group-backoff-duration, --max-…, and --node-group-backoff-reset-timeout, seconds.
+BACK_OFF_SECONDS: Final = 300.0
+MAX_BACK_OFF_SECONDS: Final = 1800.0
+BACK_OFF_RESET_SECONDS: Final = 10800.0
+GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+
+
+def plan_scale_up(
+    state: ClusterState,
+    unschedulable: Iterable[PodState],
+    templates: Sequence[NodeState],
+    *,
+    booting: Sequence[int],
+    allowed: Sequence[int],
+) -> list[Option]:
+    """What Cluster Autoscaler could request now: for each group that could take pods, its new nodes and their pods.
+
+    booting, allowed: nodes on their way, and how many more there may be, for each group as for `templates`. Pods that
+    fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template has them,
+    the largest first: a pod that requires a label which the template lacks brings none, whatever label new nodes get
+    (see `group_template`). Preferred terms count for nothing; neither do startup taints.
+    """
+    pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
+    if not pods or max(allowed) <= 0:
+        return []
+    rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
+    for template, number in zip(templates, booting, strict=True):
+        rooms += rooms_coming(template, number)
+    left = place(pods, rooms)
+    if not left:
+        return []
+    packed = [_pack(left, template, most) for template, most in zip(templates, allowed, strict=True)]
+    return [
+        Option(group, len(new), tuple(pod for room in new for pod in room.pods))
+        for group, new in enumerate(packed)
+        if new
+    ]
+
+
+def _pack(pods: Sequence[PodState], template: NodeState, most: int) -> list[Room]:
+    """New nodes of one group with the pods that would go there."""
+    new: list[Room] = []
+    hopeless: set[int] = set()
+    for pod in sorted(pods, key=lambda pod: -_size(pod.spec, template)):
+        if id(pod.spec) in hopeless or place([pod], new) == []:
+            continue
+        room = rooms_coming(template, 1, len(new))[0]
+        if not room.fits(pod.spec):
+            hopeless.add(id(pod.spec))
+        elif len(new) >= most:
+            break
+        else:
+            room.take(pod)
+            new.append(room)
+    return new
+
+
+def _size(spec: PodSpec, template: NodeState) -> float:
+    return sum(
+        amount / template.allocatable[name]
+        for name, amount in spec.requests
+        if name in (CPU, MEMORY) and template.allocatable.get(name)
+    )
+
+
+@dataclass(slots=True)
+class _NodeFacts:
+    """What follows from one node's pods; cached until they change."""
+
+    # It has a pod that must not be moved.
+    held: bool
+    # Share of CPU or memory that is requested, the greater.
+    utilisation: float
+    # Pods that must fit elsewhere.
+    movable: tuple[PodState, ...]
+
+
+def _read_node(row: NodeRow) -> _NodeFacts:
+    movable: list[PodState] = []
+    expendable: list[PodState] = []
+    for pod in row.pods.values():
+        if pod.priority < PRIORITY_CUTOFF:
+            # Ignored.
+            expendable.append(pod)
+        elif is_daemon(pod):
+            continue
+        elif not _is_movable(pod):
+            return _NodeFacts(True, 1.0, ())
+        else:
+            movable.append(pod)
+    utilisation = 0.0
+    # Of a node with GPUs only they count.
+    for name in next(((gpu,) for gpu in GPUS if row.allocatable.get(gpu)), (CPU, MEMORY)):
+        allocatable = row.allocatable.get(name, 0)
+        if allocatable:
+            spare = sum(dict(pod.spec.requests).get(name, 0) for pod in expendable)
+            utilisation = max(utilisation, (row.requested.get(name, 0) - spare) / allocatable)
+    return _NodeFacts(False, utilisation, tuple(movable))
+
+
+def _is_movable(pod: PodState) -> bool:
+    said = pod.annotations.get(SAFE_TO_EVICT_ANNOTATION)
+    return said == "true" or (pod.owner is not None and said != "false")
+
+
+class ClusterAutoscaler:
+    """Cluster Autoscaler over all groups; in one run it adds nodes to one of them."""
+
+    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
+        self._world = assumptions
+        self._fleet = fleet
+        self._expander = Expander.RANDOM if assumptions.pools is None else assumptions.pools.expander
+        self._templates = [
+            CopiedTemplate(template, None if len(fleet.groups) == 1 else partial(self._is_of, place))
+            for place, template in enumerate(fleet.templates)
+        ]
+        self._since = since
+        self.room_matters = False
+        # Unneeded node -> since when.
+        self.unneeded_since: dict[str, float] = {}
+        self._scaled_up_at = -inf
+        # By group: after a node that never joined, none is requested until then.
+        self._backs_off_until = [-inf for _ in fleet.groups]
+        self._back_off_seconds = [0.0 for _ in fleet.groups]
+        # More nodes are unneeded than may be removed at once.
+        self._more_is_due = False
+
+    def turn_after(self, now: float, *, pods_wait: bool) -> float:
+        """The next run of its loop, at `now` or later."""
+        del pods_wait
+        loop = self._world.autoscaler_loop_seconds
+        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+
+    def pods_changed(self, node: str, now: float) -> None:
+        """It reads the pods from the cluster itself."""
+
+    def look(
+        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+    ) -> ScalingDecision:
+        """One run of its loop."""
+        world = self._world
+        late = tuple(
+            name for name, requested in booting.items() if requested + world.give_up_boot_seconds <= now + ROUNDING
+        )
+        for group in {self._fleet.place_of(name) for name in late}:
+            self._back_off(group, now)
+        coming = [name for name in booting if name not in late]
+        moments = [requested + world.give_up_boot_seconds for name, requested in booting.items() if name not in late]
+        if not self._is_healthy(state, now):
+            return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
+        waiting = list(unschedulable)
+        option = self._choose(state, waiting, coming, now)
+        moments += [moment for moment in self._backs_off_until if moment > now]
+        if waiting:
+            loop = world.autoscaler_loop_seconds
+            changes = [
+                template.next_change(state, now, loop)
+                for template, until in zip(self._templates, self._backs_off_until, strict=True)
+                if now >= until
+            ]
+            moments += [change for change in changes if change is not None]
+        if option is not None:
+            # In a run that adds nodes it removes none, and doesn't look for unneeded ones.
+            self._scaled_up_at = now
+            moments += [now + world.give_up_boot_seconds, now + world.autoscaler_loop_seconds]
+            groups = (option.place,) * option.number if len(self._fleet.groups) > 1 else ()
+            return ScalingDecision(option.number, (), late, self._earliest(moments, now), groups)
+        removed = self._plan_scale_down(state, coming, now)
+        moments += [since + world.unneeded_seconds for since in self.unneeded_since.values()]
+        return ScalingDecision(0, removed, late, self._earliest(moments, now))
+
+    def _is_of(self, place: int, node: str) -> bool:
+        return self._fleet.place_of(node) == place
+
+    def _choose(
+        self, state: ClusterState, waiting: Sequence[PodState], coming: Sequence[str], now: float
+    ) -> Option | None:
+        """What to request now."""
+        fleet = self._fleet
+        # Each run draws the node that it copies.
+        templates = [template.find(state, now) for template in self._templates]
+        room = fleet.room_by_pool(state, coming)
+        allowed = [
+            room[group.pool] if now >= until else 0
+            for group, until in zip(fleet.groups, self._backs_off_until, strict=True)
+        ]
+        booting = fleet.count_by_group(coming)
+        options = plan_scale_up(state, waiting, templates, booting=booting, allowed=allowed)
+        return choose(options, fleet.groups, self._expander, len(state.rows) + len(coming), now)
+
+    def _earliest(self, moments: Iterable[float], now: float) -> float | None:
+        """The first run after the earliest of the times that are still to come."""
+        cooled = self._scaled_up_at + self._world.after_scale_up_seconds
+        later = [moment for moment in moments if moment > now + ROUNDING]
+        if self.unneeded_since and cooled > now + ROUNDING:
+            later.append(cooled)
+        elif self._more_is_due:
+            later.append(now + self._world.autoscaler_loop_seconds)
+        return self.turn_after(min(later), pods_wait=False) if later else None
+
+    def _back_off(self, group: int, now: float) -> None:
+        fresh = now > self._backs_off_until[group] + BACK_OFF_RESET_SECONDS
+        longer = min(2 * self._back_off_seconds[group], MAX_BACK_OFF_SECONDS)
+        self._back_off_seconds[group] = BACK_OFF_SECONDS if fresh else longer
+        self._backs_off_until[group] = now + self._back_off_seconds[group]
+
+    def _is_healthy(self, state: ClusterState, now: float) -> bool:
+        """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
+        unready = sum(
+            (not row.node.fact.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.fact.taints))
+            and row.node.created + self._world.give_up_boot_seconds < now
+            for row in state.rows.values()
+            if row.node.fact.taints or not row.node.fact.ready
+        )
+        return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
+
+    def _plan_scale_down(self, state: ClusterState, coming: Sequence[str], now: float) -> tuple[str, ...]:
+        """The nodes to remove now; notes how long each has been unneeded."""
+        unneeded = self._find_unneeded(state)
+        self.unneeded_since = {name: self.unneeded_since.get(name, now) for name in unneeded}
+        world = self._world
+        self._more_is_due = False
+        if now < self._scaled_up_at + world.after_scale_up_seconds - ROUNDING:
+            return ()
+        spare = self._fleet.spare_by_pool(state, coming)
+        removed: list[str] = []
+        allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
+        due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
+        for name in sorted(due, key=lambda name: not unneeded[name]):
+            is_empty, pool = unneeded[name], self._fleet.pool_of(name)
+            if spare[pool] <= 0:
+                continue
+            if allowed[is_empty] and len(removed) < EMPTY_AT_ONCE:
+                allowed[is_empty] -= 1
+                spare[pool] -= 1
+                removed.append(name)
+            else:
+                self._more_is_due = True
+        for name in removed:
+            del self.unneeded_since[name]
+        return tuple(removed)
+
+    def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
+        """Nodes that can be removed together, and whether each is empty."""
+        known = state.memo((ClusterAutoscaler, "node"))
+        threshold = self._world.unneeded_utilisation
+        candidates: list[tuple[NodeRow, _NodeFacts]] = []
+        for name, row in state.rows.items():
+            facts = known.get(name)
+            if facts is None:
+                facts = known[name] = _read_node(row)
+            if not facts.held and facts.utilisation < threshold and not row.node.fact.unschedulable:
+                candidates.append((row, facts))
+        self.room_matters = any(facts.movable for _, facts in candidates)
+        if not candidates:
+            return {}
+        # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay unneeded.
+        candidates.sort(
+            key=lambda candidate: (candidate[0].name not in self.unneeded_since, bool(candidate[1].movable))
+        )
+        rooms: dict[str, Room] | None = None
+        unneeded: dict[str, bool] = {}
+        for row, facts in candidates:
+            # Including the pods that would move there from earlier candidates.
+            moved_here = rooms[row.name].pods if rooms is not None else []
+            if facts.movable or moved_here:
+                if rooms is None:
+                    rooms = {other.name: Room.of(other) for other in state.rows.values() if other.name not in unneeded}
+                room = rooms.pop(row.name)
+                if not place_all((*facts.movable, *moved_here), partial(_first, tuple(rooms.values()))):
+                    rooms[row.name] = room
+                    continue
+            elif rooms is not None:
+                del rooms[row.name]
+            unneeded[row.name] = not facts.movable
+        return unneeded
+
+
+def _first(rooms: Iterable[Room], pod: PodState) -> Room | None:
+    spec = pod.spec
+    return next((room for room in rooms if room.fits(spec)), None)

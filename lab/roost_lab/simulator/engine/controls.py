@@ -1,0 +1,332 @@
+"""Run the controllers in a replay: the planners that run in a cluster, on a snapshot of the world, with their budgets.
+
+They plan when something that concerns them changes, and when a plan asks to be called again; not at every change,
+because a replay plays ten days in a minute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
+
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    CreatePod,
+    DeletePod,
+    Done,
+    EvictPod,
+    KeepHistory,
+    Notice,
+    Outcome,
+    ResizeSet,
+    ScaleBuffer,
+    ScaleSet,
+    SetCondition,
+)
+from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
+from roost.controllers.popular_images.pull_pods import read_pull
+from roost.controllers.runtime.budget import MinuteBudget
+from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
+from roost_core.scheduler.objects import ContainerState, Owner, PodState, copy_pod
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from roost.controllers.contract.planner import Planner
+    from roost_core.placement.nodes import NodeFact
+    from roost_core.scheduler.objects import NodeState
+    from roost_lab.simulator.engine.entities import SimNode, SimPod
+    from roost_lab.simulator.engine.kubelets import Kubelets
+    from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
+    from roost_lab.simulator.engine.pods import PodMaker
+    from roost_lab.simulator.engine.totals import Measures
+    from roost_lab.simulator.setup.policy import Policy, PullerSet
+
+GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
+# Least seconds between two plans of a controller.
+PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
+# The same for popular images, unless one of its pulls ends: one user more hardly changes what is popular.
+DEMAND_PACE_SECONDS: Final = 60.0
+
+
+class ControlledWorld(Protocol):
+    """What the controllers read and change in a replay."""
+
+    now: float
+    measures: Measures
+    nodes: dict[str, SimNode]
+    # As the API server has them, and with what happened to each.
+    pods: dict[str, PodState]
+    sim_pods: dict[str, SimPod]
+    kubelets: Kubelets
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call."""
+        ...
+
+    def change_node(self, node: SimNode, state: NodeState) -> None:
+        """Labels or taints of a node change."""
+        ...
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder is evicted."""
+        ...
+
+
+class ControlledRelease(Protocol):
+    """What the controllers read and change in their own release."""
+
+    policy: Policy
+    sets: PlaceholderSets
+    maker: PodMaker
+
+
+class Controls:
+    """The controllers of one hub's release."""
+
+    def __init__(self, world: ControlledWorld, release: ControlledRelease) -> None:
+        self._world = world
+        self._release = release
+        policy = release.policy
+        document = policy.controllers or {}
+        self._planners: dict[str, Planner] = {
+            planner.name: planner
+            for planner in policy.make_planners()
+            # Start notices place nothing.
+            if planner.name in PACE_SECONDS and _is_on(planner.name, document)
+        }
+        self.reads_containers = POPULAR in self._planners
+        self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
+        # By name: when it planned last, and when its next plan is due if one is scheduled.
+        self._planned_at: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    def begin(self) -> None:
+        """The first plan of each."""
+        self.nodes_changed()
+
+    # Changes
+
+    def nodes_changed(self) -> None:
+        """A node came or went."""
+        for name in self._planners:
+            self._plan_soon(name)
+        if HEADROOM in self._planners:
+            # Nodes count for the size of placeholders once they have settled.
+            self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
+
+    def node_registered(self) -> None:
+        """A node that isn't ready yet: the gate sees it before any pod can be bound there."""
+        if GATE in self._planners:
+            self._run(GATE)
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """No node fits a pod."""
+        if GATE in self._planners and waits_at_gate(pod.state):
+            self._plan_soon(GATE)
+
+    def node_left(self, node: SimNode) -> None:
+        """A node was removed, with the pods there that pull."""
+        for key in [key for key, pod in self._world.pods.items() if pod.node_name == node.name]:
+            if key not in self._world.sim_pods:
+                del self._world.pods[key]
+        self.nodes_changed()
+
+    def images_shown(self) -> None:
+        """A node reports other images."""
+        self._plan_soon(GATE)
+        self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
+
+    def pods_changed(self, pod: SimPod) -> None:
+        """A pod came, was bound, or went."""
+        if not self._planners:
+            return
+        if pod.kind == USER:
+            self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
+        if pod.kind in (USER, PLACEHOLDER):
+            self._plan_soon(MOVER)
+
+    def user_runs(self, pod: SimPod, image: str) -> None:
+        """A user's server is up."""
+        container = ContainerState(image, image, running=True, ready=True, name="notebook")
+        pod.state = copy_pod(pod.state, phase="Running", started=self._world.now, containers=(container,))
+        self._world.pods[pod.key] = pod.state
+
+    def puller_began(self, node: SimNode, puller: PullerSet) -> None:
+        """A puller's pod is on a node and begins to pull."""
+        name = f"{puller.name}-{node.name}"
+        containers = tuple(
+            ContainerState(image, waiting_reason="ContainerCreating", name=container)
+            for container, image in puller.images.items()
+        )
+        policy = self._release.policy
+        labels = {**puller.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
+        labels.setdefault(OWN_COMPONENT_LABEL, "puller")
+        pod = PodState(
+            namespace=policy.namespace,
+            name=name,
+            uid=name,
+            labels=labels,
+            node_name=node.name,
+            created=self._world.now,
+            containers=containers,
+            owner=Owner("DaemonSet", puller.name, puller.name),
+        )
+        node.pullers[pod.key] = pod
+        self._world.pods[pod.key] = pod
+
+    def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
+        """One image of a puller is on the node; its container runs."""
+        pod = node.pullers[f"{self._release.policy.namespace}/{puller.name}-{node.name}"]
+        containers = tuple(
+            replace(state, waiting_reason="", image_id=state.image, running=True, ready=True)
+            if state.name == container
+            else state
+            for state in pod.containers
+        )
+        node.pullers[pod.key] = self._world.pods[pod.key] = replace(pod, containers=containers, phase="Running")
+        self._plan_soon(GATE)
+        self._plan_soon(MOVER)
+
+    # Planning
+
+    def _plan_soon(self, name: str, pace_seconds: float | None = None) -> None:
+        if name in self._planners:
+            last = self._planned_at.get(name)
+            now = self._world.now
+            pace = PACE_SECONDS[name] if pace_seconds is None else pace_seconds
+            self._plan_at(name, now if last is None else max(now, last + pace))
+
+    def _plan_at(self, name: str, moment: float) -> None:
+        due = self._due.get(name)
+        if due is None or moment < due:
+            self._due[name] = moment
+            self._world.at(moment, self._plan, (name, moment))
+
+    def _plan(self, argument: tuple[str, float]) -> None:
+        name, due = argument
+        if self._due.get(name) != due:
+            # An earlier plan replaced it.
+            return
+        del self._due[name]
+        self._run(name)
+
+    def _run(self, name: str) -> None:
+        world = self._world
+        self._planned_at[name] = now = world.now
+        moment = Moment(now, now)
+        planner = self._planners[name]
+        planned = planner.plan(self._snapshot(), moment)
+        done = [Done(action, self._apply(action)) for action in planned.actions]
+        planner.note(done, moment)
+        if planned.wake_after_seconds is not None:
+            # A little later than requested, so that what it waits for has happened.
+            self._plan_at(name, now + max(planned.wake_after_seconds + 1e-3, PACE_SECONDS[name]))
+        elif any(action.outcome is Outcome.HELD_BACK for action in done):
+            self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
+
+    def _snapshot(self) -> Snapshot:
+        world, sets_here = self._world, self._release.sets
+        policy = self._release.policy
+        sets = {
+            placeholders.name: StatefulSetState(
+                placeholders.name,
+                placeholders.name,
+                sets_here.replicas[placeholders.name],
+                len(sets_here.pods[placeholders.name]),
+                is_rolling=sets_here.is_rolling(placeholders.name),
+                requests=placeholders.requests,
+                container=placeholders.container,
+            )
+            for placeholders in sets_here.sets.values()
+        }
+        nodes = {name: node.state for name, node in world.nodes.items()}
+        # Nothing is stored: each replay begins without a history, and its forecasts see only its own past.
+        return Snapshot(
+            policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets, histories={}
+        )
+
+    def _apply(self, action: Action) -> Outcome:
+        world, sets = self._world, self._release.sets
+        match action:
+            case ChangeNode():
+                node = world.nodes.get(action.node)
+                if node is None:
+                    return Outcome.GONE
+                world.change_node(node, replace(node.state, fact=_changed(node.state.fact, action)))
+            case EvictPod():
+                pod = world.sim_pods.get(f"{action.namespace}/{action.name}")
+                if pod is None or pod.state.uid != action.uid:
+                    return Outcome.GONE
+                if not self._evictions.take():
+                    return Outcome.HELD_BACK
+                world.measures.result.moves += 1
+                world.evict(pod)
+            case ScaleSet():
+                if action.name not in sets.replicas:
+                    return Outcome.GONE
+                sets.scale(action.name, action.replicas)
+            case ResizeSet():
+                if action.name not in sets.replicas:
+                    return Outcome.GONE
+                sets.resize(action.name, action.container, action.requests)
+            case ScaleBuffer():
+                # Values with buffers are refused before a replay.
+                return Outcome.GONE
+            case CreatePod():
+                return self._begin_pull(action.body)
+            case DeletePod():
+                world.pods.pop(f"{action.namespace}/{action.name}", None)
+            case Notice() | SetCondition() | KeepHistory():
+                # They change nothing in a replay.
+                pass
+            case _:
+                assert_never(action)
+        return Outcome.DONE
+
+    def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
+        """A pod that pulls a popular image: it succeeds when the image is on its node."""
+        world = self._world
+        state = self._release.maker.read(dict(body))
+        pull = read_pull(state)
+        node = world.nodes.get(pull.node)
+        if node is None:
+            return Outcome.FAILED
+        name = state.name
+        state = replace(state, uid=name, node_name=node.name, created=world.now)
+        world.pods[state.key] = state
+        finish = world.kubelets.background_pull(node, pull.reference or pull.image)
+        world.at(finish, self._pulled, (node, state))
+        return Outcome.DONE
+
+    def _pulled(self, argument: tuple[SimNode, PodState]) -> None:
+        node, state = argument
+        if self._world.nodes.get(node.name) is node and state.key in self._world.pods:
+            self._world.pods[state.key] = replace(state, phase="Succeeded")
+            self._plan_soon(POPULAR)
+
+
+def _is_on(name: str, document: Mapping[str, Any]) -> bool:
+    gate = document.get("gate") or {}
+    placeholders: Sequence[Mapping[str, Any]] = document.get("placeholders") or ()
+    if name == GATE:
+        return gate.get("mode") != "off" and bool(gate.get("pullers"))
+    if name == MOVER:
+        return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
+    books = bool((document.get("events") or {}).get("enabled"))
+    if name == HEADROOM:
+        return books or any(
+            entry.get("windows") or entry.get("countBy") == "nodes" or entry.get("learn") for entry in placeholders
+        )
+    return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
+
+
+def _changed(fact: NodeFact, action: ChangeNode) -> NodeFact:
+    labels = {key: value for key, value in fact.labels.items() if key not in action.remove_labels}
+    labels.update(action.set_labels)
+    taints = tuple(taint for taint in fact.taints if taint.key not in action.remove_taints)
+    return replace(fact, labels=labels, taints=taints)

@@ -1,0 +1,293 @@
+"""Play the hub, its spawner and its culler: which launches are admitted, which tries fail, how long servers run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from roost_lab.simulator.engine.culling import next_look
+from roost_lab.simulator.engine.entities import Launch, SimPod
+from roost_lab.simulator.engine.node_images import USER as FOR_USER
+from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
+from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from roost_lab.simulator.engine.totals import USERS
+from roost_lab.simulator.setup.assumptions import SESSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from roost_core.scheduler.objects import PodState
+    from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
+    from roost_lab.simulator.engine.builds import BuildWorld
+    from roost_lab.simulator.engine.entities import SimNode
+    from roost_lab.simulator.engine.journal import Journal
+    from roost_lab.simulator.engine.kubelets import Kubelets
+    from roost_lab.simulator.engine.node_images import Images
+    from roost_lab.simulator.engine.releases import HubRelease
+    from roost_lab.simulator.engine.totals import Measures
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.traces.attempt import Attempt
+    from roost_lab.traces.chance import Chance
+
+
+class HubWorld(Protocol):
+    """What the hub reads and changes in a replay."""
+
+    now: float
+    assumed: Assumptions
+    chance: Chance
+    measures: Measures
+    sim_pods: dict[str, SimPod]
+    images: Images
+    bounds: BoundsMeter
+    wait_bounds: WaitMeter
+    builds: BuildWorld
+    kubelets: Kubelets
+    releases: Sequence[HubRelease]
+    journal: Journal | None
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call."""
+        ...
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+        ...
+
+    def post(self, kind: str, state: PodState) -> SimPod:
+        """Create a pod; its number was the last one given."""
+        ...
+
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod's containers run: tell the webhooks."""
+        ...
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        ...
+
+    def release_of(self, attempt: Attempt) -> HubRelease:
+        """The release of a launch's hub."""
+        ...
+
+
+class Hub:
+    """The hub of one replay, or all of its hubs: each has its own quotas."""
+
+    def __init__(self, world: HubWorld) -> None:
+        self._world = world
+        # Admitted launches whose servers aren't up yet.
+        self.starting = 0
+        # Images being built now.
+        self._building: set[str] = set()
+
+    def arrive(self, attempt: Attempt) -> None:
+        """Somebody launches: admit the launch within the quotas."""
+        result = self._world.measures.result
+        result.attempts += 1
+        assumed, repository = self._world.assumed, attempt.repository
+        release = self._world.release_of(attempt)
+        of_repository = release.of_repository[repository] if repository else 0
+        if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
+            result.refused_by_repository += 1
+            self._world.measures.count("refused", self._world.now)
+            return
+        if assumed.quota_total and release.running >= assumed.quota_total:
+            result.refused_by_total += 1
+            self._world.measures.count("refused", self._world.now)
+            return
+        result.admitted += 1
+        self._world.measures.count("launches", self._world.now)
+        release.of_repository[repository] += 1
+        release.running += 1
+        self.starting += 1
+        image = image_reference(attempt.image)
+        self._world.wait_bounds.asked(self._world.images.get(image, attempt.image_bytes), self._world.now)
+        if (
+            assumed.with_builds
+            and attempt.image not in self._building
+            and self._world.builds.needs_build(attempt.image)
+        ):
+            self._post_build(attempt)
+        launch = Launch(attempt, image, assumed.retries)
+        self._post_user(launch)
+        if assumed.leave_after_seconds:
+            self._world.at(self._world.now + assumed.leave_after_seconds, self._leave_if_late, launch)
+
+    def _post_user(self, launch: Launch) -> None:
+        self._world.measures.result.tries += 1
+        name = f"user-{self._world.next_number()}"
+        release = self._world.release_of(launch.attempt)
+        made = release.maker.user(launch.attempt, name, self._world.now, release.facts.current())
+        pod = self._world.post(USER, made)
+        pod.launch, launch.pod = launch, pod
+
+    def _leave_if_late(self, launch: Launch) -> None:
+        """Whoever still waits leaves, and that is the end of the wait; the hub doesn't know, and starts the server."""
+        pod = launch.pod
+        if pod is None or pod.ready_at is not None:
+            return
+        launch.has_left = True
+        launch.note_try(pod, self._world.now)
+        self._world.measures.result.left += 1
+        self._end_wait(launch)
+
+    def _post_build(self, attempt: Attempt) -> None:
+        """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
+        self._building.add(attempt.image)
+        name = f"build-{self._world.next_number()}"
+        release = self._world.release_of(attempt)
+        made = release.maker.build(attempt.repository, name, self._world.now, release.facts.current())
+        self._world.post(BUILD, made).builds = attempt
+
+    def build(self, pod: SimPod, node: SimNode) -> None:
+        """A build's pod is bound."""
+        if pod.builds is not None:
+            build = self._world.builds.begin(pod.builds.repository, node.name, self._world.now)
+            self._world.bounds.built(pod.builds.repository, self._world.measures.result.nodes_created)
+            self._world.at(self._world.now + build.seconds, self._built, pod)
+
+    def _built(self, pod: SimPod) -> None:
+        if pod.builds is not None and self._world.sim_pods.get(pod.key) is pod:
+            self._world.builds.built(pod.builds.image)
+            self._building.discard(pod.builds.image)
+            self._world.remove(pod)
+
+    def give_up_if_late(self, pod: SimPod) -> None:
+        """The spawner's timeout is over: the try fails unless the server is up."""
+        if pod.ready_at is not None or pod.key not in self._world.sim_pods:
+            return
+        launch, result = pod.launch, self._world.measures.result
+        if launch is None:
+            return
+        result.timeouts += 1
+        self._world.measures.count("timeouts", self._world.now)
+        self._end_try(pod, launch)
+
+    def _end_try(self, pod: SimPod, launch: Launch) -> None:
+        """A pod is removed before its server was up: the hub tries again, or gives up."""
+        result = self._world.measures.result
+        launch.note_try(pod, self._world.now)
+        self._world.remove(pod)
+        if launch.has_left:
+            self._forget(launch)
+        elif launch.tries_left > 0:
+            launch.tries_left -= 1
+            self._post_user(launch)
+        else:
+            result.given_up += 1
+            launch.pod = None
+            self._end_wait(launch)
+            self._forget(launch)
+
+    def _end_wait(self, launch: Launch) -> None:
+        """A launch waits no longer though no server came: its wait counts, or starting nobody would be quick."""
+        result, waited = self._world.measures.result, self._world.now - launch.attempt.moment
+        result.waited_for_node += launch.waited_for_node
+        for part, seconds in launch.spent.items():
+            result.waits[part].add(seconds)
+        result.waits[TOTAL].add(waited)
+        self._world.release_of(launch.attempt).result.waits.add(waited)
+        self._world.measures.on_wait(launch.attempt.number, waited, False)
+        self._world.measures.over(waited)
+        self.starting -= 1
+
+    def lose(self, pod: SimPod, launch: Launch) -> None:
+        """A user's pod is pre-empted or deleted: its try ends, or its session."""
+        if pod.ready_at is None:
+            self._end_try(pod, launch)
+        else:
+            self._end(pod)
+
+    def _forget(self, launch: Launch) -> None:
+        repository, release = launch.attempt.repository, self._world.release_of(launch.attempt)
+        release.of_repository[repository] -= 1
+        if not release.of_repository[repository]:
+            del release.of_repository[repository]
+        release.running -= 1
+
+    # A server's start and end
+
+    def start(self, pod: SimPod, node: SimNode) -> None:
+        """A user's pod is bound: pull, start, and run as long as the session."""
+        launch = pod.launch
+        if launch is None:
+            return
+        assumed = self._world.assumed
+        image, begins = launch.image, self._world.now + assumed.bind_seconds
+        self._world.measures.result.placed += 1
+        self._world.release_of(launch.attempt).result.placed += 1
+        node.users += 1
+        self._world.measures.level(USERS, 1, self._world.now)
+        self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
+        self._world.bounds.needed(node.name, self._world.images.get(image).layers)
+        node.images.use(image, self._world.now)
+        pull = node.images.pull(image, begins, FOR_USER)
+        pod.pull_begins = pull.begin
+        if self._world.journal is not None:
+            self._world.journal.image_pulled(pod, image, pull, begins)
+        if pull.is_cold:
+            self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
+        up = pull.finish + assumed.start_seconds
+        if up - pod.created > assumed.start_timeout_seconds:
+            if pod.waits_since is None:
+                self._world.at(pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod)
+            return
+        waits = dict(launch.spent)
+        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._world.now - pod.created
+        waits[PULL_WAIT] += max(0.0, pull.begin - begins)
+        waits[PULL] += max(0.0, pull.finish - max(pull.begin, begins))
+        waits[START] = assumed.bind_seconds + assumed.start_seconds
+        self._world.at(up, self._up, (pod, waits))
+
+    def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
+        pod, waits = argument
+        launch = pod.launch
+        if launch is None or self._world.sim_pods.get(pod.key) is not pod:
+            return
+        pod.ready_at = self._world.now
+        if self._world.journal is not None:
+            self._world.journal.pod_ready(pod, self._world.now)
+        self._world.tell_pod(pod)
+        if not launch.has_left:
+            self.starting -= 1
+            self._world.measures.started(waits, self._world.now)
+            waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
+            self._world.measures.on_wait(launch.attempt.number, waited, True)
+            of_hub.started += 1
+            of_hub.waits.add(waited)
+            self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
+        for release in self._world.releases:
+            if release.controls.reads_containers:
+                release.controls.user_runs(pod, launch.image)
+        seconds = self._idle_seconds(launch.attempt) if launch.has_left else self._session_seconds(launch.attempt)
+        self._world.at(self._world.now + seconds, self._end, pod)
+
+    def _idle_seconds(self, attempt: Attempt) -> float:
+        """How long a server runs that nobody uses."""
+        idle = self._until_culled(60.0 * SESSIONS[self._world.assumed.sessions].least_minutes)
+        return idle if attempt.session_seconds is None else min(idle, attempt.session_seconds)
+
+    def _session_seconds(self, attempt: Attempt) -> float:
+        if attempt.session_seconds is not None:
+            return attempt.session_seconds
+        model = SESSIONS[self._world.assumed.sessions]
+        more = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
+        return self._until_culled(60.0 * (model.least_minutes + more))
+
+    def _until_culled(self, seconds: float) -> float:
+        every = self._world.assumed.cull_every_seconds
+        return (
+            seconds if not every else next_look(self._world.now + seconds, every, self._world.chance) - self._world.now
+        )
+
+    def _end(self, pod: SimPod) -> None:
+        if self._world.sim_pods.get(pod.key) is not pod:
+            # It was removed before.
+            return
+        if pod.launch is not None:
+            self._forget(pod.launch)
+        self._world.remove(pod)
+
+    def forget_build(self, image: str) -> None:
+        """The build of an image has ended."""
+        self._building.discard(image)

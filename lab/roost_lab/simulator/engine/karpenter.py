@@ -1,0 +1,314 @@
+"""Model when Karpenter adds and removes nodes.
+
+Sources: its documentation (Disruption, Scheduling) and code, v1.8.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from roost_core.objects.selectors import node_term_matches
+from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.scheduler.objects import CPU, MEMORY
+from roost_core.scheduler.pod_queries import PodQuery
+from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
+from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from roost_core.objects.selectors import NodeTerm
+    from roost_core.scheduler.node_rows import NodeRow
+    from roost_core.scheduler.objects import PodState, WeightedPodTerm
+    from roost_core.scheduler.state import ClusterState
+    from roost_lab.simulator.engine.node_groups import Fleet
+    from roost_lab.simulator.setup.assumptions import Assumptions
+
+# Seconds for which pods are batched before nodes are requested (BATCH_IDLE_DURATION).
+BATCH_SECONDS: Final = 1.0
+# Seconds after which a consolidation is validated again, and carried out if it still holds.
+VALIDATION_SECONDS: Final = 15.0
+# Share of the nodes that may be disrupted at once, rounded up (a NodePool's default budget).
+DISRUPTED_SHARE: Final = 0.1
+DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
+
+
+class Karpenter:
+    """Karpenter over a NodePool of one instance type for each pool, with consolidationPolicy WhenEmptyOrUnderutilized.
+
+    Preferred terms are demands that are given up one by one, where nothing meets them. A new node takes all pods that
+    some type has room for, and becomes the cheapest type that has. Nodes are only taken away, never replaced by cheaper
+    ones. First empty ones go, all that the budget allows; else several whose pods all fit
+    elsewhere; else one. A user holds its node (`do-not-disrupt`, and nothing would make the pod anew), so only nodes
+    with placeholders alone are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
+    """
+
+    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
+        self._world = assumptions
+        self._fleet = fleet
+        self._since = since
+        self.room_matters = False
+        # Node -> when a pod last came or left.
+        self._changed_at: dict[str, float] = {}
+
+    def turn_after(self, now: float, *, pods_wait: bool) -> float:
+        """Pods are batched for a second; nodes to remove are searched for in every loop."""
+        if pods_wait:
+            return now + BATCH_SECONDS
+        loop = self._world.autoscaler_loop_seconds
+        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+
+    def pods_changed(self, node: str, now: float) -> None:
+        """The node isn't consolidated until `consolidateAfter` has passed without a change."""
+        self._changed_at[node] = now
+
+    def look(
+        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+    ) -> ScalingDecision:
+        """One run of both loops, the provisioner's and the disruption controller's."""
+        world = self._world
+        patience = world.give_up_boot_seconds
+        late = tuple(name for name, requested in booting.items() if requested + patience <= now + ROUNDING)
+        moments = [requested + patience for name, requested in booting.items() if name not in late]
+        coming = [name for name in booting if name not in late]
+        request = self._plan_scale_up(state, unschedulable, coming)
+        if request:
+            moments += [now + patience, now + world.autoscaler_loop_seconds]
+            groups = request if len(self._fleet.groups) > 1 else ()
+            return ScalingDecision(len(request), (), late, self.turn_after(min(moments), pods_wait=False), groups)
+        removed, due = self._plan_scale_down(state, now)
+        moments += due
+        if removed:
+            moments.append(now + world.autoscaler_loop_seconds)
+        later = [moment for moment in moments if moment > now + ROUNDING]
+        return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
+
+    def _plan_scale_up(
+        self, state: ClusterState, unschedulable: Iterable[PodState], coming: Sequence[str]
+    ) -> tuple[int, ...]:
+        """The group of each new node."""
+        # It has no priority cutoff.
+        pods = pods_waiting(unschedulable, -(2**31))
+        if not pods:
+            return ()
+        fleet = self._fleet
+        pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
+        rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
+        for template, number in zip(fleet.templates, fleet.count_by_group(coming), strict=True):
+            rooms += rooms_coming(template, number)
+        allowed = fleet.room_by_pool(state, coming)
+        new: list[_Claim] = []
+        for pod in pods:
+            left = dict(allowed)
+            for claim in new:
+                left[fleet.groups[claim.place].pool] -= 1
+            fresh = self._claim([place for place, group in enumerate(fleet.groups) if left[group.pool] > 0])
+            found = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
+            if found is not None:
+                found.take(pod)
+                if fresh is not None and found is fresh:
+                    new.append(fresh)
+        requested = []
+        for claim in new:
+            # A claim may have become one of a dearer group, whose pool has no room left.
+            pool = fleet.groups[claim.place].pool
+            if allowed[pool] > 0:
+                allowed[pool] -= 1
+                requested.append(claim.place)
+        return tuple(requested)
+
+    def _claim(self, places: Iterable[int]) -> _Claim | None:
+        """A new node that is of any of these groups, the cheapest first."""
+        groups = self._fleet.groups
+        rooms = [
+            (place, rooms_coming(self._fleet.templates[place], 1)[0])
+            for place in sorted(places, key=lambda place: groups[place].price)
+        ]
+        return _Claim(rooms) if rooms else None
+
+    def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
+        """Nodes to remove, and the times at which others may be considered."""
+        world = self._world
+        rest = world.consolidate_after_seconds + VALIDATION_SECONDS
+        self._changed_at = {name: moment for name, moment in self._changed_at.items() if name in state.rows}
+        known = state.memo((Karpenter, "node"))
+        candidates: list[_Candidate] = []
+        due: list[float] = []
+        for name, row in state.rows.items():
+            movable = known.get(name, _UNREAD)
+            if movable is _UNREAD:
+                movable = known[name] = _read_pods(row)
+            fact = row.node.fact
+            if (
+                movable is None
+                or fact.unschedulable
+                or any(taint.key.startswith(STARTUP_TAINTS) for taint in fact.taints)
+            ):
+                continue
+            ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
+            if ripe <= now + ROUNDING:
+                candidates.append((row, movable))
+            else:
+                due.append(ripe)
+        self.room_matters = any(movable for _, movable in candidates)
+        spare = self._spare(state)
+        candidates = [candidate for candidate in candidates if spare[self._fleet.pool_of(candidate[0].name)] > 0]
+        if not candidates:
+            return (), due
+        empty = [candidate for candidate in candidates if not candidate[1]]
+        if empty:
+            return tuple(row.name for row, _ in self._within(empty, spare)), due
+        # The cheapest to move come first.
+        candidates.sort(key=lambda candidate: len(candidate[1]))
+        if len(several := self._find_several(self._within(candidates, spare), state)) > 1:
+            return several, due
+        for candidate in candidates:
+            if self._fit_elsewhere([candidate], state):
+                return (candidate[0].name,), due
+        return (), due
+
+    def _spare(self, state: ClusterState) -> dict[str, int]:
+        """How many nodes of each pool may go now."""
+        fleet = self._fleet
+        spare = fleet.spare_by_pool(state, ())
+        there = fleet.count_by_pool(state.rows)
+        draining = fleet.count_by_pool(name for name, row in state.rows.items() if row.node.fact.unschedulable)
+        # Draining nodes use up the budget, although draining needs none.
+        return {
+            pool: min(number, ceil(DISRUPTED_SHARE * there[pool]) - draining[pool]) for pool, number in spare.items()
+        }
+
+    def _within(self, candidates: Iterable[_Candidate], spare: Mapping[str, int]) -> list[_Candidate]:
+        """The first ones, as many of each pool as may go."""
+        left, first = dict(spare), []
+        for candidate in candidates:
+            pool = self._fleet.pool_of(candidate[0].name)
+            if left[pool] > 0:
+                left[pool] -= 1
+                first.append(candidate)
+        return first
+
+    def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
+        """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
+        least, most, fitting = 2, len(candidates), 0
+        while least <= most:
+            number = (least + most) // 2
+            if self._fit_elsewhere(candidates[:number], state):
+                fitting, least = number, number + 1
+            else:
+                most = number - 1
+        return tuple(row.name for row, _ in candidates[:fitting])
+
+    def _fit_elsewhere(self, candidates: Sequence[_Candidate], state: ClusterState) -> bool:
+        """Whether all pods of these nodes fit on the others, without a new node."""
+        leaving = {row.name for row, _ in candidates}
+        rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
+
+        def find(pod: PodState) -> Room | None:
+            found = _Demands(pod, state, rooms).find(rooms, self._claim(range(len(self._fleet.groups))))
+            # A pod that prefers a new node keeps the old one.
+            return found if isinstance(found, Room) else None
+
+        return place_all((pod for _, movable in candidates for pod in movable), find)
+
+
+# A node that may be removed, with the pods that would have to move.
+_Candidate = tuple["NodeRow", tuple["PodState", ...]]
+_UNREAD: Final = object()
+
+
+def _read_pods(row: NodeRow) -> tuple[PodState, ...] | None:
+    """The pods that would have to move; None: one of them must not."""
+    movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
+    held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
+    return None if held else tuple(movable)
+
+
+class _Claim:
+    """A new node whose group is still open: a room in each group that has room for all of its pods."""
+
+    __slots__ = ("_rooms", "_taken_by")
+
+    def __init__(self, rooms: list[tuple[int, Room]]) -> None:
+        """rooms: with the places of their groups, the cheapest first."""
+        self._rooms = rooms
+        # Those that meet the demands of the pod that is looked at.
+        self._taken_by: list[tuple[int, Room]] = []
+
+    @property
+    def place(self) -> int:
+        """The cheapest group."""
+        return self._rooms[0][0]
+
+    def meets(self, does: Callable[[Room], bool]) -> bool:
+        """Whether it does in some group."""
+        self._taken_by = [(place, room) for place, room in self._rooms if does(room)]
+        return bool(self._taken_by)
+
+    def take(self, pod: PodState) -> None:
+        """Place the pod that `meets` was asked for last."""
+        self._rooms = self._taken_by
+        for _, room in self._rooms:
+            room.take(pod)
+
+
+class _Demands:
+    """One pod's requirements and preferences; Karpenter treats preferences as required, and drops them one by one."""
+
+    def __init__(self, pod: PodState, state: ClusterState, rooms: Sequence[Room]) -> None:
+        self._pod = pod
+        self._rooms = rooms
+        spec = pod.spec
+
+        def queries(terms: Sequence[WeightedPodTerm]) -> list[PodQuery]:
+            # All nodes of a group share zone and region, so only terms about single nodes matter.
+            near = [weighted for weighted in terms if weighted.term.topology_key == HOSTNAME_LABEL]
+            near.sort(key=lambda weighted: -weighted.weight)
+            return [PodQuery((state.condition_of(weighted.term, pod.namespace),)) for weighted in near]
+
+        self._near = queries(spec.preferred_affinity)
+        self._far = queries(spec.preferred_anti_affinity)
+        self._nodes = [
+            weighted.term for weighted in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted.weight)
+        ]
+        self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
+
+    def find(self, rooms: Sequence[Room | _Claim], fresh: _Claim | None) -> Room | _Claim | None:
+        """The first room that meets the demands, otherwise a new node; then again with fewer demands."""
+        near, far, nodes = list(self._near), list(self._far), list(self._nodes)
+
+        def meets(room: Room) -> bool:
+            return self._meets(room, near, far, nodes)
+
+        while True:
+            for room in rooms:
+                if meets(room) if isinstance(room, Room) else room.meets(meets):
+                    return room
+            if fresh is not None and fresh.meets(meets):
+                return fresh
+            given_up = near or far or nodes
+            if not given_up:
+                return None
+            del given_up[0]
+
+    def _meets(self, room: Room, near: list[PodQuery], far: list[PodQuery], nodes: list[NodeTerm]) -> bool:
+        if not room.fits(self._pod.spec):
+            return False
+        # Of preferred node terms only the heaviest is a demand.
+        if nodes and not node_term_matches(nodes[0], room.name, room.labels):
+            return False
+        return all(map(self._starts_or_finds(room), near)) and not any(self._number(query, room) for query in far)
+
+    def _starts_or_finds(self, room: Room) -> Callable[[PodQuery], bool]:
+        def holds(query: PodQuery) -> bool:
+            if self._number(query, room):
+                return True
+            # The first of its kind has no pods to join.
+            return query.finds(self._pod) and not any(self._number(query, room) for room in self._rooms)
+
+        return holds
+
+    def _number(self, query: PodQuery, room: Room) -> int:
+        return self._counts[query].get(room.name, 0) + sum(map(query.finds, room.pods))

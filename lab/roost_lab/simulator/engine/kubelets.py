@@ -1,0 +1,168 @@
+"""Run the kubelets of all nodes: pulls, the images that nodes report and collect, and the pullers' pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from roost_lab.simulator.engine.node_images import BACKGROUND
+from roost_lab.simulator.engine.pods import image_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from roost_core.placement.nodes import NodeFact
+    from roost_core.scheduler.objects import NodeState
+    from roost_lab.simulator.engine.bounds import BoundsMeter
+    from roost_lab.simulator.engine.entities import SimNode
+    from roost_lab.simulator.engine.node_images import Images
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import PullerSet
+
+
+class ImageWatcher(Protocol):
+    """What the controllers are notified of."""
+
+    def images_shown(self) -> None:
+        """A node reports other images."""
+        ...
+
+    def puller_began(self, node: SimNode, puller: PullerSet) -> None:
+        """A puller's pod is on a node and begins to pull."""
+        ...
+
+    def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
+        """One image of a puller is on the node; its container runs."""
+        ...
+
+
+class ImageReader(Protocol):
+    """What reads the images that nodes report."""
+
+    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
+        """A node's facts once it reports these images."""
+        ...
+
+
+class ImageUser(Protocol):
+    """A hub's release: its webhook and its controllers read which images nodes have."""
+
+    @property
+    def facts(self) -> ImageReader:
+        """Its webhook's."""
+        ...
+
+    @property
+    def controls(self) -> ImageWatcher:
+        """Its controllers, which are notified of images."""
+        ...
+
+
+class KubeletsWorld(Protocol):
+    """What kubelets read and change in a replay."""
+
+    now: float
+    assumed: Assumptions
+    nodes: dict[str, SimNode]
+    images: Images
+    bounds: BoundsMeter
+
+    @property
+    def releases(self) -> Sequence[ImageUser]:
+        """The hubs' releases; all have the same values."""
+        ...
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call."""
+        ...
+
+    def put(self, node: SimNode, state: NodeState) -> None:
+        """Replace a node's object."""
+        ...
+
+
+class Kubelets:
+    """The kubelets of one replay."""
+
+    def __init__(self, world: KubeletsWorld) -> None:
+        self._world = world
+        # Image -> nodes that have it.
+        self.holders: dict[str, set[str]] = {}
+
+    def background_pull(self, node: SimNode, image: str) -> float:
+        """Pull an image that nobody waits for; returns when it will be on the node."""
+        pull = node.images.pull(image, self._world.now, BACKGROUND)
+        if pull.is_cold:
+            self._world.at(pull.finish, self.image_arrived, (node, image))
+        return pull.finish
+
+    def node_left(self, node: SimNode) -> None:
+        """A node was removed, with its images."""
+        for name in list(self.holders):
+            self._holds_no_more(node, name)
+
+    def _holds_no_more(self, node: SimNode, image: str) -> None:
+        holders = self.holders.get(image)
+        if holders is not None:
+            holders.discard(node.name)
+            if not holders:
+                del self.holders[image]
+
+    def image_arrived(self, argument: tuple[SimNode, str]) -> None:
+        """A pull has ended."""
+        node, image = argument
+        if self._world.nodes.get(node.name) is not node:
+            return
+        if node.images.has(image, self._world.now):
+            self._world.bounds.came(node.name, self._world.images.get(image))
+            self.holders.setdefault(image, set()).add(node.name)
+        self._show_soon(node)
+        self._plan_collection(node)
+
+    def _show_soon(self, node: SimNode) -> None:
+        if node.shows_at is None:
+            node.shows_at = self._world.now + self._world.assumed.status_delay_seconds
+            self._world.at(node.shows_at, self._show_images, node)
+
+    def _plan_collection(self, node: SimNode) -> None:
+        if node.collects_at is None and self._world.assumed.node_disk_bytes:
+            moment = node.images.next_collection(self._world.now)
+            if moment is not None:
+                node.collects_at = moment
+                self._world.at(moment, self._collect, node)
+
+    def _collect(self, node: SimNode) -> None:
+        node.collects_at = None
+        if node.name not in self._world.nodes:
+            return
+        removed = node.images.collect(self._world.now)
+        for name in removed:
+            self._holds_no_more(node, name)
+        if removed:
+            self._show_soon(node)
+        self._plan_collection(node)
+
+    def _show_images(self, node: SimNode) -> None:
+        node.shows_at = None
+        if node.name not in self._world.nodes:
+            return
+        images = node.images.status_images(self._world.now)
+        if images is not node.state.images:
+            fact = self._world.releases[0].facts.with_images(node.state.fact, images)
+            self._world.put(node, replace(node.state, fact=fact, images=images, image_count=len(images)))
+            for release in self._world.releases:
+                release.controls.images_shown()
+
+    def begin_puller(self, node: SimNode, puller: PullerSet, watcher: ImageWatcher) -> None:
+        """The puller's pod starts on a node and pulls one image after the other. watcher: its release's controllers."""
+        watcher.puller_began(node, puller)
+        for container, image in puller.images.items():
+            # Its container runs as long as the node does, so the image isn't collected.
+            node.images.use(image_reference(image), self._world.now)
+            finish = self.background_pull(node, image_reference(image))
+            self._world.at(finish, self._puller_has, (node, puller, container, watcher))
+
+    def _puller_has(self, argument: tuple[SimNode, PullerSet, str, ImageWatcher]) -> None:
+        node, puller, container, watcher = argument
+        if self._world.nodes.get(node.name) is node:
+            watcher.puller_has(node, puller, container)

@@ -1,0 +1,421 @@
+"""Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and report them.
+
+Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
+when the next thing happens. Layers that images share are fetched once and lie on the disk once: a base and a
+buildpack's, which other repositories have too, and the environment, which later commits may keep.
+Sources: kubelet's image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36; what a layer costs
+is `Assumptions`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
+from math import floor, inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.objects.images import image_repository
+from roost_lab.simulator.setup.assumptions import PULLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.traces.chance import Chance
+
+# Why an image is pulled: a user waits for it, or it is pulled ahead.
+USER, BACKGROUND = "user", "background"
+_NOTHING: Final[dict[str, int]] = {}
+# Begins the key of a layer that later commits of the repository may keep; no image's name has a space.
+_ENVIRONMENT: Final = "environment "
+
+
+class Layer(NamedTuple):
+    """One layer of an image."""
+
+    # Equal in all images that share it.
+    key: str
+    compressed_bytes: int
+    disk_bytes: int
+
+
+class Image:
+    """One image, with the sums over its layers.
+
+    own: how many of the last layers no image has that was launched before. needed_share: of a pull, what must be there
+    before a container starts; below 1 for images that are pulled lazily.
+    """
+
+    __slots__ = (
+        "compressed_bytes",
+        "disk_bytes",
+        "layers",
+        "name",
+        "needed_share",
+        "own_compressed_bytes",
+        "own_disk_bytes",
+    )
+
+    def __init__(self, name: str, layers: tuple[Layer, ...], own: int = 1, needed_share: float = 1.0) -> None:
+        self.name = name
+        self.layers = layers
+        self.needed_share = needed_share
+        self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
+        self.disk_bytes = sum(layer.disk_bytes for layer in layers)
+        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in layers[-own:])
+        self.own_disk_bytes = sum(layer.disk_bytes for layer in layers[-own:])
+
+
+class Images:
+    """The catalogue of images; their layers follow from name and seed, and from commits that were launched before."""
+
+    def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
+        self._assumptions = assumptions
+        self._chance = chance
+        self._base_bytes = int(assumptions.image_median_bytes * assumptions.shared_share)
+        self._buildpack_bytes = int(assumptions.image_median_bytes * assumptions.buildpack_share)
+        # Grows with the distinct images of a trace, not with its length; their bases are shared.
+        self._known: dict[str, Image] = {}
+        self._shared: dict[str, Layer] = {}
+        # Repository -> the image of its last commit.
+        self._commits: dict[str, Image] = {}
+
+    def get(self, name: str, disk_bytes: int | None = None) -> Image:
+        """The image of that name. disk_bytes: its size in the trace, which counts at the first call only."""
+        image = self._known.get(name)
+        if image is None:
+            repository = image_repository(name)
+            image = self._next_commit(name, disk_bytes, self._commits.get(repository)) or self._make(name, disk_bytes)
+            self._known[name] = self._commits[repository] = image
+        return image
+
+    def _next_commit(self, name: str, disk_bytes: int | None, before: Image | None) -> Image | None:
+        """The image of a push that leaves the environment alone; None for others."""
+        world = self._assumptions
+        if before is None or not any(layer.key.startswith(_ENVIRONMENT) for layer in before.layers):
+            return None
+        if self._chance.uniform("environment changed", name) < world.build_changed_share:
+            return None
+        *kept, files = before.layers
+        file_bytes = files.disk_bytes if disk_bytes is None else disk_bytes - sum(layer.disk_bytes for layer in kept)
+        if file_bytes <= 0:
+            return None
+        return Image(name, (*kept, self._layer(name, file_bytes)), 1, before.needed_share)
+
+    def _make(self, name: str, disk_bytes: int | None) -> Image:
+        world, chance = self._assumptions, self._chance
+        if disk_bytes is None:
+            disk_bytes = int(chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma))
+        own_bytes = max(1, disk_bytes)
+        shared: list[Layer] = []
+        if 0 < self._base_bytes < own_bytes:
+            # Others are too small to have a base.
+            family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
+            shared.append(self._shared_layer(f"base {family}", self._base_bytes))
+            own_bytes -= self._base_bytes
+            if 0 < self._buildpack_bytes < own_bytes:
+                built = chance.below("buildpack family", name, world.buildpack_families)
+                shared.append(self._shared_layer(f"buildpack {family} {built}", self._buildpack_bytes))
+                own_bytes -= self._buildpack_bytes
+        own = self._own_layers(name, own_bytes)
+        is_lazy = world.lazy_share > 0 and chance.uniform("lazy", name) < world.lazy_share
+        return Image(name, (*shared, *own), len(own), world.lazy_fraction if is_lazy else 1.0)
+
+    def _own_layers(self, name: str, disk_bytes: int) -> tuple[Layer, ...]:
+        """The environment and the repository's files; together as large as one layer of that size."""
+        whole = self._layer(name, disk_bytes)
+        environment = self._layer(f"{_ENVIRONMENT}{name}", int(disk_bytes * self._assumptions.environment_share))
+        compressed_bytes = whole.compressed_bytes - environment.compressed_bytes
+        if environment.disk_bytes <= 0 or environment.disk_bytes >= disk_bytes or compressed_bytes <= 0:
+            return (whole,)
+        return environment, Layer(name, compressed_bytes, disk_bytes - environment.disk_bytes)
+
+    def _shared_layer(self, key: str, disk_bytes: int) -> Layer:
+        layer = self._shared.get(key)
+        if layer is None:
+            layer = self._shared[key] = self._layer(key, disk_bytes)
+        return layer
+
+    def _layer(self, key: str, disk_bytes: int) -> Layer:
+        return Layer(key, max(1, int(disk_bytes / self._assumptions.compression_ratio)), disk_bytes)
+
+
+@dataclass(slots=True)
+class PullFigures:
+    """Sums over all nodes."""
+
+    # For users; a pod that waits for a pull under way isn't another pull.
+    pulls: int = 0
+    bytes: int = 0
+    background_pulls: int = 0
+    background_bytes: int = 0
+    # Images that kubelets removed, and those of them that were pulled again on the same node.
+    collected: int = 0
+    collected_then_pulled: int = 0
+    # The most disk that one node's images ever took. Above the disk's size, a real node would have evicted pods.
+    greatest_disk_bytes: int = 0
+
+
+class Pull(NamedTuple):
+    """One pull, known in advance. It has no length if the image is on the node."""
+
+    # When it begins, and when the image is on the node.
+    begin: float
+    finish: float
+    # Compressed, over the network.
+    bytes: int
+    # The image was neither on the node nor on its way.
+    is_cold: bool
+
+
+class _HeldImage:
+    __slots__ = ("first_seen", "image", "last_used")
+
+    def __init__(self, image: Image, first_seen: float) -> None:
+        self.image = image
+        self.first_seen = first_seen
+        self.last_used = first_seen
+
+
+class NodeImages:
+    """The images of one node.
+
+    `has`, `use` and `release` cost a look-up, `pull` a few; the list that the node reports is made anew only when one
+    of the largest came or went. since: when its kubelet started, from which it looks at the disk every gc period.
+    reports_compressed: the sizes that the runtime tells kubelet are those of containerd (compressed), else Docker's (on
+    disk): the scheduler sees them, and collection counts by them what it freed.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        assumptions: Assumptions,
+        since: float = 0.0,
+        figures: PullFigures | None = None,
+        *,
+        reports_compressed: bool = True,
+    ) -> None:
+        self.figures = figures if figures is not None else PullFigures()
+        self.disk_bytes = 0
+        self._catalogue = images
+        self._world = assumptions
+        self._rates = PULLS[assumptions.pulls]
+        self._since = since
+        self._reports_compressed = reports_compressed
+        self._held: dict[str, _HeldImage] = {}
+        # Image, on the node or on its way -> running pods.
+        self._users: dict[str, int] = {}
+        # Layer -> images on the node or on their way that have it.
+        self._layers: dict[str, int] = {}
+        # Images on their way: (finish, order of request, image, bytes that it adds to the disk), and finish by name.
+        self._arrivals: list[tuple[float, int, Image, int]] = []
+        self._coming: dict[str, float] = {}
+        self._asked = 0
+        # When each of the parallel pulls ends; empty: no limit.
+        self._pull_slots = [since] * assumptions.parallel_pulls
+        self._collected: set[str] = set()
+        # (-size, name) of all images, and the first of them as reported.
+        self._by_size: list[tuple[int, str]] = []
+        self._status: Mapping[str, int] | None = _NOTHING
+
+    # Images on the node
+
+    def has(self, name: str, now: float | None = None) -> bool:
+        """Whether the image is on the node; without `now`, as of the last call that had a time."""
+        if now is not None and self._arrivals and self._arrivals[0][0] <= now:
+            self.settle(now)
+        return name in self._held
+
+    def settle(self, now: float) -> list[str]:
+        """Add the images that have arrived by now, and name them. All other calls with a time do so, too."""
+        arrivals, names = self._arrivals, []
+        while arrivals and arrivals[0][0] <= now:
+            finish, _, image, added_bytes = heappop(arrivals)
+            name = image.name
+            del self._coming[name]
+            self._held[name] = _HeldImage(image, finish)
+            self.disk_bytes += added_bytes
+            place = (-self._reported_bytes(image), name)
+            if self._is_reported(place):
+                self._status = None
+            insort(self._by_size, place)
+            names.append(name)
+        if names:
+            self.figures.greatest_disk_bytes = max(self.figures.greatest_disk_bytes, self.disk_bytes)
+        return names
+
+    def names(self, now: float) -> Iterable[str]:
+        """The images on the node."""
+        self.settle(now)
+        return self._held.keys()
+
+    @property
+    def count(self) -> int:
+        """How many images are on the node."""
+        return len(self._held)
+
+    def status_images(self, now: float | None = None) -> Mapping[str, int]:
+        """What the node reports: sizes of the largest images by name; the same object until that changes."""
+        if now is not None:
+            self.settle(now)
+        if self._status is None:
+            limit = self._world.status_images
+            listed = self._by_size if limit < 0 else self._by_size[:limit]
+            self._status = {name: -size for size, name in listed}
+        return self._status
+
+    # Use
+
+    def use(self, name: str, now: float) -> None:
+        """A pod uses the image from now on: it isn't collected."""
+        self.settle(now)
+        self._users[name] = self._users.get(name, 0) + 1
+
+    def release(self, name: str, now: float) -> None:
+        """A pod stops using the image. Raises KeyError when none used it."""
+        self.settle(now)
+        number = self._users[name] - 1
+        if number:
+            self._users[name] = number
+        else:
+            del self._users[name]
+        held = self._held.get(name)
+        if held is not None:
+            held.last_used = now
+
+    # Pulling
+
+    def pull(self, name: str, now: float, purpose: str = USER) -> Pull:
+        """Request an image that a pod needs; kubelets pull in the order of requests, `parallel_pulls` at a time.
+
+        An image that is there takes no time and no turn. One that is on its way takes a turn, and is quick then.
+        """
+        self.settle(now)
+        held = self._held.get(name)
+        if held is not None:
+            held.last_used = now
+            return Pull(now, now, 0, False)
+        overhead = self._world.pull_overhead_seconds
+        begin, at_work = self._next_turn(now)
+        coming = self._coming.get(name)
+        if coming is not None:
+            pull = Pull(begin, max(begin, coming) + overhead, 0, False)
+        else:
+            image = self._catalogue.get(name)
+            missing_bytes = added_bytes = 0
+            layers = self._layers
+            for key, compressed_bytes, disk_bytes in image.layers:
+                known = layers.get(key, 0)
+                layers[key] = known + 1
+                if not known:
+                    missing_bytes += compressed_bytes
+                    added_bytes += disk_bytes
+            # Parallel pulls share the network; each unpacks by itself, one layer after the other.
+            rate = min(self._rates.fetch / at_work, self._rates.unpack)
+            # What a lazy pull fetches later takes no turn: its container runs meanwhile.
+            pull = Pull(begin, begin + missing_bytes * image.needed_share / rate + overhead, missing_bytes, True)
+            self._asked += 1
+            self._coming[name] = pull.finish
+            heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
+            self._count(name, missing_bytes, purpose)
+        if self._pull_slots:
+            heapreplace(self._pull_slots, pull.finish)
+        return pull
+
+    def _next_turn(self, now: float) -> tuple[float, int]:
+        """When the next pull begins, and how many run then."""
+        if not self._pull_slots:
+            return now, 1 + len(self._arrivals)
+        begin = max(now, self._pull_slots[0])
+        return begin, 1 + sum(free > begin for free in self._pull_slots)
+
+    def _count(self, name: str, missing_bytes: int, purpose: str) -> None:
+        figures = self.figures
+        if purpose == BACKGROUND:
+            figures.background_pulls += 1
+            figures.background_bytes += missing_bytes
+        else:
+            figures.pulls += 1
+            figures.bytes += missing_bytes
+        if name in self._collected:
+            figures.collected_then_pulled += 1
+
+    # Collection
+
+    def next_collection(self, now: float) -> float | None:
+        """When the kubelet will next find the disk too full, by the images on it and on their way; None: never.
+
+        Ask again after each pull and each collection.
+        """
+        self.settle(now)
+        moment = self._over_from(now)
+        if moment == inf:
+            return None
+        period = self._world.gc_period_seconds
+        tick = self._since + period * (floor((moment - self._since) / period) + 1)
+        # A rounding error must not give a time in the past.
+        return tick if tick > now else tick + period
+
+    def _over_from(self, now: float) -> float:
+        world = self._world
+        if not world.node_disk_bytes:
+            return inf
+        limit, disk_bytes = world.gc_high * world.node_disk_bytes, self.disk_bytes
+        if disk_bytes >= limit:
+            return now
+        if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
+            for finish, _, _, added_bytes in sorted(self._arrivals, key=lambda arrival: arrival[:2]):
+                disk_bytes += added_bytes
+                if disk_bytes >= limit:
+                    return finish
+        return inf
+
+    def collect(self, now: float) -> list[str]:
+        """Remove images as the kubelet does when it finds the disk too full, and name them.
+
+        Those that no pod uses go, by last use, then by when they came, but none of the last two minutes, until so much
+        is freed as brings the disk down to the low mark. What counts as freed is the size that the runtime tells.
+        """
+        self.settle(now)
+        world = self._world
+        size = world.node_disk_bytes
+        if not size or self.disk_bytes < world.gc_high * size:
+            return []
+        to_free = self.disk_bytes - world.gc_low * size
+        unused = [held for name, held in self._held.items() if name not in self._users]
+        unused.sort(key=lambda held: (held.last_used, held.first_seen, held.image.name))
+        freed, names = 0, []
+        for held in unused:
+            if freed >= to_free:
+                break
+            if now - held.first_seen < world.gc_min_age_seconds:
+                continue
+            self._remove(held.image)
+            freed += self._reported_bytes(held.image)
+            names.append(held.image.name)
+        self.figures.collected += len(names)
+        self._collected.update(names)
+        return names
+
+    def _remove(self, image: Image) -> None:
+        del self._held[image.name]
+        for key, _, disk_bytes in image.layers:
+            number = self._layers[key] - 1
+            if number:
+                self._layers[key] = number
+            else:
+                del self._layers[key]
+                self.disk_bytes -= disk_bytes
+        place = (-self._reported_bytes(image), image.name)
+        index = bisect_left(self._by_size, place)
+        del self._by_size[index]
+        if self._world.status_images < 0 or index < self._world.status_images:
+            self._status = None
+
+    def _reported_bytes(self, image: Image) -> int:
+        return image.compressed_bytes if self._reports_compressed else image.disk_bytes
+
+    def _is_reported(self, place: tuple[int, str]) -> bool:
+        limit = self._world.status_images
+        return limit < 0 or len(self._by_size) < limit or (limit > 0 and place < self._by_size[limit - 1])

@@ -1,0 +1,420 @@
+"""Create the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
+
+The webhook's own code decides here; its decision for equal pods is cached as long as the facts that it read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import jsonpatch
+
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
+from roost_core.placement.classes import namespace_matches
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    NODE_PURPOSE_LABEL,
+    SAFE_TO_EVICT_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
+)
+from roost_core.placement.nodes import Nodes
+from roost_core.placement.pods import read_pod
+from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.scheduler.pod_reader import read_pod_state
+from roost_lab.traces.attempt import Attempt, other_scheduler
+from webhook.admission import Result, decide
+from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
+from webhook.rules.patch import patch_for
+from webhook.rules.rulebook import (
+    Case,
+    Memory,
+    Reads,
+    Rule,
+    Rulebook,
+    choose_warm_nodes,
+    pods_to_join,
+    read_warm_needs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from roost_core.placement.pods import Pod
+    from roost_core.placement.settings import PodClass
+    from roost_lab.simulator.engine.user_choices import UserChoices
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_lab.simulator.setup.pools import UserProfile
+    from webhook.rules.patch import Operation
+    from webhook.rules.rulebook import ClassRules, WarmNeeds
+
+JSONObject = dict[str, Any]
+
+# Where images are whose names are made up: see `image_reference`.
+MADE_UP_REGISTRY: Final = "r2d.invalid"
+USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
+# Ends what a trace calls an image, after the repository: the commit, or the time of a push.
+_COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
+# The most cached pods; beyond that the least recently used is dropped.
+_KEPT: Final = 8192
+USER_LABELS: Final = {
+    "app": "jupyterhub",
+    "component": "singleuser-server",
+    "app.kubernetes.io/component": "singleuser-server",
+    "app.kubernetes.io/name": "jupyterhub",
+}
+BUILD_LABELS: Final = {"component": "binderhub-build"}
+# Hubs write these so that no autoscaler moves a user.
+_STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
+NODE_PURPOSE: Final = NODE_PURPOSE_LABEL
+_PREFERS_USER_NODES: Final = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {"matchExpressions": [{"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}]},
+            }
+        ]
+    }
+}
+# Rules have decided on the pod.
+_PLACED: Final = (Result.PATCHED, Result.UNCHANGED)
+
+
+# zero-to-jupyterhub's users tolerate the taints of its user pools.
+_USER_TOLERATIONS: Final = tuple(
+    {"key": key, "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+    for key in ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
+)
+
+
+class _PodTemplate(NamedTuple):
+    """The last pod of one kind, and the facts that it depends on."""
+
+    state: PodState
+    # The facts that it depends on, and the nodes among them.
+    reads: Reads = Reads.NOTHING
+    nodes: Nodes | None = None
+    # The webhook's patch.
+    operations: Sequence[Operation] = ()
+    # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
+    met: tuple[Pod, ClassRules, WarmNeeds] | None = None
+    # The same pod where no warm set is used, if it then gets other terms.
+    cold: PodState | None = None
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether the next pod would be equal; homes may change while the facts stay."""
+        return Reads.HOMES not in self.reads and (Reads.NODES not in self.reads or self.nodes is facts.nodes)
+
+
+class PodMaker:
+    """Makes pods under one policy."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        assumptions: Assumptions,
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        choices: UserChoices | None = None,
+    ) -> None:
+        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them. choices: among pools."""
+        self._choices = choices
+        self._policy = policy
+        self._namespaces = namespaces
+        self._assumptions = assumptions
+        self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
+        settings = policy.webhook
+        # Whose pods count in warm sets, too; None: no other namespaces'.
+        self._shared = (
+            read_label_selector(settings.shared_namespaces)
+            if settings is not None and settings.shared_namespaces is not None
+            else None
+        )
+        self._memory = Memory()
+        self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
+        self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
+        self._classes: dict[tuple[int, str], tuple[Mapping[str, str], PodClass | None]] = {}
+        self._named: dict[tuple[str, int], WeightedNodeTerm] = {}
+        self._specs: dict[PodSpec, PodSpec] = {}
+
+    @cached_property
+    def homes(self) -> tuple[str, ...]:
+        """The classes whose pods have a home: the facts must include these pods."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, rule in rules.items() if rule.pod_class.home is not None)
+
+    @cached_property
+    def warm_classes(self) -> tuple[str, ...]:
+        """The classes whose pods prefer warm nodes: the facts must include these pods, too."""
+        rules = {} if self._rulebook is None else self._rulebook.rules
+        return tuple(name for name, rule in rules.items() if rule.warm is not None)
+
+    def warm_pod(self, state: PodState, *, is_starting: bool) -> tuple[str, WarmPod] | None:
+        """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
+        pod_class = self._class_of(state)
+        if pod_class is None and state.node_name:
+            pod_class = self._class_of_others(state)
+        if pod_class is None or pod_class.warm is None:
+            return None
+        if not state.node_name:
+            return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
+        return pod_class.name, WarmPod(state.node_name, _normalised(state.spec.images), is_starting)
+
+    def _class_of_others(self, state: PodState) -> PodClass | None:
+        """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
+        if self._shared is None or self._rulebook is None:
+            return None
+        if not namespace_matches(self._shared, state.namespace, self._namespaces):
+            return None
+        return self._rulebook.classes.classify(state.labels, self._policy.namespace, self._namespaces)
+
+    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
+        """A user's pod."""
+        profile = None if self._choices is None else self._choices.profile(attempt)
+        asked = (attempt.cpu_millicores, attempt.memory_bytes, None if profile is None else profile.name)
+        kind = (*asked, attempt.hub)
+        key = (USER, attempt.image, attempt.repository, *kind)
+        made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile), kind=kind)
+        return made if self._choices is None else self._choices.to_zone(made, attempt)
+
+    def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
+        """A pod of a StatefulSet of placeholders."""
+        set_name = placeholders.name
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}
+        metadata = {"name": name, "labels": dict(placeholders.labels), "ownerReferences": [owner]}
+        body = {"metadata": metadata, "spec": placeholders.spec}
+        return self._make((PLACEHOLDER, set_name, placeholders.revision), name, created, facts, lambda: body)
+
+    def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
+        """A build pod of BinderHub."""
+        body = {
+            "metadata": {
+                "name": name,
+                "labels": {**BUILD_LABELS, "name": name},
+                "annotations": {"binder-repo": repository},
+            },
+            "spec": {
+                "affinity": {
+                    "podAntiAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {
+                                "weight": 100,
+                                "podAffinityTerm": {
+                                    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+                                    "topologyKey": "kubernetes.io/hostname",
+                                },
+                            }
+                        ]
+                    }
+                },
+                "containers": [{"name": "builder", "image": "builder", "resources": {}}],
+            },
+        }
+        return self._make((BUILD, repository), name, created, facts, lambda: body)
+
+    def read(self, body: JSONObject) -> PodState:
+        """A pod that somebody else posted."""
+        return self._read(body)
+
+    def home_pod(self, state: PodState) -> HomePod | None:
+        """What a pod adds to its class's load; None for pods of a class without a home."""
+        pod_class = self._class_of(state)
+        if pod_class is None or pod_class.home is None:
+            return None
+        return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+
+    def _class_of(self, state: PodState) -> PodClass | None:
+        if self._rulebook is None:
+            return None
+        # Pods of one kind share their labels.
+        key = (id(state.labels), state.namespace)
+        known = self._classes.get(key)
+        if known is None:
+            if len(self._classes) > _KEPT:
+                self._classes.clear()
+            found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+            # The labels are kept, so that this id stays their own.
+            known = self._classes[key] = (state.labels, found)
+        return known[1]
+
+    def user_of_profile(self, profile: UserProfile | None) -> PodState:
+        """A user's pod of that profile, for checks."""
+        made = self._user_body(Attempt(0, 0.0, "repository", "image"), "user", profile)
+        return self._make((USER, profile), "user", 0.0, Facts(nodes=Nodes()), lambda: made)
+
+    def _user_body(self, attempt: Attempt, name: str, profile: UserProfile | None = None) -> JSONObject:
+        assumed = self._assumptions
+        cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
+        memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
+        spec: JSONObject = {
+            "affinity": _PREFERS_USER_NODES,
+            "containers": [
+                {
+                    "name": "notebook",
+                    "image": image_reference(attempt.image),
+                    "env": [{"name": "BINDER_REPO_URL", "value": attempt.repository}],
+                    "resources": {"requests": {"cpu": f"{cpu}m", "memory": str(memory)}},
+                }
+            ],
+        }
+        if assumed.pools is not None:
+            self._choose_pool(spec, attempt, profile)
+        if self._policy.user_class:
+            spec["priorityClassName"] = self._policy.user_class
+        metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
+        if attempt.hub in self._policy.outsiders:
+            spec.pop("priorityClassName", None)
+            spec["schedulerName"] = other_scheduler(attempt.hub)
+            metadata["namespace"] = attempt.hub
+        return {"metadata": metadata, "spec": spec}
+
+    def _choose_pool(self, spec: JSONObject, attempt: Attempt, profile: UserProfile | None) -> None:
+        """What the hub's configuration and the user's profile add, as KubeSpawner merges them."""
+        merged: JSONObject = {} if self._policy.merged is None else self._policy.merged.values
+        values = merged.get("singleuser") or {}
+        spec["tolerations"] = [*_USER_TOLERATIONS, *(values.get("extraTolerations") or ())]
+        spec["nodeSelector"] = dict(self._policy.user_nodes)
+        if profile is None:
+            return
+        spec["nodeSelector"] |= dict(profile.node_selector)
+        names = ("key", "operator", "value", "effect")
+        spec["tolerations"] += [
+            {name: text for name, text in zip(names, toleration, strict=True) if text}
+            for toleration in profile.tolerations
+        ]
+        resources = spec["containers"][0]["resources"]
+        # What the trace says of a launch counts for more.
+        if profile.cpu_millicores is not None and attempt.cpu_millicores is None:
+            resources["requests"]["cpu"] = f"{profile.cpu_millicores}m"
+        if profile.memory_bytes is not None and attempt.memory_bytes is None:
+            resources["requests"]["memory"] = str(profile.memory_bytes)
+        if profile.resources:
+            extended = {name: str(amount) for name, amount in profile.resources}
+            resources["requests"] |= extended
+            resources["limits"] = extended
+
+    def _make(
+        self,
+        key: tuple[object, ...],
+        name: str,
+        created: float,
+        facts: Facts,
+        body: Callable[[], JSONObject],
+        *,
+        kind: tuple[object, ...] = (),
+    ) -> PodState:
+        """A pod. key: of pods that differ in names alone; kind: of those that differ in images and environment too."""
+        known = self._kept.get(key)
+        if known is None or not known.holds(facts):
+            before = known or self._last_of_kind.get(kind)
+            known = self._kept[key] = self._admit(body(), before, facts, created)
+            if kind:
+                if len(self._last_of_kind) > _KEPT:
+                    self._last_of_kind.clear()
+                self._last_of_kind[kind] = known
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        if known.met is None:
+            return copy_pod(known.state, name=name, uid=name, created=created)
+        return self._with_warm_nodes(known, known.met, facts, name, created)
+
+    def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
+        """The pod after the webhook; before: one that differs at most in images and environment."""
+        namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
+        if self._rulebook is None or namespace != self._policy.namespace:
+            return _PodTemplate(self._read(body))
+        pod = read_pod(body, namespace)
+        key = pod_key(namespace, pod.name)
+        # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
+        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_no_warm_pods)
+        if decision.home is not None:
+            self._memory.ledger.record(key, decision.home, now)
+        if before is not None and before.operations == decision.operations:
+            # Applying a patch and reading the pod again costs most of an admission.
+            state, images = before.state, tuple(pod.images)
+            if state.spec.images != images:
+                spec = copy_spec(state.spec, images=images)
+                state = copy_pod(state, spec=self._specs.setdefault(spec, spec))
+        else:
+            state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
+        nodes = facts.nodes if Reads.NODES in decision.reads else None
+        rules = self._rulebook.rules.get(decision.pod_class or "")
+        is_warm = rules is not None and Reads.WARM in rules.reads and decision.result in _PLACED
+        met = cold = None
+        if rules is not None and is_warm:
+            case = Case(pod, key, rules, self._rulebook, facts, self._memory, now)
+            met = (pod, rules, read_warm_needs(case))
+            if rules.joins_unless_warm:
+                operations = patch_for(pod, [*decision.changes, *pods_to_join(case)])
+                cold = self._read(jsonpatch.apply_patch(body, operations))
+        return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
+
+    def _with_warm_nodes(
+        self, known: _PodTemplate, met: tuple[Pod, ClassRules, WarmNeeds], facts: Facts, name: str, now: float
+    ) -> PodState:
+        """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
+        pod, rules, needs = met
+        state = known.state
+        changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
+        if self._rulebook is not None:
+            # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
+            case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
+            choice = choose_warm_nodes(case, needs)
+            if isinstance(choice, str):
+                state = known.cold or state
+            elif choice is not None and choice.nodes:
+                terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
+                changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
+                changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
+        return copy_pod(state, **changes)
+
+    def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:
+        """The preference for a node of that name with that weight; the same object each time."""
+        term = self._named.get(wanted)
+        if term is None:
+            if len(self._named) > _KEPT:
+                self._named.clear()
+            name, weight = wanted
+            fields = (Requirement("metadata.name", "In", frozenset((name,))),)
+            term = self._named[wanted] = WeightedNodeTerm(weight, NodeTerm((), fields))
+        return term
+
+    def _read(self, body: JSONObject) -> PodState:
+        state = read_pod_state(body, specs=self._specs)
+        if len(self._specs) > _KEPT:
+            self._specs.clear()
+        policy = self._policy
+        priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
+        return copy_pod(state, priority=priority.value, preempts=priority.preempts)
+
+
+@lru_cache(maxsize=65536)
+def _normalised(images: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(normalise_reference, images))
+
+
+def _reads_no_warm_pods(rule: Rule) -> bool:
+    return Reads.WARM not in rule.reads
+
+
+def image_reference(image: str) -> str:
+    """The reference of a trace's image: its text where that is a reference, otherwise one derived from it.
+
+    As BinderHub's, it has the repository in its name and the commit in its tag.
+    """
+    if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
+        return image
+    commit = _COMMIT.search(image)
+    if commit is None:
+        return f"{MADE_UP_REGISTRY}/{_digest(image)}:1"
+    return f"{MADE_UP_REGISTRY}/{_digest(image[: commit.start()])}:{_digest(commit[0])}"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=10).hexdigest()

@@ -1,0 +1,65 @@
+"""Give nodes and namespaces the labels that the values select by.
+
+Each hub has a namespace, and without a pools file there is one pool of nodes, which users are sent to: a node selector
+or a namespace selector in the values names a label of theirs, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roost_core.objects.selectors import read_label_selector, read_node_term
+from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from roost_core.objects.selectors import Requirement
+    from roost_lab.simulator.setup.policy import Policy
+
+
+def node_labels(policy: Policy) -> dict[str, str]:
+    """Labels of each node beside its name: what users, pullers and placeholders select nodes by.
+
+    Of two that contradict each other the first counts, in this order, and in the values'.
+    """
+    labels: dict[str, str] = {}
+    _add(labels, (*policy.user_nodes.items(), (NODE_PURPOSE_LABEL, "user")))
+    for puller in policy.pullers:
+        _add(labels, puller.node_selector.items())
+    for placeholders in policy.placeholders:
+        _add(labels, placeholders.spec.get("nodeSelector", {}).items())
+        affinity = (placeholders.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+        # Terms are ORed, so the first is enough.
+        for body in (required.get("nodeSelectorTerms") or ())[:1]:
+            term = read_node_term(body)
+            _add(labels, () if term is None else _required(term.expressions))
+    return labels
+
+
+def namespace_labels(policy: Policy) -> dict[str, str]:
+    """Labels of a hub's namespace: its name, and what classes and `sharedPools` select namespaces by."""
+    labels = {NAMESPACE_NAME_LABEL: policy.namespace}
+    settings = policy.webhook
+    if settings is not None:
+        selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
+        for selector in (*selectors, settings.shared_namespaces):
+            if selector is not None:
+                _add(labels, _required(read_label_selector(dict(selector)) or ()))
+    return labels
+
+
+def _add(labels: dict[str, str], wanted: Iterable[tuple[str, str]]) -> None:
+    for key, value in wanted:
+        # Every node has a hostname label of its own.
+        if key != HOSTNAME_LABEL:
+            labels.setdefault(key, value)
+
+
+def _required(requirements: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    for requirement in sorted(requirements, key=lambda requirement: requirement.key):
+        if requirement.operator == "In":
+            yield requirement.key, min(requirement.values)
+        elif requirement.operator == "Exists":
+            yield requirement.key, "true"

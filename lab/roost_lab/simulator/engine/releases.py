@@ -1,0 +1,105 @@
+"""Hold each hub's own release in a replay: its webhook, controllers and placeholders, rendered for its namespace.
+
+Hubs of one trace share nodes, scheduler model and kubelets. As in a cluster, each has a release of its own, so the
+values' placeholders are there once for each hub, and a hub's webhook sees other hubs' pods only with `sharedPools`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from roost_core.scheduler.objects import copy_pod
+from roost_lab.simulator.engine.controls import ControlledWorld, Controls
+from roost_lab.simulator.engine.late_facts import LateFacts
+from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
+from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
+from roost_lab.simulator.engine.results import HubResult
+from roost_lab.simulator.engine.webhook_facts import WebhookFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roost_core.scheduler.objects import PodState
+    from roost_lab.simulator.engine.entities import SimPod
+    from roost_lab.simulator.engine.user_choices import UserChoices
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
+
+
+class ReleasedWorld(ControlledWorld, Protocol):
+    """What releases read and change in a replay, their controllers included."""
+
+    assumed: Assumptions
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+        ...
+
+    def post(self, kind: str, state: PodState) -> SimPod:
+        """Create a pod; its number was the last one given."""
+        ...
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        ...
+
+
+class HubRelease:
+    """One hub's release."""
+
+    def __init__(
+        self,
+        world: ReleasedWorld,
+        policy: Policy,
+        labels: Mapping[str, Mapping[str, str]],
+        choices: UserChoices | None = None,
+    ) -> None:
+        """policy: as rendered for its namespace. labels: of all namespaces. choices: among pools."""
+        self._world = world
+        self.policy = policy
+        self.maker = PodMaker(policy, world.assumed, labels, choices)
+        delay = world.assumed.facts_delay_seconds
+        self.facts: WebhookFacts = (
+            LateFacts(policy, self.maker, labels, delay, lambda: world.now)
+            if delay
+            else WebhookFacts(policy, self.maker, labels)
+        )
+        self.sets = PlaceholderSets(self, policy.placeholders)
+        self.controls = Controls(world, self)
+        # Admitted launches whose servers wait or run: by repository, and all.
+        self.of_repository: Counter[str] = Counter()
+        self.running = 0
+        self.result = HubResult()
+
+    def post_placeholder(self, placeholders: PlaceholderSet, name: str) -> SimPod:
+        """Create a pod of a set of placeholders."""
+        world = self._world
+        made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())
+        return world.post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{world.next_number()}"))
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        self._world.remove(pod)
+
+
+def policies_of(policy: Policy, hubs: Sequence[str]) -> list[Policy]:
+    """The policy as each hub of a trace has it; with one hub or none as it is, whatever the hub is called.
+
+    hubs: their namespaces; "": the policy's own. Raises as load_policy does.
+    """
+    if len(hubs) < 2:
+        return [policy]
+    # A namespace may be named, and be the policy's own as well.
+    return [policy.in_namespace(namespace) for namespace in dict.fromkeys(hub or policy.namespace for hub in hubs)]
+
+
+def joined(policies: Sequence[Policy]) -> Policy:
+    """What all hubs' releases are together for schedulers and new nodes."""
+    first, *others = policies
+    if not others:
+        return first
+    profiles = {name: profile for policy in policies for name, profile in policy.profiles.items()}
+    taints = tuple(taint for policy in policies for taint in policy.startup_taints)
+    return replace(first, profiles=profiles, startup_taints=taints)

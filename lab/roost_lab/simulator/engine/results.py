@@ -1,0 +1,159 @@
+"""What one replay measured: plain numbers that are stored as JSON, and their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.simulator.engine.histogram import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION: Final = 6
+# Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
+# made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
+QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
+PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
+# Seconds; reports have the share of waits beyond each.
+THRESHOLDS: Final = (30, 60, 300)
+# Where a cold start's image was when its pod was bound.
+NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
+
+
+@dataclass(frozen=True, slots=True)
+class HourRow:
+    """One hour of the replay, for plots over time."""
+
+    # Seconds since 1970 of its beginning.
+    begin: int
+    launches: int = 0
+    cold: int = 0
+    refused: int = 0
+    timeouts: int = 0
+    # Means over the hour, by time.
+    users: float = 0.0
+    placeholders: float = 0.0
+    nodes: float = 0.0
+    # Sum of all waits of starts in it, seconds.
+    wait_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class HubResult:
+    """What one of several hubs had of a replay."""
+
+    # As of the whole replay: servers that came up, tries bound to a node, those of them without their image.
+    started: int = 0
+    placed: int = 0
+    cold: int = 0
+    # All waits, those of launches given up or left too.
+    waits: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(slots=True, kw_only=True)
+class RunResult:
+    """One policy, one seed, one set of assumptions."""
+
+    policy: str
+    seed: int
+    # What differs from the default assumptions, key -> value.
+    setting: dict[str, Any] = field(default_factory=dict)
+    attempts: int = 0
+    refused_by_repository: int = 0
+    refused_by_total: int = 0
+    admitted: int = 0
+    # Launches whose server came up, launches whose every try failed, and launches that still tried at the very end.
+    started: int = 0
+    given_up: int = 0
+    still_waiting: int = 0
+    # Launches whose people left before the server was up.
+    left: int = 0
+    # Pods of admitted launches, one for each try; those that were bound, those that timed out, and those bound to a
+    # node without their image.
+    tries: int = 0
+    placed: int = 0
+    timeouts: int = 0
+    cold: int = 0
+    cold_bytes: int = 0
+    # NOWHERE, ONLY_FULL, ELSEWHERE -> number.
+    cold_why: dict[str, int] = field(default_factory=dict)
+    # PARTS and TOTAL -> durations.
+    waits: dict[str, Histogram] = field(default_factory=dict)
+    # Threshold in seconds -> starts (and launches given up or left) beyond it.
+    over: dict[int, int] = field(default_factory=dict)
+    # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
+    waited_for_node: int = 0
+    node_hours: float = 0.0
+    peak_nodes: int = 0
+    nodes_created: int = 0
+    placeholder_preemptions: int = 0
+    # Users' pods that were pre-empted; no values of Roost's do that.
+    users_preempted: int = 0
+    # Spot nodes that the cloud took away, and users' pods on them.
+    nodes_interrupted: int = 0
+    users_interrupted: int = 0
+    # Placeholders evicted by the mover.
+    moves: int = 0
+    placeholder_pending_seconds: float = 0.0
+    # Images removed by kubelets, and those of them that were pulled again on the same node.
+    images_collected: int = 0
+    collected_then_pulled: int = 0
+    registry_bytes: int = 0
+    # The most disk that one node's images ever took.
+    greatest_disk_bytes: int = 0
+    background_pulls: int = 0
+    background_bytes: int = 0
+    builds: int = 0
+    build_cache_hits: int = 0
+    build_seconds: Histogram = field(default_factory=Histogram)
+    # Share of builds, 0..1, on the node with the most.
+    busiest_builder_share: float = 0.0
+    # Tables of roost_lab/simulator/engine/costs.py, name -> cost, in the pools file's currency; empty without pools.
+    costs: dict[str, dict[str, float]] = field(default_factory=dict)
+    # By namespace; empty unless there are several hubs.
+    hubs: dict[str, HubResult] = field(default_factory=dict)
+    # By key of roost_lab/simulator/engine/bounds.py.
+    bounds: dict[str, float] = field(default_factory=dict)
+    hours: list[HourRow] = field(default_factory=list)
+    # Processor time of the replay itself.
+    cpu_seconds: float = 0.0
+
+    @property
+    def cold_share(self) -> float:
+        """Of tries that came to a node, 0..1."""
+        return self.cold / self.placed if self.placed else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` takes."""
+        document: dict[str, Any] = {"version": VERSION}
+        for column in fields(self):
+            value = getattr(self, column.name)
+            if column.name == "waits":
+                value = {name: histogram.to_json() for name, histogram in value.items()}
+            elif column.name == "hubs":
+                value = {name: [hub.started, hub.placed, hub.cold, hub.waits.to_json()] for name, hub in value.items()}
+            elif column.name == "build_seconds":
+                value = value.to_json()
+            elif column.name == "over":
+                value = {str(key): number for key, number in value.items()}
+            elif column.name == "hours":
+                value = [[getattr(row, name.name) for name in fields(HourRow)] for row in value]
+            document[column.name] = value
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> RunResult:
+        """The opposite of `to_json`. Raises ValueError for another version; KeyError or TypeError for others."""
+        if document["version"] != VERSION:
+            raise ValueError(f"a result of version {document['version']}, not {VERSION}")
+        values = {column.name: document[column.name] for column in fields(cls)}
+        values["waits"] = {name: Histogram.from_json(waits) for name, waits in values["waits"].items()}
+        values["hubs"] = {
+            name: HubResult(started, placed, cold, Histogram.from_json(waits))
+            for name, (started, placed, cold, waits) in values["hubs"].items()
+        }
+        values["build_seconds"] = Histogram.from_json(values["build_seconds"])
+        values["over"] = {int(key): number for key, number in values["over"].items()}
+        values["hours"] = [HourRow(*row) for row in values["hours"]]
+        return cls(**values)

@@ -1,0 +1,212 @@
+"""Run the autoscaler whenever a real one could find something new, and drain expired nodes.
+
+A node that is `Assumptions.node_expire_hours` old is cordoned, whatever else happens (Karpenter's expiry has no budget
+either), and removed when the last pod that must not be moved has left. If that leaves fewer nodes than `min_nodes`,
+others are requested at once, up to `max_nodes`; draining nodes count towards `max_nodes` only.
+Source: Karpenter's documentation (Disruption, Expiration: forceful) and expiration/controller.go, v1.8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
+from roost_lab.simulator.engine.autoscaler import NoAutoscaler
+from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
+from roost_lab.simulator.engine.karpenter import Karpenter
+from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
+from roost_lab.simulator.setup.assumptions import Autoscaler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost_core.scheduler.objects import NodeState
+    from roost_core.scheduler.state import ClusterState
+    from roost_lab.simulator.engine.autoscaler import NodeScaler
+    from roost_lab.simulator.engine.bounds import BoundsMeter
+    from roost_lab.simulator.engine.entities import SimNode, SimPod
+    from roost_lab.simulator.engine.node_groups import Fleet
+    from roost_lab.simulator.engine.scheduling import Scheduling
+    from roost_lab.simulator.setup.assumptions import Assumptions
+
+# What a cordon adds to a node's taints.
+CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+# Kinds of pods that are never created again: they end where they are.
+STAYING: Final = (USER, BUILD)
+_HOUR: Final = 3600.0
+
+
+def make_node_scaler(assumptions: Assumptions, fleet: Fleet, since: float) -> NodeScaler:
+    """The autoscaler that the assumptions name. since: when its loop began."""
+    if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
+        return ClusterAutoscaler(assumptions, fleet, since)
+    if assumptions.autoscaler is Autoscaler.KARPENTER:
+        return Karpenter(assumptions, fleet, since)
+    return NoAutoscaler()
+
+
+class ScaledWorld(Protocol):
+    """What the autoscaler reads and changes in a replay."""
+
+    now: float
+    assumed: Assumptions
+    state: ClusterState
+    nodes: dict[str, SimNode]
+    fleet: Fleet
+    scheduling: Scheduling
+    bounds: BoundsMeter
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call."""
+        ...
+
+    def boot_seconds(self, place: int = 0) -> float:
+        """How long the next node of a group takes to boot."""
+        ...
+
+    def join(self, place: int = 0) -> SimNode:
+        """A node of a group joins."""
+        ...
+
+    def remove_node(self, node: SimNode) -> None:
+        """A node is removed, with what runs there."""
+        ...
+
+    def change_node(self, node: SimNode, state: NodeState) -> None:
+        """A node is cordoned."""
+        ...
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder is evicted."""
+        ...
+
+    def nodes_changed(self) -> None:
+        """A node is about to go: tell the controllers."""
+        ...
+
+
+class Scaling:
+    """The autoscaler of one replay, from its creation on."""
+
+    def __init__(self, world: ScaledWorld) -> None:
+        self._world = world
+        self._scaler = make_node_scaler(world.assumed, world.fleet, world.now)
+        # Name of a node that boots -> when it was requested.
+        self.booting: dict[str, float] = {}
+        self._requested = 0
+        self._looks_at: float | None = None
+        # Nodes whose expiry is scheduled.
+        self._aging: set[str] = set()
+        self._draining: set[str] = set()
+
+    def pod_waits(self) -> None:
+        """A pod fits no node."""
+        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=True))
+
+    def pods_changed(self, node: SimNode) -> None:
+        """Pods came to a node, or left it."""
+        now = self._world.now
+        self._scaler.pods_changed(node.name, now)
+        # Users keep their node; one with placeholders alone may go once there is room elsewhere.
+        if not node.users or self._scaler.room_matters:
+            self._look_at(self._scaler.turn_after(now, pods_wait=False))
+        if node.name in self._draining:
+            # Not while the pod that left is being removed.
+            self._world.at(now, self._remove_drained, node)
+
+    def nodes_changed(self) -> None:
+        """A node joined."""
+        world = self._world
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+        if world.assumed.node_expire_hours:
+            for name in world.nodes.keys() - self._aging:
+                node = world.nodes[name]
+                world.at(node.joined_at + world.assumed.node_expire_hours * _HOUR, self._drain, node)
+            self._aging = set(world.nodes)
+
+    def node_interrupted(self, node: SimNode, place: int) -> None:
+        """The cloud took a node away. A node group, whose size is as before, starts another; Karpenter doesn't."""
+        self._draining.discard(node.name)
+        if self._world.assumed.autoscaler is Autoscaler.KARPENTER:
+            self._keep_least()
+        else:
+            self._request(place)
+        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=False))
+
+    def _look_at(self, moment: float | None) -> None:
+        if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
+            self._looks_at = moment
+            self._world.at(moment, self._look, moment)
+
+    def _look(self, due: float) -> None:
+        if self._looks_at != due:
+            # An earlier run replaced it.
+            return
+        self._looks_at = None
+        world, now = self._world, self._world.now
+        waiting = [pod.state for pod in world.scheduling.unschedulable.values()]
+        decision = self._scaler.look(world.state, waiting, self.booting, now)
+        for name in decision.give_up:
+            del self.booting[name]
+            world.fleet.places.pop(name, None)
+        for place in decision.groups or (0,) * decision.request:
+            self._request(place)
+        self._look_at(decision.look_again)
+        for name in decision.remove:
+            node = world.nodes.get(name)
+            if node is not None:
+                world.remove_node(node)
+
+    def _request(self, place: int) -> None:
+        """Request a node of that group from the cloud."""
+        world = self._world
+        self._requested += 1
+        name = f"asked-{self._requested}"
+        self.booting[name] = world.now
+        world.fleet.places[name] = place
+        world.at(world.now + world.boot_seconds(place), self._joined, name)
+
+    def _joined(self, name: str) -> None:
+        # A node that was given up doesn't join.
+        if self.booting.pop(name, None) is not None:
+            self._world.join(self._world.fleet.places.pop(name))
+
+    # Draining
+
+    def _drain(self, node: SimNode) -> None:
+        """Cordon a node, and evict its placeholders."""
+        world = self._world
+        if world.nodes.get(node.name) is not node:
+            return
+        self._draining.add(node.name)
+        fact = replace(node.state.fact, unschedulable=True, taints=(*node.state.fact.taints, CORDON))
+        world.change_node(node, replace(node.state, fact=fact))
+        for pod in list(node.pods.values()):
+            if pod.kind == PLACEHOLDER:
+                world.evict(pod)
+        world.nodes_changed()
+        world.bounds.drains(world.now)
+        self._keep_least()
+        self._remove_drained(node)
+
+    def _remove_drained(self, node: SimNode) -> None:
+        world = self._world
+        if world.nodes.get(node.name) is not node or any(pod.kind in STAYING for pod in node.pods.values()):
+            return
+        self._draining.discard(node.name)
+        world.remove_node(node)
+        self._keep_least()
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+
+    def _keep_least(self) -> None:
+        """Request the nodes that are missing from each pool's least because of draining."""
+        world = self._world
+        fleet = world.fleet
+        spare = fleet.spare_by_pool(world.state, self.booting)
+        room = fleet.room_by_pool(world.state, self.booting)
+        for pool, number in spare.items():
+            for place in islice(fleet.places_of(pool), max(0, min(-number, room[pool]))):
+                self._request(place)

@@ -1,0 +1,201 @@
+"""Run kube-scheduler in a replay: its queue, its back-off, and the unschedulable pods.
+
+`roost_core.scheduler` decides where a pod goes. This module decides which pods are tried, and when.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.objects import copy_pod
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.objects import PodState
+    from roost_core.scheduler.state import ClusterState
+    from roost_lab.simulator.engine.entities import SimNode, SimPod
+    from roost_lab.simulator.engine.hub import Hub
+    from roost_lab.simulator.engine.journal import Journal
+    from roost_lab.simulator.engine.totals import Measures
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+
+# kube-scheduler retries pods that have been unschedulable for so long.
+FLUSH_SECONDS: Final = 300.0
+# The most kinds of pods that are remembered to fit nowhere.
+_MOST_HOPELESS: Final = 512
+
+
+class SchedulingWorld(Protocol):
+    """What the scheduler reads and changes in a replay."""
+
+    now: float
+    assumed: Assumptions
+    policy: Policy
+    state: ClusterState
+    measures: Measures
+    # As the API server has them, and with what happened to each.
+    pods: dict[str, PodState]
+    sim_pods: dict[str, SimPod]
+    hub: Hub
+    journal: Journal | None
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call."""
+        ...
+
+    def bind(self, pod: SimPod, node_name: str) -> None:
+        """A pod is bound."""
+        ...
+
+    def preempt(self, pod: SimPod) -> None:
+        """A pod is pre-empted."""
+        ...
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """No node fits a pod."""
+        ...
+
+
+class Scheduling:
+    """kube-scheduler of one replay."""
+
+    def __init__(self, world: SchedulingWorld) -> None:
+        self._world = world
+        # Pods that no node fits, by key, in order of creation.
+        self.unschedulable: dict[str, SimPod] = {}
+        self._queue: list[tuple[int, int, SimPod]] = []
+        # Grows with each change that may make a pod fit.
+        self._chances = 0
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, so that
+        # its id isn't reused.
+        self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
+        # Scheduler -> the node at which its next search begins.
+        self._starts: dict[str, int] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a pod waits to be tried."""
+        return bool(self._queue)
+
+    def enqueue(self, pod: SimPod) -> None:
+        """Try a pod at the next `run`."""
+        if not pod.in_queue:
+            pod.in_queue = True
+            heappush(self._queue, (-pod.state.priority, pod.order, pod))
+
+    def run(self) -> None:
+        """Try all pods that are due, the most important first, then the oldest."""
+        queue = self._queue
+        while queue:
+            _, _, pod = heappop(queue)
+            pod.in_queue = False
+            if pod.bound_at is not None or self._world.sim_pods.get(pod.key) is not pod:
+                continue
+            state = pod.state
+            kind = (id(state.spec), state.priority, state.scheduler_name, state.nominated_node)
+            if self._hopeless.get(kind, (-1, None))[0] == self._chances:
+                self._unfit(pod)
+                continue
+            profile = self._world.policy.profile_of(state.scheduler_name)
+            decision = schedule(state, self._world.state, profile, start=self._starts.get(state.scheduler_name, 0))
+            self._starts[state.scheduler_name] = decision.next_start
+            if decision.node is not None:
+                self._world.bind(pod, decision.node)
+            else:
+                if decision.nomination is None:
+                    if len(self._hopeless) > _MOST_HOPELESS:
+                        self._hopeless.clear()
+                    self._hopeless[kind] = self._chances, state.spec
+                self._unfit(pod, decision)
+
+    def _unfit(self, pod: SimPod, decision: Decision | None = None) -> None:
+        """Note a failed try; pre-empt the victims, if any."""
+        now = self._world.now
+        pod.failures += 1
+        pod.tried_at = now
+        journal = self._world.journal
+        if journal is not None:
+            journal.pod_unfit(pod, decision, now)
+        if pod.waits_since is None:
+            pod.waits_since = now
+            pod.state = copy_pod(pod.state, unschedulable_since=now)
+            self._world.pods[pod.key] = pod.state
+            self._world.at(now + FLUSH_SECONDS, self._flush, pod)
+            if pod.launch is not None:
+                self._world.at(
+                    pod.created + self._world.assumed.start_timeout_seconds, self._world.hub.give_up_if_late, pod
+                )
+        self.unschedulable[pod.key] = pod
+        nomination = decision.nomination if decision is not None else None
+        if nomination is not None:
+            pod.state = copy_pod(pod.state, nominated_node=nomination.node)
+            self._world.pods[pod.key] = pod.state
+            self._world.state.add_pod(pod.state)
+            for victim in nomination.victims:
+                victim_pod = self._world.sim_pods.get(victim.key)
+                if victim_pod is not None and not victim_pod.state.leaving:
+                    result = self._world.measures.result
+                    result.placeholder_preemptions += victim_pod.kind == PLACEHOLDER
+                    result.users_preempted += victim_pod.kind == USER
+                    if journal is not None:
+                        journal.pod_preempted(victim_pod, pod, now)
+                    self._world.preempt(victim_pod)
+            return
+        if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
+            self._drop_nomination(pod)
+        # Whoever was nominated waits for a placeholder to go, not for a node.
+        pod.waited_for_node |= not pod.state.nominated_node
+        self._world.pod_waits(pod)
+
+    def _makes_room(self, node: str) -> bool:
+        row = self._world.state.rows.get(node)
+        return row is not None and any(pod.leaving for pod in row.pods.values())
+
+    def _drop_nomination(self, pod: SimPod) -> None:
+        if self._world.state.get_pod(pod.key) is not None:
+            self._world.state.remove_pod(pod.key)
+        pod.state = copy_pod(pod.state, nominated_node="")
+        self._world.pods[pod.key] = pod.state
+
+    def retry(self, node: SimNode | None = None) -> None:
+        """There is more room, on that node or, without one, anywhere: pods that fitted nowhere are tried again."""
+        self._chances += 1
+        assumed = self._world.assumed
+        for pod in self.unschedulable.values():
+            if pod.in_queue or pod.retries_at is not None or (node is not None and not self.might_fit(pod, node)):
+                continue
+            rest = min(assumed.max_backoff_seconds, assumed.backoff_seconds * 2 ** min(pod.failures - 1, 8))
+            if pod.tried_at + rest > self._world.now:
+                pod.retries_at = pod.tried_at + rest
+                self._world.at(pod.retries_at, self._enqueue_again, pod)
+            else:
+                self.enqueue(pod)
+
+    def _enqueue_again(self, pod: SimPod) -> None:
+        pod.retries_at = None
+        if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
+            self.enqueue(pod)
+
+    def _flush(self, pod: SimPod) -> None:
+        """kube-scheduler retries pods that have been unschedulable for long, whether or not anything changed."""
+        if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
+            self.enqueue(pod)
+            self._world.at(self._world.now + FLUSH_SECONDS, self._flush, pod)
+
+    def might_fit(self, pod: SimPod, node: SimNode) -> bool:
+        """kube-scheduler's queueing hint: whether the pod's requests now fit the node where a pod was deleted."""
+        row = self._world.state.rows.get(node.name)
+        if row is None or pod.state.nominated_node == node.name:
+            return True
+        if len(row.pods) >= row.max_pods or row.node.fact.unschedulable:
+            return False
+        requested, allocatable = row.requested, row.allocatable
+        return all(
+            requested.get(name, 0) + amount <= allocatable.get(name, 0) for name, amount in pod.state.spec.requests
+        )

@@ -1,0 +1,116 @@
+"""Keep the webhook's facts about the cluster: nodes, homes of repositories, and warm sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.nodes import Nodes
+from roost_core.placement.record_copier import Copier
+from webhook.rules.facts import Facts, Homes, WarmFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost_core.placement.nodes import NodeFact
+    from roost_core.scheduler.objects import PodState
+    from roost_lab.simulator.engine.entities import SimPod
+    from roost_lab.simulator.engine.pods import PodMaker
+    from roost_lab.simulator.setup.policy import Policy
+
+_copy_facts: Final = Copier(Facts)
+_normalise: Final = lru_cache(maxsize=65536)(normalise_reference)
+
+
+class WebhookFacts:
+    """The facts of one replay; changes are applied when the facts are read."""
+
+    def __init__(self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]) -> None:
+        """Without nodes. labels: of namespaces, by name."""
+        self._maker = maker
+        # A webhook that reads no nodes knows no warm sets either.
+        self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes
+        self._known_nodes = Nodes()
+        warm = {name: WarmFacts() for name in maker.warm_classes} if self._reads_nodes else {}
+        visible = self._known_nodes if self._reads_nodes else None
+        self._facts: Facts = Facts(nodes=visible, homes=Homes(), warm=warm, namespaces=labels)
+        self._home_changes: dict[str, Any] = {}
+        # By class: changes that the facts' warm sets don't have yet.
+        self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
+        self._has_homes = bool(maker.homes)
+        # Each node as it was when it last reported other images.
+        self._reported: dict[str, NodeFact] = {}
+
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod was created or bound, or its containers run."""
+        self.tell_home(pod, pod.state)
+        self.tell_warm(pod, pod.state, is_starting=pod.ready_at is None)
+
+    def tell_home(self, pod: SimPod, state: PodState) -> None:
+        """Where a pod's repository has its home, if its class has homes."""
+        if self._has_homes:
+            home = self._maker.home_pod(state)
+            if home is not None:
+                pod.has_home = True
+                self._home_changes[pod.key] = home
+
+    def tell_warm(self, pod: SimPod, state: PodState, *, is_starting: bool) -> None:
+        """What a pod adds to its class's warm set, if that has one."""
+        if self._warm_changes:
+            warm = self._maker.warm_pod(state, is_starting=is_starting)
+            if warm is not None:
+                pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
+
+    def forget_pod(self, pod: SimPod) -> None:
+        """A pod was deleted."""
+        if pod.has_home:
+            self._home_changes[pod.key] = None
+        if pod.warm_class:
+            self._warm_changes[pod.warm_class][pod.key] = None
+
+    def tell_node(self, name: str, fact: NodeFact | None) -> None:
+        """A node changed; None: it was removed."""
+        self._known_nodes = nodes = self._known_nodes.updated({name: fact})
+        # What pods brought comes first, as for the webhook: a report that shrank must not lose it.
+        self._apply()
+        warm = self._facts.warm
+        if fact is None:
+            warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
+            self._reported.pop(name, None)
+        elif fact.images and ((before := self._reported.get(name)) is None or fact.images is not before.images):
+            warm = {pod_class: known.with_reports({name: (before, fact)}) for pod_class, known in warm.items()}
+            self._reported[name] = fact
+        # A builder is Ready on every node.
+        builders = dict.fromkeys(self._maker.homes, nodes.names)
+        visible = nodes if self._reads_nodes else None
+        self._facts = replace(self._facts, nodes=visible, builder_nodes=builders, warm=warm)
+
+    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
+        """A node's facts once it reports these images; unchanged for a webhook that doesn't read them."""
+        if not self._warm_changes:
+            return fact
+        names = tuple(sorted(set(map(_normalise, images))))
+        return replace(fact, images=names, image_count=len(names))
+
+    def restart(self) -> None:
+        """The webhook starts anew: it knows only what nodes report and which pods there are now."""
+        self._apply()
+        reports = {node: (None, now) for node, now in self._reported.items()}
+        warm = {name: WarmFacts(known.pods).with_reports(reports) for name, known in self._facts.warm.items()}
+        self._facts = replace(self._facts, warm=warm)
+
+    def current(self) -> Facts:
+        """The current facts."""
+        self._apply()
+        return self._facts
+
+    def _apply(self) -> None:
+        if self._home_changes:
+            self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
+            self._home_changes = {}
+        for name, changes in self._warm_changes.items():
+            if changes:
+                self._facts.warm[name].take_in(changes)
+                changes.clear()

@@ -1,0 +1,482 @@
+"""Play launches as discrete events: hub, webhook, scheduler, kubelets, autoscaler, culler, controllers.
+
+There are no ticks, only a heap of events by time. Random numbers belong to what they are drawn for, so that two
+policies meet the same sessions, sizes and boots. Webhook, scheduler and controllers are the code that runs in a
+cluster; nodes, pulls and people are modelled after `Assumptions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import islice
+from math import log
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.scheduler.objects import NodeState, PodState, copy_pod
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import Surroundings
+from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
+from roost_lab.simulator.engine.builds import BuildWorld
+from roost_lab.simulator.engine.costs import CostMeter
+from roost_lab.simulator.engine.entities import SimNode, SimPod
+from roost_lab.simulator.engine.hub import Hub
+from roost_lab.simulator.engine.kubelets import Kubelets
+from roost_lab.simulator.engine.node_groups import Fleet, make_groups, make_node, most_users_per_node
+from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
+from roost_lab.simulator.engine.pool import namespace_labels
+from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of
+from roost_lab.simulator.engine.results import (
+    ELSEWHERE,
+    NOWHERE,
+    ONLY_FULL,
+    TOTAL,
+)
+from roost_lab.simulator.engine.scaling import Scaling
+from roost_lab.simulator.engine.scheduling import Scheduling
+from roost_lab.simulator.engine.totals import HOUR, NODES, PLACEHOLDERS, USERS, Measures
+from roost_lab.simulator.engine.user_choices import UserChoices
+from roost_lab.traces.chance import Chance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from roost_lab.simulator.engine.entities import Launch
+    from roost_lab.simulator.engine.journal import Journal
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+# The longest time after the last attempt in which its tries are played to their end.
+MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
+PROGRESS_EVERY: Final = 500
+
+
+class World:
+    """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several, for each hub."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        assumptions: Assumptions,
+        seed: int,
+        hubs: Sequence[str] = (),
+        journal: Journal | None = None,
+    ) -> None:
+        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub."""
+        self.journal = journal
+        policies = policies_of(policy.in_minor(assumptions.minor), hubs)
+        # For what all hubs share.
+        self.policy = policy = joined(policies)
+        self.assumed = assumptions
+        self.chance = Chance(seed)
+        self.measures = Measures(policy.name, seed)
+        self.now = 0.0
+        labels = {each.namespace: namespace_labels(each) for each in policies}
+        self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
+        groups = make_groups(policy, assumptions)
+        self.fleet = Fleet(groups, [make_node(policy, group, "template", 0.0) for group in groups])
+        self.nodes: dict[str, SimNode] = {}
+        # Every pod as the API server has it, by `namespace/name`.
+        self.pods: dict[str, PodState] = {}
+        self.sim_pods: dict[str, SimPod] = {}
+        self.figures = PullFigures()
+        self.images = Images(assumptions, self.chance)
+        self.kubelets = Kubelets(self)
+        pools = assumptions.pools
+        choices = None if pools is None else UserChoices(pools, self.chance, self.fleet.templates)
+        self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels, choices) for each in policies]
+        # By namespace; without several hubs the first is everybody's.
+        self._releases = {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
+        self.bounds = BoundsMeter(
+            most_users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
+        )
+        # Without pools nothing has a price.
+        self.costs = None if pools is None else CostMeter(policy.namespace)
+        self.wait_bounds = WaitMeter(assumptions)
+        self.scaling: Scaling | None = None
+        self.builds = BuildWorld(assumptions, self.chance)
+        self.hub = Hub(self)
+        self.scheduling = Scheduling(self)
+        self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
+        self._events = 0
+        self._made = 0
+        self._nodes_made = 0
+        # The trace has ended; only its starts are played to their end.
+        self._is_over = False
+
+    # The heap
+
+    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule a call `what(argument)`, not before now."""
+        self._events += 1
+        heappush(self._heap, (max(moment, self.now), self._events, what, argument))
+
+    def play(
+        self,
+        attempts: Iterable[Attempt],
+        on_progress: Callable[[int, float], None] | None = None,
+        until: float = 0.0,
+    ) -> RunResult:
+        """Play all attempts, in order of time, until the last one has started or is given up.
+
+        until: the trace's end, if that is after the last attempt.
+        """
+        source = iter(attempts)
+        attempt = next(source, None)
+        result = self.measures.result
+        if attempt is not None:
+            self._begin(attempt.moment)
+        last = self.now
+        while attempt is not None:
+            while self._heap and self._heap[0][0] <= attempt.moment:
+                self._step()
+            self.now = last = attempt.moment
+            self.hub.arrive(attempt)
+            self.scheduling.run()
+            if on_progress is not None and result.attempts % PROGRESS_EVERY == 0:
+                on_progress(result.attempts, last)
+            attempt = next(source, None)
+        if result.attempts:
+            while self._heap and self._heap[0][0] <= until:
+                self._step()
+            self.now = last = max(last, until)
+            self._close(last)
+            end = last + self._aftermath_seconds()
+            while self._heap and self.hub.starting and self._heap[0][0] <= end:
+                self._step()
+            result.still_waiting = self.hub.starting
+        self._write()
+        return result
+
+    def _aftermath_seconds(self) -> float:
+        """The longest that all tries of the last launch take, and a second more, because sums of floats differ."""
+        assumed = self.assumed
+        return min(MOST_AFTERMATH_SECONDS, (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0)
+
+    def _step(self) -> None:
+        moment, _, what, argument = heappop(self._heap)
+        self.now = moment
+        what(argument)
+        if self.scheduling.is_due:
+            self.scheduling.run()
+
+    def _begin(self, moment: float) -> None:
+        self.now = moment
+        for pool, places in self.fleet.by_pool().items():
+            least = self.fleet.groups[places[0]].assumed.min_nodes
+            for place in islice(self.fleet.places_of(pool), least):
+                self.join(place)
+        self.scaling = Scaling(self)
+        self.scaling.nodes_changed()
+        for release in self.releases:
+            for placeholders in release.policy.placeholders:
+                release.sets.fill(placeholders.name)
+            release.controls.begin()
+        self.scheduling.run()
+        if self.assumed.webhook_restart_hours:
+            self._plan_restart()
+
+    def _plan_restart(self) -> None:
+        self.at(self.now + 3600 * self.assumed.webhook_restart_hours, self._restart_webhook)
+
+    def _restart_webhook(self, _: object) -> None:
+        for release in self.releases:
+            release.facts.restart()
+        self._plan_restart()
+
+    def _close(self, last: float) -> None:
+        result = self.measures.result
+        for pod in self.scheduling.unschedulable.values():
+            self._count_pending(pod)
+        self._is_over = True
+        self.measures.close(last)
+        if self.costs is not None:
+            result.costs = self.costs.close(last)
+        result.bounds = self.bounds.close(last)
+
+    def _write(self) -> None:
+        """Copy the counts of other machines into the result; what follows the trace's end counts too."""
+        result = self.measures.result
+        figures = self.figures
+        result.images_collected = figures.collected
+        result.collected_then_pulled = figures.collected_then_pulled
+        result.background_pulls = figures.background_pulls
+        result.background_bytes = figures.background_bytes
+        result.cold_bytes = figures.bytes
+        result.registry_bytes = figures.bytes + figures.background_bytes
+        result.greatest_disk_bytes = figures.greatest_disk_bytes
+        if result.attempts:
+            result.bounds |= self.bounds.counted(figures.greatest_disk_bytes)
+            result.bounds |= self.wait_bounds.counted(
+                result.waits[TOTAL].count, result.users_preempted + result.users_interrupted
+            )
+        if len(self.releases) > 1:
+            result.hubs = {release.policy.namespace: release.result for release in self.releases}
+        self.builds.write(result)
+
+    # Pods
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+        self._made += 1
+        return self._made
+
+    def post(self, kind: str, state: PodState) -> SimPod:
+        """Create a pod; its number was the last one given."""
+        pod = SimPod(kind, state, self.now, self._made)
+        self.sim_pods[pod.key] = pod
+        self.pods[pod.key] = state
+        self.tell_pod(pod)
+        self.scheduling.enqueue(pod)
+        self._pods_changed(pod)
+        return pod
+
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod was created or bound, or its containers run: tell the webhooks."""
+        for release in self.releases:
+            release.facts.tell_pod(pod)
+
+    def _pods_changed(self, pod: SimPod) -> None:
+        for release in self.releases:
+            release.controls.pods_changed(pod)
+
+    def release_of(self, attempt: Attempt) -> HubRelease:
+        """The release of a launch's hub. Raises KeyError for one that isn't of this replay."""
+        return self._releases[attempt.hub or self.policy.namespace] if self._releases else self.releases[0]
+
+    def _release_at(self, namespace: str) -> HubRelease:
+        return self._releases.get(namespace, self.releases[0])
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder is evicted; its StatefulSet creates another."""
+        if self.journal is not None:
+            self.journal.pod_evicted(pod, self.now)
+        self.remove(pod)
+
+    def preempt(self, pod: SimPod) -> None:
+        """A victim of pre-emption is deleted: it keeps its room until it has terminated."""
+        pod.state = copy_pod(pod.state, leaving=True, preempted=True)
+        self.pods[pod.key] = pod.state
+        self.state.add_pod(pod.state)
+        self.at(self.now + self.assumed.preempted_gone_seconds, self._gone, pod)
+
+    def _gone(self, pod: SimPod) -> None:
+        if self.sim_pods.get(pod.key) is pod:
+            if pod.launch is not None:
+                self.hub.lose(pod, pod.launch)
+            else:
+                self.remove(pod)
+
+    # Called by the scheduler
+
+    def pod_waits(self, pod: SimPod) -> None:
+        """No node fits a pod: tell controllers and the autoscaler."""
+        for release in self.releases:
+            release.controls.pod_waits(pod)
+        if self.scaling is not None:
+            self.scaling.pod_waits()
+
+    def bind(self, pod: SimPod, node_name: str) -> None:
+        """A pod is bound: its kubelet starts it."""
+        node, now = self.nodes[node_name], self.now
+        self.scheduling.unschedulable.pop(pod.key, None)
+        if pod.launch is not None:
+            self._count_cold(pod.launch, node, pod)
+        pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
+        pod.bound_at, pod.node = now, node
+        self.pods[pod.key] = pod.state
+        self.state.add_pod(pod.state)
+        node.pods[pod.key] = pod
+        if self.journal is not None:
+            self.journal.pod_bound(pod, node, now)
+        if self.costs is not None:
+            self.costs.bound(pod, node, now)
+        self.tell_pod(pod)
+        if pod.kind == USER:
+            self.hub.start(pod, node)
+        elif pod.kind == BUILD:
+            self.hub.build(pod, node)
+        else:
+            self._start_placeholder(pod)
+        if self.scaling is not None:
+            self.scaling.pods_changed(node)
+        self._pods_changed(pod)
+
+    def _start_placeholder(self, pod: SimPod) -> None:
+        """A placeholder runs; its image is on every node."""
+        self._count_pending(pod)
+        pod.ready_at = self.now
+        if self.journal is not None:
+            self.journal.pod_ready(pod, self.now)
+        pod.state = copy_pod(pod.state, phase="Running", started=self.now)
+        self.pods[pod.key] = pod.state
+        self.state.add_pod(pod.state)
+        self.measures.level(PLACEHOLDERS, 1, self.now)
+        if pod.owner is not None and pod.owner.revision:
+            # Not during this pod's binding, because pods may be deleted.
+            self.at(self.now, self._release_at(pod.state.namespace).sets.roll, pod.owner.name)
+
+    def _count_pending(self, pod: SimPod) -> None:
+        """A placeholder's wait ends; waiting after the trace's end doesn't count."""
+        if pod.waits_since is not None and pod.kind == PLACEHOLDER and not self._is_over:
+            self.measures.result.placeholder_pending_seconds += self.now - pod.waits_since
+
+    def _count_cold(self, launch: Launch, node: SimNode, pod: SimPod) -> None:
+        """If the node lacks the image, count a cold start by where the image is."""
+        image = launch.image
+        node.images.settle(self.now)
+        if node.images.has(image):
+            return
+        result = self.measures.result
+        result.cold += 1
+        self.release_of(launch.attempt).result.cold += 1
+        self.measures.count("cold", self.now)
+        holders = self.kubelets.holders.get(image)
+        if not holders:
+            why = NOWHERE
+        elif any(self.scheduling.might_fit(pod, self.nodes[name]) for name in holders):
+            why = ELSEWHERE
+        else:
+            why = ONLY_FULL
+        result.cold_why[why] = result.cold_why.get(why, 0) + 1
+
+    def remove(self, pod: SimPod) -> None:
+        """A pod is gone."""
+        key, node = pod.key, pod.node
+        if self.journal is not None:
+            self.journal.pod_gone(pod, self.now)
+        if node is None:
+            self._count_pending(pod)
+        self.sim_pods.pop(key, None)
+        self.pods.pop(key, None)
+        self.scheduling.unschedulable.pop(key, None)
+        if self.state.get_pod(key) is not None:
+            self.state.remove_pod(key)
+        for release in self.releases:
+            release.facts.forget_pod(pod)
+        if node is not None:
+            node.pods.pop(key, None)
+            if self.costs is not None:
+                self.costs.left(pod, node, self.now)
+            if pod.launch is not None:
+                node.users -= 1
+                self.measures.level(USERS, -1, self.now)
+                self.bounds.ended(pod.launch.image, self.now, pod.launch.attempt.memory_bytes)
+                node.images.release(pod.launch.image, self.now)
+            elif pod.kind == PLACEHOLDER:
+                self.measures.level(PLACEHOLDERS, -1, self.now)
+            if node.name in self.nodes:
+                if self.scaling is not None:
+                    self.scaling.pods_changed(node)
+                self.scheduling.retry(node)
+        self._pods_changed(pod)
+        if pod.kind == PLACEHOLDER:
+            self._release_at(pod.state.namespace).sets.pod_gone(pod)
+        elif pod.builds is not None:
+            self.hub.forget_build(pod.builds.image)
+
+    # Nodes
+
+    def boot_seconds(self, place: int = 0) -> float:
+        """How long the next node takes to boot: the n-th node takes equally long under every policy."""
+        self._nodes_made += 1
+        assumed = self.fleet.groups[place].assumed
+        return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
+
+    def template(self, name: str, place: int = 0) -> NodeState:
+        """A node as its group's template describes it, with the labels and taints of a new node."""
+        return make_node(self.policy, self.fleet.groups[place], name, self.now)
+
+    def join(self, place: int = 0) -> SimNode:
+        """A node of a group joins and is ready."""
+        result = self.measures.result
+        result.nodes_created += 1
+        group = self.fleet.groups[place]
+        name = f"node-{result.nodes_created}"
+        state = self.template(name, place)
+        node = SimNode(state, NodeImages(self.images, group.assumed, self.now, self.figures), self.now)
+        if place:
+            self.fleet.places[name] = place
+        if self.costs is not None:
+            self.costs.joined(node, group, self.now)
+        self.nodes[name] = node
+        # Kubelets register their nodes before they are ready, so controllers can label them first.
+        self.put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
+        for release in self.releases:
+            release.controls.node_registered()
+        self.put(node, replace(node.state, fact=replace(node.state.fact, ready=True), ready_since=state.ready_since))
+        self.measures.level(NODES, 1, self.now)
+        for release in self.releases:
+            for puller in release.policy.pullers:
+                if puller.node_selector.items() <= state.fact.labels.items():
+                    self.kubelets.begin_puller(node, puller, release.controls)
+        self.nodes_changed()
+        if self.scaling is not None:
+            self.scaling.nodes_changed()
+        self.scheduling.retry()
+        if group.interruptions_per_hour:
+            # The n-th node lives equally long under every policy, if it isn't removed before.
+            drawn = self.chance.uniform("interruption", result.nodes_created)
+            self.at(self.now - log(drawn) / group.interruptions_per_hour * HOUR, self._interrupt, node)
+        return node
+
+    def _interrupt(self, node: SimNode) -> None:
+        """The cloud takes a spot node away, at once: its users lose their pods."""
+        if self.nodes.get(node.name) is not node:
+            return
+        result = self.measures.result
+        result.nodes_interrupted += 1
+        place = self.fleet.place_of(node.name)
+        for pod in list(node.pods.values()):
+            if pod.launch is not None:
+                result.users_interrupted += 1
+                self.hub.lose(pod, pod.launch)
+        self.remove_node(node)
+        if self.scaling is not None:
+            self.scaling.node_interrupted(node, place)
+
+    def remove_node(self, node: SimNode) -> None:
+        """The autoscaler removes a node; placeholders on it are created again elsewhere."""
+        del self.nodes[node.name]
+        if self.journal is not None:
+            self.journal.node_left(node, self.now)
+        if self.costs is not None:
+            self.costs.node_left(node, self.now)
+        self.kubelets.node_left(node)
+        for pod in list(node.pods.values()):
+            if self.state.get_pod(pod.key) is not None:
+                self.state.remove_pod(pod.key)
+        self.state.remove_node(node.name)
+        for release in self.releases:
+            release.facts.tell_node(node.name, None)
+        self.measures.level(NODES, -1, self.now)
+        self.builds.node_left(node.name, self.now)
+        self.bounds.node_left(node.name, self.figures.greatest_disk_bytes)
+        for release in self.releases:
+            release.controls.node_left(node)
+        for pod in list(node.pods.values()):
+            self.remove(pod)
+        self.fleet.places.pop(node.name, None)
+
+    def nodes_changed(self) -> None:
+        """A node came, or one is about to go: tell the controllers."""
+        for release in self.releases:
+            release.controls.nodes_changed()
+
+    def change_node(self, node: SimNode, state: NodeState) -> None:
+        """Labels, taints or images of a node change."""
+        self.put(node, state)
+        self.scheduling.retry()
+
+    def put(self, node: SimNode, state: NodeState) -> None:
+        """Replace a node's object."""
+        if state.fact is not node.state.fact or node.name not in self.state.rows:
+            for release in self.releases:
+                release.facts.tell_node(node.name, state.fact)
+        if self.journal is not None:
+            self.journal.node_changed(node, state, self.now)
+        node.state = state
+        self.state.set_node(state)

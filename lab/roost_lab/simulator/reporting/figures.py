@@ -1,0 +1,469 @@
+"""Draw a sweep as figures for Plotly, in the looks of roost_lab/pages/drawing.py. Pure.
+
+Each policy has one colour and one dash throughout the page. Names from values files are escaped.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from html import escape
+from math import log10
+from operator import itemgetter
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.drawing import (
+    AXIS,
+    BETWEEN,
+    LINE,
+    SMALL,
+    TICKS,
+    Figure,
+    JSONObject,
+    Mark,
+    Row,
+    Stack,
+    bars,
+    note,
+    plot_axis,
+    plot_layout,
+    time_text,
+    time_ticks,
+)
+from roost_lab.pages.names import shorten
+from roost_lab.pages.table import Unit
+from roost_lab.simulator.engine.histogram import middle
+from roost_lab.simulator.engine.results import PARTS
+from roost_lab.simulator.reporting.amounts import show_amount, show_change, show_value
+from roost_lab.simulator.reporting.tables import PART_NAMES
+from roost_lab.simulator.sweep.measure_registry import BY_KEY, HOUR_MEASURES
+from roost_lab.simulator.sweep.summary import change_of, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost_lab.simulator.engine.histogram import Histogram
+    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.summary import Change, Summary, Value
+
+HOUR: Final = 3600
+# Policies that plots with lines show: more lines can't be told apart.
+MOST_LINES: Final = 12
+_COLOURS: Final = 6
+_DASHES: Final = ("solid", "dash", "dot")
+# Distributions begin here; shorter waits look alike.
+LEAST_SECONDS: Final = 0.5
+_SHARES: Final = (100, 10, 1, 0.1, 0.01)
+# Measure -> colour, and where the image was.
+_WHYS: Final = {
+    "cold_nowhere": ("--nowhere", "on no node"),
+    "cold_only_full": ("--full", "only on full nodes"),
+    "cold_elsewhere": ("--elsewhere", "elsewhere with room"),
+}
+_PART_COLOURS: Final = dict(zip(PARTS, ("--queue", "--node", "--behind", "--pull", "--start"), strict=True))
+# Colours of policies, of where images were, of parts of a wait.
+CSS: Final = """
+:root {
+  --p0: var(--blue); --p1: var(--orange); --p2: var(--green); --p3: var(--purple); --p4: var(--red); --p5: var(--grey);
+  --nowhere: var(--grey); --full: var(--orange); --elsewhere: var(--red); --bound: var(--ink);
+  --queue: var(--grey); --behind: var(--red); --start: var(--green);
+}
+"""
+
+
+# Side by side
+
+
+def headline(summary: Summary, measure: Measure) -> Figure | None:
+    """A bar a policy with the range over seeds, and a line where the bound is."""
+    known = [
+        (policy, value) for policy in summary.policies if (value := summary.value(measure.key, policy)) is not None
+    ]
+    highest = max((value.greatest for _, value in known), default=0.0)
+    if not highest:
+        return None
+    stack = Stack()
+    places = []
+    for policy, value in known:
+        stack.name(policy, _with_change(show_amount(value.median, measure.unit), _change(summary, measure, policy)))
+        places.append(stack.bar())
+        stack.end()
+    data: list[JSONObject] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "x": [value.median for _, value in known],
+            "y": places,
+            "width": 12,
+            "marker": {"color": [_colour(summary, policy) for policy, _ in known], "line": {"width": 0}},
+            "error_x": _range([value for _, value in known]),
+            "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
+            "hoverinfo": "text",
+        }
+    ]
+    bounded = [(at, value.bound) for at, (_, value) in zip(places, known, strict=True) if value.bound is not None]
+    legend: tuple[Mark, ...] = ()
+    if bounded:
+        legend = (Mark("--bound", "bound", "point"),)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": [bound for _, bound in bounded],
+                "y": [at for at, _ in bounded],
+                "marker": {"color": "--bound", "symbol": "line-ns-open", "size": 16, "line": {"width": 2}},
+                "hovertext": [f"bound: {show_amount(bound, measure.unit)}" for _, bound in bounded],
+                "hoverinfo": "text",
+            }
+        )
+    axis = _value_axis(measure, highest * 1.05)
+    return stack.figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis)
+
+
+def trade(summary: Summary) -> Figure | None:
+    """Cold starts beside node-hours: what one costs of the other."""
+    cold, hours = BY_KEY["cold"], BY_KEY["node_hours"]
+    points = [
+        (policy, starts, spent)
+        for policy in summary.policies
+        if (starts := summary.value(cold.key, policy)) is not None
+        and (spent := summary.value(hours.key, policy)) is not None
+    ]
+    if not points:
+        return None
+    layout = plot_layout(340)
+    greatest = (max(spent.greatest for _, _, spent in points), max(starts.greatest for _, starts, _ in points))
+    layout["xaxis"] = plot_axis(title=_title("node-hours"), nticks=5, range=[0, greatest[0] * 1.06 or 1])
+    layout["yaxis"] = plot_axis(title=_title("cold starts"), nticks=5, range=[0, greatest[1] * 1.08 or 1])
+    layout["margin"] |= {"b": 60}
+    data = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [spent.median],
+            "y": [starts.median],
+            "error_x": _range([spent]) | {"color": _colour(summary, policy)},
+            "error_y": _range([starts]) | {"color": _colour(summary, policy)},
+            "marker": {"color": _colour(summary, policy), "size": 10, "symbol": _symbol(summary, policy)},
+            "hovertext": [f"{_hover(summary, policy, cold, starts)}<br>{_amount_line(summary, policy, hours, spent)}"],
+            "hoverinfo": "text",
+        }
+        for policy, starts, spent in points
+    ]
+    least = (
+        min((spent.bound for _, _, spent in points if spent.bound is not None), default=None),
+        min((starts.bound for _, starts, _ in points if starts.bound is not None), default=None),
+    )
+    layout["shapes"] = [
+        _line(x=least[0]) if axis == "x" else _line(y=least[1]) for axis, one in zip("xy", least, strict=True) if one
+    ]
+    caption = "Cold starts and node-hours at once; nearer to the corner is better, dashed lines are bounds."
+    return Figure("trade", caption, _marks(summary, [policy for policy, _, _ in points]), data, layout)
+
+
+# Waiting
+
+
+def distribution(summary: Summary) -> Figure | None:
+    """The share of starts that took longer, over how long, a line for each policy; both axes are logarithmic."""
+    data: list[JSONObject] = []
+    shown = []
+    longest, least = 10.0, 1.0
+    first = _longer(summary.waits(summary.policies[0]))
+    for policy in summary.policies[:MOST_LINES]:
+        points = _longer(summary.waits(policy))
+        if not points:
+            continue
+        shown.append(policy)
+        longest = max(longest, points[-1][0])
+        least = min(least, points[-1][1])
+        colour = _colour(summary, policy)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [round(at, 4) for at, _ in points],
+                "y": [float(f"{share:.4g}") for _, share in points],
+                "line": {"color": colour, "width": 2, "dash": _dash(summary, policy), "shape": "hv"},
+                "name": escape(policy),
+                "text": [_against(summary, policy, _longer_at(first, at), share) for at, share in points],
+                "hovertemplate": "%{y:.3~g} % take longer than %{x:,.3~g} s%{text}<extra>%{fullData.name}</extra>",
+            }
+        )
+    if not data:
+        return None
+    layout = plot_layout(320)
+    ticks = [(seconds, text) for seconds, text in TICKS if 1 <= seconds <= longest * 1.5]
+    layout["xaxis"] = plot_axis(
+        type="log",
+        range=[log10(LEAST_SECONDS), log10(longest) + 0.05],
+        tickvals=[seconds for seconds, _ in ticks],
+        ticktext=[text for _, text in ticks],
+    )
+    shares = [share for share in _SHARES if share >= least / 10]
+    layout["yaxis"] = plot_axis(
+        type="log",
+        range=[log10(max(least, shares[-1])) - 0.1, 2.05],
+        tickvals=shares,
+        ticktext=[f"{share:g} %" for share in shares],
+    )
+    caption = (
+        "Share of starts that took longer than so long, from the attempt until the server ran; medians over seeds."
+    )
+    return Figure("distribution", caption, _marks(summary, shown), data, layout)
+
+
+def _longer(waits: Sequence[Histogram]) -> list[tuple[float, float]]:
+    """Seconds and the percentage of starts that took longer, the median over seeds, in as many points as are seen."""
+    points: list[tuple[float, float]] = []
+    seen = [0] * len(waits)
+    for index in sorted({index for one in waits for index in one.bins}):
+        seen = [number + one.bins.get(index, 0) for number, one in zip(seen, waits, strict=True)]
+        share = 100 * median(1 - number / one.count for number, one in zip(seen, waits, strict=True))
+        at = max(LEAST_SECONDS, middle(index))
+        if share <= 0:
+            break
+        if not points:
+            points.append((LEAST_SECONDS, 100.0))
+        if points[-1][0] < at and (log10(at / points[-1][0]) >= 0.02 or points[-1][1] / share >= 1.02):
+            points.append((at, share))
+    return points
+
+
+def _longer_at(points: Sequence[tuple[float, float]], seconds: float) -> float | None:
+    """The share of the last point up to so many seconds; None beyond the last one: so few are not told apart."""
+    if not points or seconds > points[-1][0]:
+        return None
+    return points[max(0, bisect_right(points, seconds, key=itemgetter(0)) - 1)][1]
+
+
+def wait_parts(summary: Summary) -> Figure | None:
+    """The parts of a wait, stacked."""
+    rows = []
+    first = _mean_waits(summary, summary.policies[0])
+    for policy in summary.policies:
+        each = _mean_waits(summary, policy)
+        if any(map(any, each)):
+            parts = [median(of_seed[place] for of_seed in each) for place in range(len(PARTS))]
+            wholes = [sum(of_seed) for of_seed in each]
+            change = change_of(zip(map(sum, first), wholes, strict=True)) if policy != summary.policies[0] else None
+            rows.append(Row(policy, _with_change(show_amount(median(wholes), Unit.SECONDS), change), parts))
+    marks = [(_PART_COLOURS[part], PART_NAMES[part]) for part in PARTS]
+    caption = "What a start waited for on average, medians over seeds."
+    return bars("wait_parts", caption, rows, marks, {"ticksuffix": " s"})
+
+
+def _mean_waits(summary: Summary, policy: str) -> list[list[float]]:
+    """The mean of each part, in each seed."""
+    runs = summary.runs[0, policy]
+    return [[run.waits[part].mean if part in run.waits else 0.0 for part in PARTS] for run in runs]
+
+
+# Cold starts
+
+
+def why_cold(summary: Summary) -> Figure | None:
+    """Cold starts by where the image was, stacked."""
+    rows = []
+    first: tuple[float, ...] | None = None
+    for policy in summary.policies:
+        values = [summary.value(key, policy) for key in _WHYS]
+        medians = [0.0 if value is None else value.median for value in values]
+        wholes = tuple(map(sum, zip(*(value.each for value in values if value is not None), strict=True)))
+        change = None if first is None else change_of(zip(first, wholes, strict=True))
+        first = wholes if first is None else first
+        if any(medians):
+            rows.append(Row(policy, _with_change(show_amount(median(wholes), Unit.COUNT), change), medians))
+    caption = "Where the image was when a pod that needed it was bound to a node without it; medians over seeds."
+    return bars("why_cold", caption, rows, list(_WHYS.values()), {})
+
+
+# Over time
+
+
+def over_time(summary: Summary) -> Figure | None:
+    """One plot for each figure, one line for each policy."""
+    policies = summary.policies[:MOST_LINES]
+    rows = {policy: summary.over_time(policy) for policy in policies}
+    every_row = [row for policy in policies for row in rows[policy]]
+    if not every_row:
+        return None
+    shown = [
+        measure for measure in HOUR_MEASURES if measure.plot and any(amounts[measure.key] for _, amounts in every_row)
+    ]
+    inner = len(shown) * (SMALL + LINE + BETWEEN)
+    layout = plot_layout(inner + AXIS)
+    begin_us = min(begin for begin, _ in every_row) * US
+    end_us = (max(begin for begin, _ in every_row) + HOUR) * US
+    layout["xaxis"] = plot_axis(type="date", range=[time_text(begin_us), time_text(end_us)], showgrid=False)
+    layout["xaxis"] |= time_ticks(begin_us, end_us)
+    layout["xaxis"]["anchor"] = "y" if len(shown) == 1 else f"y{len(shown)}"
+    layout["annotations"] = []
+    data: list[JSONObject] = []
+    of_first = dict(rows[policies[0]])
+    for index, measure in enumerate(shown):
+        axis = "y" if index == 0 else f"y{index + 1}"
+        top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
+        layout[f"yaxis{axis[1:]}"] = plot_axis(
+            domain=[max(0, top - SMALL / inner), top], rangemode="tozero", nticks=3, anchor="x"
+        )
+        layout["annotations"].append(note(measure.plot, 0, top, xanchor="left", yanchor="bottom"))
+        data += [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [time_text((begin + HOUR // 2) * US) for begin, _ in rows[policy]],
+                "y": [round(amounts[measure.key], 3) for _, amounts in rows[policy]],
+                "yaxis": axis,
+                "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
+                "name": escape(policy),
+                "text": [
+                    _against(summary, policy, of_first.get(begin, {}).get(measure.key), amounts[measure.key])
+                    for begin, amounts in rows[policy]
+                ],
+                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}%{text}<extra>%{fullData.name}</extra>",
+            }
+            for policy in policies
+            if rows[policy]
+        ]
+    return Figure("over_time", "By the hour, medians over seeds.", _marks(summary, policies), data, layout)
+
+
+# What the world changes
+
+
+def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
+    """The measure `key` over the values of the assumption `name`, a line for each policy."""
+    measure = BY_KEY[key]
+    places = summary.varied()[name]
+    texts = [str(value_of(summary.worlds[place], name)) for place in places]
+    policies = summary.policies[:MOST_LINES]
+    data: list[JSONObject] = []
+    highest = 0.0
+    shown = []
+    for policy in policies:
+        values = [summary.value(key, policy, place) for place in places]
+        known = [(at, value) for at, value in enumerate(values) if value is not None]
+        if not known:
+            continue
+        shown.append(policy)
+        highest = max(highest, *(value.greatest for _, value in known))
+        colour = _colour(summary, policy)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "x": [at for at, _ in known],
+                "y": [value.median for _, value in known],
+                "error_y": _range([value for _, value in known]) | {"color": colour},
+                "line": {"color": colour, "width": 1.5, "dash": _dash(summary, policy)},
+                "marker": {"color": colour, "size": 7, "symbol": _symbol(summary, policy)},
+                "hovertext": [
+                    f"{escape(texts[at])}<br>{_hover(summary, policy, measure, value, places[at])}"
+                    for at, value in known
+                ],
+                "hoverinfo": "text",
+            }
+        )
+    if not highest:
+        return None
+    short = shorten(texts, 10)
+    layout = plot_layout(240)
+    layout["xaxis"] = plot_axis(
+        range=[-0.3, len(places) - 0.7],
+        tickvals=list(range(len(places))),
+        ticktext=[escape(short[text]) for text in texts],
+    )
+    layout["yaxis"] = _value_axis(measure, highest * 1.05)
+    caption = f"{measure.title.capitalize()}, by {name}."
+    return Figure(f"by_{name}_{key}", caption, _marks(summary, shown), data, layout)
+
+
+# Parts
+
+
+def _range(values: Sequence[Value]) -> JSONObject:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [value.greatest - value.median for value in values],
+        "arrayminus": [value.median - value.least for value in values],
+        "color": "--quiet",
+        "thickness": 1.5,
+        "width": 3,
+    }
+
+
+def _value_axis(measure: Measure, highest: float) -> JSONObject:
+    axis: JSONObject = {"range": [0, highest], "nticks": 5}
+    match measure.unit:
+        case Unit.SECONDS:
+            axis["ticksuffix"] = " s"
+        case Unit.SHARE:
+            axis["tickformat"] = ".0%"
+        case _:
+            axis["tickformat"] = ",~s" if highest >= 100_000 else ",~g"
+    return plot_axis(**axis)
+
+
+def _title(text: str) -> JSONObject:
+    return {"text": text, "font": {"color": "--quiet", "size": 11}, "standoff": 10}
+
+
+def _line(*, x: float | None = None, y: float | None = None) -> JSONObject:
+    ends: dict[str, Any] = (
+        {"xref": "x", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
+        if x is not None
+        else {"yref": "y", "y0": y, "y1": y, "xref": "paper", "x0": 0, "x1": 1}
+    )
+    return {"type": "line", "layer": "below", "line": {"color": "--bound", "width": 1, "dash": "dash"}, **ends}
+
+
+def _hover(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
+    return f"{escape(policy)}<br>{_amount_line(summary, policy, measure, value, world)}"
+
+
+def _amount_line(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
+    bound = "" if value.bound is None else f"<br>bound {show_amount(value.bound, measure.unit)}"
+    amount = _with_change(show_value(value, measure.unit), _change(summary, measure, policy, world))
+    return f"{measure.title}: {amount}{bound}"
+
+
+def _change(summary: Summary, measure: Measure, policy: str, world: int = 0) -> Change | None:
+    """Against the first policy; None for itself."""
+    return summary.change(measure.key, policy, world) if policy != summary.policies[0] else None
+
+
+def _with_change(amount: str, change: Change | None) -> str:
+    return f"{amount}, {show_change(change)}" if change is not None else amount
+
+
+def _against(summary: Summary, policy: str, first: float | None, amount: float) -> str:
+    """For a text below the mouse: how an amount differs from the first policy's at the same place."""
+    change = change_of([(first, amount)]) if policy != summary.policies[0] else None
+    return f"<br>{show_change(change)} against {escape(summary.policies[0])}" if change is not None else ""
+
+
+def _place(summary: Summary, policy: str) -> int:
+    return list(summary.policies).index(policy)
+
+
+def _colour(summary: Summary, policy: str) -> str:
+    return f"--p{_place(summary, policy) % _COLOURS}"
+
+
+def _dash(summary: Summary, policy: str) -> str:
+    return _DASHES[_place(summary, policy) // _COLOURS % len(_DASHES)]
+
+
+def _symbol(summary: Summary, policy: str) -> str:
+    return ("circle", "square", "diamond")[_place(summary, policy) // _COLOURS % 3]
+
+
+def _marks(summary: Summary, policies: Sequence[str]) -> tuple[Mark, ...]:
+    shapes = ("point", "point square", "point diamond")
+    return tuple(
+        Mark(_colour(summary, policy), policy, shapes[_place(summary, policy) // _COLOURS % len(shapes)])
+        for policy in policies
+    )

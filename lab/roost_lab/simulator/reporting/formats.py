@@ -1,0 +1,92 @@
+"""Write a sweep for programs: JSON with everything, CSV with a line a figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.pages.table import csv_cell, data_cell
+from roost_lab.simulator.reporting.context import notices
+from roost_lab.simulator.reporting.sections import tables
+from roost_lab.simulator.reporting.tables import every_measure
+from roost_lab.simulator.sweep.measure_registry import MEASURES
+
+if TYPE_CHECKING:
+    from roost_lab.simulator.reporting.context import ReportContext
+    from roost_lab.simulator.sweep.summary import Summary
+
+SCHEMA: Final = "roost.hub.jupyter.org/simulation"
+VERSION: Final = 1
+
+
+def to_json(summary: Summary, context: ReportContext) -> str:
+    """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
+
+    `notices`: warnings about the figures. `needs`: policy -> assumptions that it alone has otherwise. Figures are in
+    seconds, bytes, or shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
+    """
+    document = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "roost": context.version,
+        "trace": context.trace,
+        "seeds": list(summary.seeds),
+        "notices": notices(summary, context),
+        "needs": {policy: dict(needed) for policy, needed in summary.needs.items()},
+        "worlds": [
+            {
+                "setting": dict(world.setting),
+                "policies": {
+                    policy: {
+                        measure.key: {"unit": measure.unit.value, **figure}
+                        for measure in MEASURES
+                        if (figure := _figure(summary, policy, measure.key, place))
+                    }
+                    for policy in summary.policies
+                },
+            }
+            for place, world in enumerate(summary.worlds)
+        ],
+        "tables": {
+            table.name: [
+                {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
+                for row in table.rows
+            ]
+            for table in tables(summary, context)
+        },
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def to_csv(summary: Summary) -> str:
+    """A line for each world, policy and figure, as `every_measure` has them."""
+    table = every_measure(summary)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.key for column in table.columns])
+    for row in table.rows:
+        writer.writerow(
+            [
+                "" if cell is None else csv_cell(data_cell(cell, column.unit))
+                for cell, column in zip(row, table.columns, strict=True)
+            ]
+        )
+    return text.getvalue()
+
+
+def _figure(summary: Summary, policy: str, key: str, world: int) -> dict[str, Any]:
+    """One figure for JSON; empty where it doesn't occur."""
+    value = summary.value(key, policy, world)
+    if value is None:
+        return {}
+    change = summary.change(key, policy, world)
+    return {
+        "median": value.median,
+        "least": value.least,
+        "greatest": value.greatest,
+        "by_seed": list(value.each),
+        "bound": value.bound,
+        "change": None if change is None else change._asdict(),
+    }

@@ -1,0 +1,226 @@
+"""Show a sweep in a terminal: what matters as bars with their bounds, then every figure side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from roost_lab.pages.table import Unit
+from roost_lab.simulator.engine.costs import BY_USE
+from roost_lab.simulator.reporting.amounts import (
+    DASH,
+    MISSING,
+    show_amount,
+    show_bound,
+    show_cell,
+    show_range,
+    show_value,
+)
+from roost_lab.simulator.reporting.context import notices
+from roost_lab.simulator.reporting.tables import COST_TABLES, SENSITIVE, costs, hubs
+from roost_lab.simulator.sweep.measure_registry import BY_KEY, MEASURES
+from roost_lab.simulator.sweep.summary import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from roost_lab.pages.table import Cell
+    from roost_lab.pages.table import Table as PageTable
+    from roost_lab.simulator.reporting.context import ReportContext
+    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.summary import Summary, Value
+
+# Of a bar, in characters.
+BAR_WIDTH: Final = 24
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+BOUND_MARK: Final = "│"
+_FIGURE_WIDTH: Final = 28
+_CELL_WIDTH: Final = 25
+# Pools, hubs and images of a policy at most; the page has more.
+_MOST_COSTS: Final = 5
+
+
+def to_text(summary: Summary, context: ReportContext, width: int, *, colour: bool = False) -> str:
+    """Everything as text of so many columns."""
+    console = Console(width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    with console.capture() as captured:
+        console.print(render(summary, context, width))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def render(summary: Summary, context: ReportContext, width: int) -> RenderableType:
+    """The same for `rich` to draw."""
+    return Group(*_parts(summary, context, width))
+
+
+def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDTH) -> str:
+    """A bar of eighths of characters, and a mark where the bound is."""
+    if highest <= 0:
+        return " " * width
+    eighths = round(max(0.0, value) / highest * width * 8)
+    full, rest = divmod(min(eighths, width * 8), 8)
+    drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
+    drawn = drawn.ljust(width)
+    if bound is None or bound <= 0 or bound > highest:
+        return drawn
+    place = min(width - 1, int(bound / highest * width))
+    return drawn[:place] + BOUND_MARK + drawn[place + 1 :]
+
+
+def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[RenderableType]:
+    yield Text(_head(summary, context), style="bold")
+    for policy in summary.policies:
+        if needs := summary.needs_of(policy):
+            yield Text(f"{policy}: {needs}, for it alone", style="dim")
+    yield Text("")
+    for measure in MEASURES:
+        if measure.is_headline and (block := _block(summary, measure, width)) is not None:
+            yield block
+            yield Text("")
+    yield from _side_by_side(summary, width)
+    for table in hubs(summary):
+        yield Text("")
+        yield _plain(table, table.rows)
+    for table in costs(summary):
+        yield Text("")
+        yield _costs(table)
+    for name in summary.varied():
+        yield Text("")
+        yield _sensitivity(summary, name)
+    yield Text("")
+    for notice in notices(summary, context):
+        yield Text(notice)
+    yield from _skipped(context)
+
+
+def _skipped(context: ReportContext) -> Iterator[RenderableType]:
+    """Lines of the trace that were skipped or are malformed."""
+    counts = context.survey.counts if context.survey is not None else None
+    if counts is not None and (counts.skipped or counts.notes):
+        yield Text("")
+        for sentence in counts.sentences():
+            yield Text(sentence)
+
+
+def _head(summary: Summary, context: ReportContext) -> str:
+    seeds = len(summary.seeds)
+    world = "" if not summary.worlds[0].setting else f", {summary.worlds[0].name}"
+    runs = summary.runs[0, summary.policies[0]]
+    attempts = f"{runs[0].attempts:,} attempts"
+    return f"{context.trace}: {attempts}, {seeds} seed{'' if seeds == 1 else 's'}{world}"
+
+
+def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | None:
+    values = {policy: summary.value(measure.key, policy) for policy in summary.policies}
+    known = {policy: value for policy, value in values.items() if value is not None}
+    highest = max((value.greatest for value in known.values()), default=0.0)
+    if not highest:
+        return None
+    bound = show_bound(measure, list(known.values()))
+    title = Text.assemble((measure.title, "bold"), (f"   bound {bound}" if bound is not None else "", "dim"))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(overflow="ellipsis", no_wrap=True, max_width=max(12, width - BAR_WIDTH - 36))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(no_wrap=True, min_width=BAR_WIDTH)
+    table.add_column(no_wrap=True, justify="right", style="dim")
+    for policy, value in known.items():
+        drawn = bar(value.median, highest, value.bound)
+        table.add_row(
+            f"  {escape(policy)}",
+            show_amount(value.median, measure.unit),
+            _range(value, measure),
+            Text(drawn, style="cyan"),
+            _change(summary, measure, policy),
+        )
+    return Group(title, table)
+
+
+def _range(value: Value, measure: Measure) -> str:
+    extent = show_range(value.least, value.greatest, measure.unit)
+    return extent if DASH in extent else ""
+
+
+def _change(summary: Summary, measure: Measure, policy: str) -> str:
+    if policy == summary.policies[0]:
+        return ""
+    change = summary.change(measure.key, policy)
+    return "" if change is None else f"{change.median * 100:+.0f} %"
+
+
+def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
+    at_once = max(1, (width - _FIGURE_WIDTH - 14) // _CELL_WIDTH)
+    for first in range(0, len(summary.policies), at_once):
+        policies = summary.policies[first : first + at_once]
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("figure", no_wrap=True)
+        for policy in policies:
+            table.add_column(escape(policy), justify="right")
+        table.add_column("bound", justify="right", style="dim")
+        for measure in summary.occurring():
+            values = [summary.value(measure.key, policy) for policy in policies]
+            cells = [MISSING if value is None else show_value(value, measure.unit) for value in values]
+            table.add_row(measure.title, *cells, show_bound(measure, values) or "")
+        yield table
+        if first + at_once < len(summary.policies):
+            yield Text("")
+
+
+def _plain(of_page: PageTable, rows: Iterable[Sequence[Cell]]) -> RenderableType:
+    """Some rows of a table of the page."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in of_page.columns:
+        table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
+    for row in rows:
+        cells = zip(row, of_page.columns, strict=True)
+        table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
+    return table
+
+
+def _costs(costs: PageTable) -> RenderableType:
+    """What is beside the figures: costs by pool, hub and image, the costliest of each."""
+    seen: Counter[tuple[Cell, ...]] = Counter()
+    shown = []
+    for row in costs.rows:
+        seen[row[:2]] += 1
+        if row[1] != COST_TABLES[BY_USE] and seen[row[:2]] <= _MOST_COSTS:
+            shown.append(row)
+    return _plain(costs, shown)
+
+
+def _sensitivity(summary: Summary, name: str) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(escape(name), no_wrap=True)
+    table.add_column("policy", no_wrap=True)
+    for key in SENSITIVE:
+        table.add_column(BY_KEY[key].title, justify="right")
+    before = ""
+    for place in summary.varied()[name]:
+        for policy in summary.policies:
+            values = [summary.value(key, policy, place) for key in SENSITIVE]
+            cells = [
+                MISSING if value is None else show_value(value, BY_KEY[key].unit)
+                for key, value in zip(SENSITIVE, values, strict=True)
+            ]
+            shown = str(value_of(summary.worlds[place], name))
+            table.add_row("" if shown == before else escape(shown), escape(policy), *cells)
+            before = shown
+    return table
+
+
+def terminal_width(columns: int, *, is_terminal: bool) -> int:
+    """Files and pipes are wide enough for three policies."""
+    return columns if is_terminal else max(columns, 120)
+
+
+def policy_lines(policies: Sequence[tuple[str, str]]) -> str:
+    """Names and what they are, for --list-policies."""
+    width = max((len(name) for name, _ in policies), default=0)
+    return "".join(f"{name.ljust(width)}  {about}\n" for name, about in policies)

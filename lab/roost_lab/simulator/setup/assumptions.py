@@ -1,0 +1,198 @@
+"""Everything about the world that neither the trace nor the values say; each a parameter with its source.
+
+Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A] an assumption, to be varied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
+from roost_lab.simulator.setup.pools import Pools  # noqa: TC001 - the types of fields are read at run time
+
+
+class SessionModel(NamedTuple):
+    """Minutes from ready to gone: a least time (the culler's) plus a log-normal."""
+
+    least_minutes: float
+    median_rest_minutes: float
+    sigma: float
+
+
+# [A] mean, median, p90 in minutes: 22, 20, 30; 36, 26, 62; 64, 46, 118.
+SESSIONS: Final = {
+    "short": SessionModel(14.0, 6.0, 0.765),
+    "mid": SessionModel(15.0, 11.0, 1.133),
+    "long": SessionModel(19.0, 27.0, 1.0138),
+}
+
+
+class PullModel(NamedTuple):
+    """Compressed bytes per second of one node: over the network, and when unpacking, one layer after the other."""
+
+    fetch: float
+    unpack: float
+
+
+# [A]
+PULLS: Final = {
+    "fast": PullModel(200e6, 85e6),
+    "middle": PullModel(60e6, 25e6),
+    "slow": PullModel(10e6, 10e6),
+}
+
+
+# Minors of Kubernetes whose kube-scheduler the model knows.
+KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1))
+
+
+class Autoscaler(StrEnum):
+    """What adds and removes nodes."""
+
+    CLUSTER_AUTOSCALER = "cluster-autoscaler"
+    KARPENTER = "karpenter"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """One world. The defaults are mybinder.org's in May 2019, with sessions of the middle length."""
+
+    # The cluster's minor of Kubernetes, 1.35, 1.36 or 1.37: values are rendered for it, and pods are placed as its
+    # kube-scheduler does [A: the newest that the chart has an image for].
+    kubernetes_minor: str = KUBERNETES_MINORS[-1]
+    # How long servers run: short, mid or long [A].
+    sessions: str = "mid"
+    # Seconds between two runs of the hub's culler, which ends idle servers: a session of drawn length ends at the first
+    # run after its end. 0: servers stop by themselves, as on mybinder.org [S: zero-to-jupyterhub has 600].
+    cull_every_seconds: float = 0.0
+    # How fast nodes pull images: fast, middle or slow [A].
+    pulls: str = "middle"
+    # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
+    quota_per_repository: int = 100
+    # The most running servers in all; 0: no quota.
+    quota_total: int = 0
+    # CPU that a user's pod requests [S].
+    user_cpu_millicores: int = 10
+    # Memory that a user's pod requests [S: 66 users fit a node].
+    user_memory_bytes: int = 550_000_000
+    # Allocatable CPU of a node [S: n1-highmem-8].
+    node_cpu_millicores: int = 7910
+    # Allocatable memory of a node, less what its daemons request [S: n1-highmem-8].
+    node_memory_bytes: int = 36_500_000_000
+    # The most pods on a node [S].
+    node_pods: int = 110
+    # Size of a node's image filesystem; 0: endless [S: 1 TB].
+    node_disk_bytes: int = 10**12
+    # The fewest nodes of the pool [A].
+    min_nodes: int = 1
+    # The most nodes of the pool [A].
+    max_nodes: int = 100
+    # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
+    autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
+    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted at once, and it is
+    # removed when its last user has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for
+    # upgrades of nodes].
+    node_expire_hours: float = 0.0
+    # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4 minutes on GCE].
+    boot_median_seconds: float = 210.0
+    # Sigma of that log-normal [A].
+    boot_sigma: float = 0.25
+    # Seconds between two loops of Cluster Autoscaler, --scan-interval [S: its FAQ].
+    autoscaler_loop_seconds: float = 10.0
+    # Seconds for which a node must be unneeded before it is removed, --scale-down-unneeded-time [S: its FAQ].
+    unneeded_seconds: float = 600.0
+    # Seconds after a scale-up without scale-down, --scale-down-delay-after-add [S: its FAQ].
+    after_scale_up_seconds: float = 600.0
+    # Share of a node's requests below which it may be unneeded, --scale-down-utilization-threshold [S: its FAQ].
+    unneeded_utilisation: float = 0.5
+    # Seconds after which a requested node is given up, --max-node-provision-time [S: its FAQ].
+    give_up_boot_seconds: float = 900.0
+    # Karpenter's consolidateAfter [S].
+    consolidate_after_seconds: float = 30.0
+    # Size of an image on disk, median of a log-normal [A].
+    image_median_bytes: float = 1.6e9
+    # Sigma of that log-normal [A].
+    image_sigma: float = 0.5
+    # Size on disk divided by compressed size [A].
+    compression_ratio: float = 2.8
+    # Share of the median image that is in base layers, which many images have in common [S: buildpack-deps:bionic,
+    # 221 MB compressed, on which repo2docker builds].
+    shared_share: float = 0.4
+    # Families of base layers: images of one family share them [A].
+    base_families: int = 4
+    # Share of the median image that is in layers of the buildpack, miniconda and Jupyter, where images share them: 0.47
+    # [S: 270 MB compressed in repo2docker of 2019], or 0: each has its own [S: repo2docker #854]. Images that are too
+    # small for them have none.
+    buildpack_share: float = 0.0
+    # Builds of those layers on each base: only images made by one builder's cache share them [A].
+    buildpack_families: int = 25
+    # Share of the rest of an image that a push leaves alone where it doesn't change the environment: the packages, not
+    # the repository's files. Counts where images have one name and several tags [A].
+    environment_share: float = 0.9
+    # Share of images that nodes pull lazily (eStargz, SOCI): containers start before the image is there [A].
+    lazy_share: float = 0.0
+    # Share of such a pull that must be there before the container starts [S: a quarter at Grab; 0.064 in HelloBench].
+    lazy_fraction: float = 0.25
+    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0, 0.02 or 0.1].
+    pushes_per_day: float = 0.0
+    # Images that a kubelet pulls at once [S].
+    parallel_pulls: int = 1
+    # Share of the disk above which a kubelet removes images, imageGCHighThresholdPercent [S].
+    gc_high: float = 0.85
+    # Share of the disk down to which it removes them, imageGCLowThresholdPercent [S].
+    gc_low: float = 0.80
+    # Seconds between two of its checks [S].
+    gc_period_seconds: float = 300.0
+    # Age below which an image isn't removed, imageMinimumGCAge [S].
+    gc_min_age_seconds: float = 120.0
+    # The most entries of node.status.images, the largest first; -1: all, nodeStatusMaxImages [S].
+    status_images: int = 50
+    # Seconds until an image shows in node.status.images [S].
+    status_delay_seconds: float = 10.0
+    # Hours between two restarts of the webhook, which then knows of images only what pods and nodes show. 0: never [A].
+    webhook_restart_hours: float = 0.0
+    # Seconds from the scheduler's decision until the kubelet has the pod [S].
+    bind_seconds: float = 0.25
+    # Seconds until the container runs, without a pull [S].
+    start_seconds: float = 1.1
+    # Seconds that a pull takes beside fetching and unpacking [S].
+    pull_overhead_seconds: float = 1.0
+    # Seconds after which the spawner gives a start up [S].
+    start_timeout_seconds: float = 300.0
+    # How often a launch is tried again [A].
+    retries: int = 1
+    # Seconds after which a person who still waits leaves; 0: nobody does. That is their wait; the server starts all the
+    # same, and runs until it is culled as idle, the least length of a session [A].
+    leave_after_seconds: float = 0.0
+    # Seconds until the webhook's facts show a change in the cluster. It takes about 0.1 [A: 0, which 0.1 hardly
+    # changes].
+    facts_delay_seconds: float = 0.0
+    # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its setting is 1 s, but with
+    # nothing else to do it takes pods out of back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
+    backoff_seconds: float = 0.001
+    # kube-scheduler's greatest back-off [S].
+    max_backoff_seconds: float = 10.0
+    # Seconds until a pre-empted placeholder is gone [A].
+    preempted_gone_seconds: float = 1.0
+    # Seconds of a build without a cache, median of a log-normal [A].
+    build_cold_median_seconds: float = 240.0
+    # The 90th percentile of that log-normal [A].
+    build_cold_p90_seconds: float = 900.0
+    # Seconds of a build on the node that built the repository last, median [A].
+    build_warm_median_seconds: float = 40.0
+    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere [A].
+    build_changed_share: float = 0.5
+    # Whether builds are simulated; off where only users count.
+    with_builds: bool = False
+    # Repositories whose build layers a node keeps; 0: endless.
+    build_cache_repositories: int = 0
+    # Several pools of nodes, from a pools file; without one all nodes are as the assumptions about nodes say.
+    pools: Pools | None = None
+
+    @property
+    def minor(self) -> int:
+        """`kubernetes_minor` as a number: 36 for 1.36."""
+        return int(self.kubernetes_minor.partition(".")[2])

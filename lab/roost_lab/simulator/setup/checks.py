@@ -1,0 +1,283 @@
+"""Read assumptions from text, reject impossible worlds, and list all assumptions with their meaning.
+
+The meaning and source of each are the comments of roost_lab/simulator/setup/assumptions.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from dataclasses import asdict, fields, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
+
+from generator.faults import Fault
+from roost_core.objects.quantities import parse_quantity
+from roost_lab.simulator.setup import assumptions as module
+from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+PLACE: Final = "assumptions"
+# Read from a file of its own.
+POOLS: Final = "pools"
+_FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
+# Of the standard normal distribution: one in 10,000 is above.
+_LARGE_SIGMAS: Final = 3.719
+_FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
+# Fields whose least and greatest accepted values aren't 0 and infinity.
+_LEAST: Final[Mapping[str, float]] = {
+    "user_memory_bytes": 1,
+    "node_cpu_millicores": 1,
+    "node_memory_bytes": 1,
+    "node_pods": 1,
+    "max_nodes": 1,
+    "image_median_bytes": 1,
+    "compression_ratio": 1,
+    "base_families": 1,
+    "buildpack_families": 1,
+    "parallel_pulls": 1,
+    "status_images": -1,
+    "boot_median_seconds": 0.001,
+    "autoscaler_loop_seconds": 0.1,
+    "gc_period_seconds": 1,
+    "start_timeout_seconds": 1,
+    "build_cold_median_seconds": 0.001,
+    "build_cold_p90_seconds": 0.001,
+    "build_warm_median_seconds": 0.001,
+}
+_GREATEST: Final[Mapping[str, float]] = {
+    "pushes_per_day": 1,
+    "unneeded_utilisation": 1,
+    "shared_share": 1,
+    "buildpack_share": 1,
+    "environment_share": 1,
+    "lazy_share": 1,
+    "lazy_fraction": 1,
+    "gc_high": 1,
+    "gc_low": 1,
+    "build_changed_share": 1,
+    "boot_sigma": 3,
+    "image_sigma": 3,
+}
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "kubernetes_minor": KUBERNETES_MINORS,
+    "sessions": tuple(SESSIONS),
+    "pulls": tuple(PULLS),
+    "autoscaler": tuple(autoscaler.value for autoscaler in Autoscaler),
+}
+
+
+class AssumptionsError(Exception):
+    """The assumptions contradict each other or are out of range. `faults` holds every reason."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, faults)))
+
+
+class AssumptionRow(NamedTuple):
+    """One assumption, for people."""
+
+    name: str
+    value: str
+    # Whether it differs from the default.
+    is_changed: bool
+    # What it is, and where it comes from.
+    about: str
+
+
+def read_assumption(text: str, place: str) -> tuple[str, Any]:
+    """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti). Raises AssumptionsError."""
+    name, equals, value = text.partition("=")
+    name, value = name.strip(), value.strip()
+    kinds = _kinds()
+    if not equals:
+        raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
+    if name == POOLS:
+        raise AssumptionsError([Fault(place, 0, name, repr(value), "--pools FILE, which reads them from a file")])
+    if name not in kinds:
+        near = get_close_matches(name, kinds, 2, 0.6)
+        fix = f"Did you mean {' or '.join(near)}?" if near else f"Known ones: {', '.join(kinds)}."
+        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
+    try:
+        return name, _read(kinds[name], value, _CHOICES.get(name))
+    except ValueError:
+        expected = " or ".join(_CHOICES.get(name, ())) or _expected(kinds[name])
+        raise AssumptionsError([Fault(place, 0, name, repr(value), expected)]) from None
+
+
+def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
+    """The defaults with these values, checked. Raises AssumptionsError with all faults."""
+    unknown = [name for name in values if name not in _kinds()]
+    if unknown:
+        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "a known one") for name in unknown])
+    made = replace(Assumptions(), **values)
+    check_assumptions(made, place)
+    return made
+
+
+def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
+    """Raises AssumptionsError with every value out of range, or every contradiction."""
+    faults = [*_ranges(assumptions, place)]
+    if not faults:
+        faults += _contradictions(assumptions, place)
+    if faults:
+        raise AssumptionsError(faults)
+
+
+def large_image_bytes(assumptions: Assumptions) -> float:
+    """The size that one image in 10,000 exceeds."""
+    return assumptions.image_median_bytes * math.exp(_LARGE_SIGMAS * assumptions.image_sigma)
+
+
+def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
+    """Raises AssumptionsError where no node's disk holds the trace's largest image, of `disk_bytes`."""
+    if 0 < assumptions.node_disk_bytes < disk_bytes:
+        expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
+        raise AssumptionsError(
+            [Fault(place, 0, "node_disk_bytes", show_assumption(assumptions.node_disk_bytes), expected)]
+        )
+
+
+def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
+    """Every assumption with its value."""
+    usual, about = Assumptions(), _comments()
+    rows = [(name, getattr(assumptions, name), getattr(usual, name)) for name in about]
+    return [
+        AssumptionRow(name, show_assumption(value), value != default, about[name])
+        for name, value, default in rows
+        if value is not None
+    ]
+
+
+def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
+    for name, value in asdict(assumptions).items():
+        if name in _CHOICES:
+            if value not in _CHOICES[name]:
+                yield Fault(place, 0, name, repr(str(value)), " or ".join(_CHOICES[name]))
+            continue
+        if isinstance(value, bool) or name == POOLS:
+            continue
+        least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
+        if not math.isfinite(value) or not least <= value <= greatest:
+            ending = "" if greatest == math.inf else f" to {greatest:g}"
+            yield Fault(
+                place, 0, name, f"{value:g}", f"a number from {least:g}{ending}" if ending else f"at least {least:g}"
+            )
+
+
+def _contradictions(assumed: Assumptions, place: str) -> Iterable[Fault]:
+    if assumed.min_nodes > assumed.max_nodes:
+        yield Fault(place, 0, "min_nodes", str(assumed.min_nodes), f"at most max_nodes, which is {assumed.max_nodes}")
+    for pod, node in (("user_cpu_millicores", "node_cpu_millicores"), ("user_memory_bytes", "node_memory_bytes")):
+        if getattr(assumed, pod) > getattr(assumed, node):
+            fix = "No user fits any node: request less, or use larger nodes."
+            yield Fault(
+                place,
+                0,
+                pod,
+                show_assumption(getattr(assumed, pod)),
+                f"at most {node}, which is {show_assumption(getattr(assumed, node))}",
+                fix,
+            )
+    if assumed.autoscaler is Autoscaler.NONE and not assumed.min_nodes:
+        yield Fault(place, 0, "min_nodes", "0", "at least 1 where no autoscaler adds nodes")
+    if assumed.gc_low > assumed.gc_high:
+        yield Fault(place, 0, "gc_low", f"{assumed.gc_low:g}", f"at most gc_high, which is {assumed.gc_high:g}")
+    if assumed.max_backoff_seconds < assumed.backoff_seconds:
+        yield Fault(place, 0, "max_backoff_seconds", f"{assumed.max_backoff_seconds:g}", "at least backoff_seconds")
+    large = large_image_bytes(assumed)
+    if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
+        sizes = (
+            f"image_median_bytes is {show_assumption(assumed.image_median_bytes)}, image_sigma {assumed.image_sigma:g}"
+        )
+        yield Fault(
+            place,
+            0,
+            "node_disk_bytes",
+            show_assumption(assumed.node_disk_bytes),
+            f"room for an image as large as one in 10,000, {show_assumption(round(large))} ({sizes}), or 0: endless",
+        )
+    floor = assumed.bind_seconds + assumed.start_seconds
+    if assumed.start_timeout_seconds <= floor:
+        fix = "No server would start in time: raise it, or lower the others."
+        yield Fault(
+            place,
+            0,
+            "start_timeout_seconds",
+            f"{assumed.start_timeout_seconds:g}",
+            f"more than bind_seconds and start_seconds, which are {floor:g}",
+            fix,
+        )
+    if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
+        yield Fault(
+            place,
+            0,
+            "build_cold_p90_seconds",
+            f"{assumed.build_cold_p90_seconds:g}",
+            "at least build_cold_median_seconds",
+        )
+
+
+@cache
+def _kinds() -> dict[str, type]:
+    hints = get_type_hints(Assumptions)
+    return {field.name: hints[field.name] for field in fields(Assumptions) if field.name != POOLS}
+
+
+def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
+    if choices is not None and text not in choices:
+        raise ValueError(text)
+    if kind is bool:
+        if text.lower() not in _FLAGS:
+            raise ValueError(text)
+        return _FLAGS[text.lower()]
+    if issubclass(kind, StrEnum):
+        return kind(text)
+    if kind is str:
+        return text
+    number = parse_quantity(text)
+    if kind is int:
+        if number.denominator != 1:
+            raise ValueError(text)
+        return int(number)
+    return float(number)
+
+
+def _expected(kind: type) -> str:
+    names = {
+        bool: "true or false",
+        int: "a whole number, such as 100 or 36500M",
+        float: "a number, such as 0.5 or 1.6G",
+    }
+    return names.get(kind, "text")
+
+
+def show_assumption(value: object) -> str:
+    """An assumption's value for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:g}"
+    return str(value)
+
+
+@cache
+def _comments() -> dict[str, str]:
+    """Field -> the comment above it."""
+    comments: dict[str, str] = {}
+    lines: list[str] = []
+    for line in inspect.getsource(module.Assumptions).splitlines():
+        stripped = line.strip()
+        match = _FIELD.match(line)
+        if stripped.startswith("# "):
+            lines.append(stripped.removeprefix("# "))
+        elif match is not None:
+            comments[match["name"]] = " ".join(lines)
+            lines = []
+    return comments

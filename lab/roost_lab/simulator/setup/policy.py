@@ -1,0 +1,337 @@
+"""Turn values files into a policy: what a cluster would run under them, rendered by the generator and read back.
+
+Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
+policy.json, the controllers from controllers.json, placeholders and pullers from their manifests.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import yaml
+
+from generator.checks.scheduler_gates import scheduler_minor
+from generator.faults import Fault
+from generator.pipeline import check, make
+from generator.render.manifests import render
+from generator.values.files import read_values
+from generator.values.merge import NO_SETTINGS
+from generator.values.merge import Settings as SetOptions
+from generator.values.release import Release
+from roost.controllers.settings import parse_settings
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from roost_core.placement.settings import Settings
+from roost_core.placement.settings import parse_settings as parse_webhook_settings
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
+from roost_core.scheduler.profile import Profile, default_profile, read_profiles
+from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
+from roost_lab.simulator.setup.checks import AssumptionsError
+from roost_lab.simulator.setup.shipped import values_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from generator.faults import Path
+    from generator.render.manifests import Manifest
+    from generator.values.merge import Merged
+    from roost.controllers.contract.planner import Planner
+
+JSONObject = dict[str, Any]
+
+RELEASE: Final = Release("hub", "binder")
+NO_LABELS: Final[Mapping[str, str]] = {}
+RULES_FILE: Final = "policy.json"
+# From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
+_ADMISSION_POLICY_MINOR: Final = (1, 36)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceholderSet:
+    """One StatefulSet of placeholders."""
+
+    # Of the StatefulSet.
+    name: str
+    # In the values.
+    set_name: str
+    replicas: int
+    labels: Mapping[str, str]
+    # A pod's spec, as the StatefulSet controller would post it.
+    spec: JSONObject
+    # Grows when the requests change.
+    revision: int = 0
+
+    @property
+    def container(self) -> str:
+        """Name of the first container."""
+        return str(self.spec["containers"][0]["name"])
+
+    @property
+    def requests(self) -> Mapping[str, object]:
+        """Requests of the first container as written: resource -> quantity."""
+        requests: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
+        return requests
+
+    def resized(self, container: str, requests: Mapping[str, str]) -> PlaceholderSet:
+        """The set with other requests of that container, and without its limits."""
+        containers = [
+            {**body, "resources": {"requests": {**self.requests, **requests}}} if body["name"] == container else body
+            for body in self.spec["containers"]
+        ]
+        return replace(self, spec={**self.spec, "containers": containers}, revision=self.revision + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullerSet:
+    """One DaemonSet of pullers: the images that each node it selects gets."""
+
+    name: str
+    labels: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    # Container name -> image reference as written, in order of pulling.
+    images: Mapping[str, str]
+
+
+class Priority(NamedTuple):
+    """One PriorityClass."""
+
+    value: int
+    # False: its preemptionPolicy is Never.
+    preempts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What runs under one set of values."""
+
+    name: str
+    namespace: str
+    release: str
+    # Of all rendered objects that matter to a replay: equal digests give equal results.
+    digest: str
+    # The cluster's: 36 for Kubernetes 1.36.
+    minor: int
+    profiles: Mapping[str, Profile]
+    # Of the cluster's own scheduler.
+    cluster_profile: Profile
+    # None: no webhook runs.
+    webhook: Settings | None
+    # controllers.json and the scheduler's configuration; None: no controllers run.
+    controllers: Mapping[str, Any] | None
+    scheduler_configuration: Mapping[str, Any] | None
+    placeholders: tuple[PlaceholderSet, ...]
+    pullers: tuple[PullerSet, ...]
+    # By the name of the PriorityClass.
+    priorities: Mapping[str, Priority]
+    # The PriorityClass of users' pods; "": none.
+    user_class: str
+    # Of pods without a class.
+    default_priority: Priority
+    # Taints of new nodes until they hold their images: the release's, if it has one.
+    startup_taints: tuple[str, ...]
+    # Placeholders are CapacityBuffers, which aren't simulated.
+    has_capacity_buffers: bool = False
+    # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
+    user_nodes: Mapping[str, str] = field(default_factory=dict)
+    # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the webhook, and name the
+    # hub's own scheduler (`other_scheduler`), whose profile is among `profiles`.
+    outsiders: frozenset[str] = frozenset()
+    # The values from which all of this was rendered; None: it was read from manifests alone.
+    merged: Merged | None = field(default=None, repr=False)
+
+    def profile_of(self, scheduler_name: str) -> Profile:
+        """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that name."""
+        return self.profiles.get(scheduler_name) or self.cluster_profile
+
+    def place_of(self, path: Path) -> tuple[str, int]:
+        """File and line of a key of its values."""
+        return (f"policy {self.name}", 0) if self.merged is None else self.merged.places.of(path)
+
+    def in_minor(self, minor: int) -> Policy:
+        """The same values in a cluster of this minor of Kubernetes. Raises as load_policy does."""
+        return self if minor == self.minor else self._rendered_again(self.namespace, minor)
+
+    def in_namespace(self, namespace: str) -> Policy:
+        """The same values, installed in another namespace of the same cluster. Raises as load_policy does."""
+        return self if namespace == self.namespace else self._rendered_again(namespace, self.minor)
+
+    def _rendered_again(self, namespace: str, minor: int) -> Policy:
+        if self.merged is None:
+            raise ValueError(
+                f"policy {self.name} has no values to render for namespace {namespace} and Kubernetes 1.{minor}: it is "
+                f"of {self.namespace} and 1.{self.minor}"
+            )
+        return _rendered(self.name, self.merged, Release(self.release, namespace, f"v1.{minor}.0"))
+
+    def make_planners(self) -> tuple[Planner, ...]:
+        """New planners of the controllers."""
+        if self.controllers is None:
+            return ()
+        return parse_settings(dict(self.controllers), self._configuration(), self.minor).planners
+
+    @property
+    def evictions_per_minute(self) -> int:
+        """The mover's budget."""
+        return 0 if self.controllers is None else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
+
+    def _configuration(self) -> dict[str, Any] | None:
+        return None if self.scheduler_configuration is None else dict(self.scheduler_configuration)
+
+
+def load_policy(
+    name: str, files: Sequence[str] = (), options: SetOptions = NO_SETTINGS, release: Release = RELEASE
+) -> Policy:
+    """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
+
+    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
+    AssumptionsError for a pinned kube-scheduler that the model doesn't know.
+    """
+    merged = read_values(list(files) or values_files(name), options)
+    check(merged, release, with_lint=False)
+    # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
+    return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)
+
+
+def _rendered(name: str, merged: Merged, release: Release) -> Policy:
+    # A study may replay what the lint refuses, such as placeholders that are as important as users.
+    manifests, _ = make(merged, release, with_lint=False)
+    values: JSONObject = merged.values
+    minor = scheduler_minor(values["scheduler"], release)
+    if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:
+        file, line = merged.places.of(("scheduler", "image", "tag"))
+        expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
+        fix = "Leave the tag empty: the cluster's minor then decides."
+        raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
+    if _has_admission_policies(values, release):
+        twin = render(_static_rules(values), release)
+        manifests += [manifest for manifest in twin if RULES_FILE in _data_of(manifest)]
+    user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
+    return replace(read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), merged=merged)
+
+
+def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
+    mode = values["admission"]["mode"]
+    return bool(values["enabled"]) and mode == "policy" and release.kube_minor >= _ADMISSION_POLICY_MINOR
+
+
+def _static_rules(values: Mapping[str, Any]) -> JSONObject:
+    """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no facts."""
+    gate, controllers = values["imageGate"], values["controllers"]
+    is_labelled = controllers["enabled"] and controllers["replicas"]
+    is_required = gate["mode"] == "requireLabel"
+    static: JSONObject = {"home": None, "warm": None, "attract": False, "resources": {}}
+    return {
+        **values,
+        "admission": {**values["admission"], "mode": "webhook"},
+        # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none requires anything.
+        "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
+        "webhook": {**values["webhook"], "readNodes": True},
+        "podClasses": {name: rules and {**rules, **static} for name, rules in values["podClasses"].items()},
+    }
+
+
+def read_policy(
+    name: str,
+    manifests: Sequence[Manifest],
+    release: Release,
+    user_nodes: Mapping[str, str] = NO_LABELS,
+    *,
+    scheduler_minor: int,
+) -> Policy:
+    """Read the rendered objects back. user_nodes: labels by which users select their nodes.
+
+    scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than the cluster's.
+    """
+    bodies = [manifest.body for manifest in manifests if manifest.identity.kind in _KINDS]
+    has_buffers = any(manifest.identity.kind == "CapacityBuffer" for manifest in manifests)
+    by_kind: dict[str, list[JSONObject]] = {}
+    for body in bodies:
+        by_kind.setdefault(str(body["kind"]), []).append(body)
+    data: JSONObject = {}
+    for config_map in by_kind.get("ConfigMap", ()):
+        for key, text in (config_map.get("data") or {}).items():
+            if key.endswith(".json"):
+                data[key] = json.loads(text)
+            elif key.endswith((".yaml", ".yml")):
+                document = yaml.load(text, Loader=yaml.CSafeLoader)
+                if isinstance(document, dict) and document.get("kind") == "KubeSchedulerConfiguration":
+                    data["scheduler"] = document
+    configuration = data.get("scheduler")
+    minor = max(release.kube_minor[1], OLDEST_MINOR)
+    controllers = data.get("controllers.json")
+    webhook = data.get(RULES_FILE)
+    gate = (controllers or {}).get("gate") or {}
+    pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
+    taints = gate.get("mode") == "startupTaint" and pullers
+    classes = by_kind.get("PriorityClass", ())
+    priorities = {body["metadata"]["name"]: _read_priority(body) for body in classes}
+    user_class = cluster_object_name(release.name, release.namespace, "user")
+    default = next((_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0))
+    return Policy(
+        name=name,
+        release=release.name,
+        namespace=release.namespace,
+        digest=_digest([*bodies, dict(user_nodes), {"minor": minor, "scheduler": scheduler_minor}]),
+        minor=minor,
+        profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
+        cluster_profile=default_profile(minor),
+        webhook=None if webhook is None else parse_webhook_settings(webhook, revision="simulated"),
+        controllers=controllers,
+        scheduler_configuration=configuration,
+        placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),
+        pullers=pullers,
+        priorities=priorities,
+        user_class=user_class if user_class in priorities else "",
+        default_priority=default,
+        startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
+        has_capacity_buffers=has_buffers,
+        user_nodes=user_nodes,
+    )
+
+
+def _data_of(manifest: Manifest) -> Mapping[str, object]:
+    data = manifest.body.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+# Kinds that matter to a replay; others (Deployments, RBAC, Services, ...) don't change where pods land.
+_KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
+
+
+def _digest(bodies: Sequence[JSONObject]) -> str:
+    return sha256(json.dumps(bodies, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _read_priority(body: JSONObject) -> Priority:
+    return Priority(int(body["value"]), preempts=body.get("preemptionPolicy") != "Never")
+
+
+def _read_placeholders(body: JSONObject) -> PlaceholderSet:
+    template = body["spec"]["template"]
+    labels = template["metadata"].get("labels") or {}
+    return PlaceholderSet(
+        name=body["metadata"]["name"],
+        set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
+        replicas=int(body["spec"].get("replicas", 0)),
+        labels=labels,
+        spec=template["spec"],
+    )
+
+
+def _read_puller(body: JSONObject) -> PullerSet:
+    template = body["spec"]["template"]
+    spec = template["spec"]
+    volumes = {body["name"]: body["image"]["reference"] for body in spec.get("volumes") or () if "image" in body}
+    images = {
+        body["name"]: volumes.get(body["name"], body["image"])
+        for body in (*(spec.get("initContainers") or ()), *spec["containers"])
+        if body["name"] in volumes or not volumes
+    }
+    return PullerSet(
+        name=body["metadata"]["name"],
+        labels=template["metadata"].get("labels") or {},
+        node_selector=spec.get("nodeSelector") or {},
+        images=images,
+    )

@@ -1,0 +1,86 @@
+"""Run a sweep's jobs on a Dask cluster instead of on this machine.
+
+The cluster's workers need the same version of Roost, and the trace under the same path. Dask's scheduler reassigns the
+jobs of a lost worker. The package `distributed` is an extra and slow to load, so it is imported only when needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_lab.simulator.sweep.run import ReplayFailure, SweepError, read_event, run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_lab.simulator.sweep.run import Event, Job, Work
+
+CONNECT_SECONDS: Final = 20
+# Workers that may die during one replay before Dask gives it up.
+MOST_LOST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DaskCluster:
+    """A cluster by its scheduler's address, such as tcp://10.0.0.5:8786."""
+
+    address: str
+
+    def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[Event]:
+        """Run them all. Raises SweepError where Dask or its scheduler is missing."""
+        try:
+            distributed = import_module("distributed")
+        except ImportError:
+            raise SweepError("--dask needs the package distributed: install Roost with its extra [dask]") from None
+        try:
+            # A client that never connected leaves a thread and a traceback behind, so connect by hand first.
+            asyncio.run(asyncio.wait_for(_probe(self.address), CONNECT_SECONDS))
+            client = distributed.Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            why = str(error) or f"no answer within {CONNECT_SECONDS} s"
+            raise SweepError(
+                f"--dask {self.address}: no scheduler answers: {why}. Expected an address such as tcp://10.0.0.5:8786"
+            ) from None
+        try:
+            if not client.scheduler_info(n_workers=-1)["workers"]:
+                raise SweepError(
+                    f"--dask {self.address}: the scheduler has no workers. Start some: dask worker ADDRESS"
+                )
+            yield from _follow(client, jobs, work)
+        finally:
+            # Futures are cancelled with their client, so the cluster is free again after Ctrl-C.
+            client.close()
+
+
+async def _probe(address: str) -> None:
+    """Connect as Dask does, and close. Raises OSError, ValueError or TimeoutError where no scheduler answers."""
+    distributed = import_module("distributed")
+    secrets = distributed.Security().get_connection_args("client")
+    connection = await import_module("distributed.core").connect(address, timeout=CONNECT_SECONDS, **secrets)
+    await connection.close()
+
+
+def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[Event]:  # noqa: ANN401 - Dask gives no types
+    distributed = import_module("distributed")
+    keys = {}
+    futures = []
+    for priority, job in enumerate(jobs):
+        future = client.submit(
+            run_job, job, work, None, key=f"roost-{job.key}", pure=False, retries=MOST_LOST, priority=-priority
+        )
+        keys[future.key] = job.key
+        futures.append(future)
+    for future in distributed.as_completed(futures, loop=client.loop):
+        try:
+            yield read_event(future.result())
+        except distributed.KilledWorker:
+            yield ReplayFailure(keys[future.key], "workers died while replaying it, mostly for lack of memory")
+        except ImportError as error:
+            yield ReplayFailure(
+                keys[future.key], f"a worker can't load Roost ({error}): install the same version there"
+            )
+        # Results are stored here; the cluster needn't hold them.
+        future.release()

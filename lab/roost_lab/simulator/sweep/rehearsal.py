@@ -1,0 +1,342 @@
+"""Rehearse an event: play its day with and without the booking, and compare what its people wait and what it costs.
+
+Both days have the same launches: those of a trace, or made-up ones, and the event's people, who come within some
+minutes of its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from math import ceil
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from generator.faults import UsageError
+from generator.pipeline import check
+from generator.values.files import read_values
+from roost_core.placement.events import Limits, first_start_after, parse_events
+from roost_core.placement.settings_reader import Reader
+from roost_lab.pages.phrases import show_seconds
+from roost_lab.simulator.engine.costs import BY_USE
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.policy import RELEASE, load_policy
+from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.chance import Chance
+from roost_lab.traces.synthetic import synthetic_attempts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from generator.values.merge import Settings
+    from roost_core.placement.events import Event
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.simulator.sweep.survey import Trace
+
+SCHEMA: Final = "roost.hub.jupyter.org/rehearsal"
+# What is played of the day: so long before and after the beginning.
+BEFORE_SECONDS, AFTER_SECONDS = 6 * 3600, 3 * 3600
+USUAL_LAUNCHES: Final = 2000.0
+USUAL_WITHIN_MINUTES: Final = 5.0
+# Without -f.
+USUAL_VALUES: Final = "roost"
+_DAY: Final = 86_400
+_FORM: Final = '"2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin set default"'
+_PEOPLE: Final = re.compile(r"\b([0-9]{1,6}) people\b", re.ASCII)
+_DATE: Final = re.compile(r"[0-9]{4}-", re.ASCII)
+_WORDS: Final = ("image", "zone", "set")
+# An image of nobody's: its two launches begin and end the day at the same time in every replay.
+_EDGE: Final = "rehearsal/edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The event's day under one policy, once for each seed."""
+
+    # Seconds, sorted: of the event's people in all seeds, and each seed's 95th percentile.
+    waits: Sequence[float]
+    p95_by_seed: Sequence[float]
+    node_hours_by_seed: Sequence[float]
+    # Of all launches.
+    cold_by_seed: Sequence[int]
+    # What the nodes cost, in the pools file's currency; empty where nodes have no price.
+    cost_by_seed: Sequence[float] = ()
+    # Of the event's people in all seeds: the hub gave their start up, or they left. Their waits count until then.
+    without_server: int = 0
+
+    def show_waits(self) -> tuple[str, str]:
+        """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
+        half, most = (show_seconds(quantile(self.waits, share)) for share in (0.5, 0.95))
+        if self.without_server:
+            most += f" ({100 * self.without_server / len(self.waits):.0f} % get no server)"
+        return half, most
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; waits in seconds. Cost is there where nodes have a price."""
+        cost = {"cost": median(self.cost_by_seed), "cost_by_seed": list(self.cost_by_seed)} if self.cost_by_seed else {}
+        return {
+            "wait_p50": quantile(self.waits, 0.5),
+            "wait_p95": quantile(self.waits, 0.95),
+            "wait_most": self.waits[-1],
+            "without_server": self.without_server,
+            "wait_p95_by_seed": list(self.p95_by_seed),
+            "node_hours": median(self.node_hours_by_seed),
+            "node_hours_by_seed": list(self.node_hours_by_seed),
+            "cold_starts_by_seed": list(self.cold_by_seed),
+            **cost,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What came of it."""
+
+    event: Event
+    start: int
+    seeds: int
+    booked: Days
+    unbooked: Days
+    # A word for money; "": the pools file has none.
+    currency: str = ""
+
+    @property
+    def more_by_seed(self) -> list[float]:
+        """Node-hours that the booking costs."""
+        return _differences(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed)
+
+    @property
+    def cost_by_seed(self) -> list[float]:
+        """Money that the booking costs; empty where nodes have no price."""
+        return _differences(self.booked.cost_by_seed, self.unbooked.cost_by_seed)
+
+    def sentence(self) -> str:
+        """What people will wait, and what it costs."""
+        with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
+        hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed, "node-hours", 1)
+        money = self.cost_by_seed
+        paid = (
+            _show_change(money, self.unbooked.cost_by_seed, self.currency or "in the pools file's prices", 2)
+            if money
+            else ""
+        )
+        return (
+            f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most and 95 of 100 "
+            f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}{paid and ', and '}{paid}."
+        )
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        event = self.event
+        money = self.cost_by_seed
+        cost = {"currency": self.currency, "cost_more": median(money), "cost_more_by_seed": money} if money else {}
+        document = {
+            "schema": SCHEMA,
+            "version": 1,
+            "event": {
+                "people": event.people,
+                "start": self.start,
+                "time_zone": event.starts.time_zone,
+                "image": event.image,
+                "set": event.set_name,
+            },
+            "seeds": self.seeds,
+            "booked": self.booked.to_json(),
+            "unbooked": self.unbooked.to_json(),
+            "node_hours_more": median(self.more_by_seed),
+            "node_hours_more_by_seed": self.more_by_seed,
+            **cost,
+            "sentence": self.sentence(),
+        }
+        return json.dumps(document, indent=2) + "\n"
+
+
+def _differences(booked: Sequence[float], unbooked: Sequence[float]) -> list[float]:
+    return [with_it - without for with_it, without in zip(booked, unbooked, strict=True)]
+
+
+def _show_change(more: Sequence[float], before: Sequence[float], unit: str, digits: int) -> str:
+    """Show what is more in each seed than `before`: its median, as a share, and its range."""
+    change = median(more)
+    # Of nothing there is no share: people may all fit on nodes without a price.
+    usual = median(before)
+    parts = [f"{100 * change / usual:+.0f} %"] if usual else []
+    if len(more) > 1:
+        parts.append(f"{min(more):+.{digits}f} to {max(more):+.{digits}f} in {len(more)} seeds")
+    shown = f"{abs(change):.{digits}f} {unit} {'less' if change < 0 else 'more'}"
+    return f"{shown} ({'; '.join(parts)})" if parts else shown
+
+
+def quantile(waits: Sequence[float], share: float) -> float:
+    """Return the least wait that so many waits, sorted, don't exceed; share: 0 to 1."""
+    return waits[max(0, ceil(share * len(waits)) - 1)]
+
+
+def read_event(text: str) -> dict[str, Any]:
+    """Read the words of --event as an entry of `events.booked`. Raises UsageError."""
+    words = text.split()
+    people = _PEOPLE.search(text)
+    if people is None or not _DATE.match(words[0]):
+        raise UsageError(f"--event: found {text!r}, expected a time and so many people, like {_FORM}")
+    entry: dict[str, Any] = {"name": "rehearsal", "start": words[0], "people": int(people[1]), "timeZone": "UTC"}
+    rest = [word for word in (text[: people.start()] + text[people.end() :]).split()[1:] if word != "with"]
+    while rest:
+        word, value, *rest = (*rest, "") if len(rest) == 1 else rest
+        if word not in _WORDS or not value:
+            found = f"{word} {value}".strip()
+            raise UsageError(f"--event: found {found!r}, expected image, zone or set, and its name, like {_FORM}")
+        entry["timeZone" if word == "zone" else word] = value
+    return entry
+
+
+def rehearse(
+    entry: Mapping[str, Any],
+    files: Sequence[str],
+    settings: Settings,
+    trace: Trace | None,
+    assumptions: Assumptions,
+    *,
+    seeds: int,
+    launches: float = USUAL_LAUNCHES,
+    within_minutes: float = USUAL_WITHIN_MINUTES,
+) -> Rehearsal:
+    """Play the day of an event, as `read_event` gives it, under these values, with the booking and without.
+
+    trace: the launches beside the event's; None: so many made-up `launches` a day. Raises UsageError, and as
+    `load_policy`, `check_policy` and `Trace.open` do.
+    """
+    files = files or values_files(USUAL_VALUES)
+    merged = read_values(list(files), settings)
+    check(merged, RELEASE, with_lint=False)
+    values: Any = merged.values
+    event = _check(entry, values)
+    start = first_start_after(event, 0)
+    if start is None:
+        raise UsageError(f"--event: found {entry['start']!r}, expected a time that occurs")
+    coming = event if event.image else replace(event, image=_own_image(values))
+    events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], dict(entry)]}
+    with_it = settings._replace(json_values=(*settings.json_values, f"events={json.dumps(events)}"))
+    policies = [load_policy("booked", files, with_it), load_policy("unbooked", files, settings)]
+    for policy in policies:
+        check_policy(policy, assumptions)
+    days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
+    booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
+    currency = assumptions.pools.currency if assumptions.pools is not None else ""
+    return Rehearsal(event, start, seeds, booked, unbooked, currency)
+
+
+def make_days(
+    event: Event,
+    start: int,
+    trace: Trace | None,
+    *,
+    seeds: int,
+    launches: float = USUAL_LAUNCHES,
+    within_minutes: float = USUAL_WITHIN_MINUTES,
+) -> list[tuple[list[Attempt], frozenset[int]]]:
+    """Return the event's day for each seed from 1 on: all attempts, and the numbers of its people's.
+
+    event: with an image. The others are as for `rehearse`.
+    """
+    return [
+        _with_people(_others(trace, seed, start, launches), seed, event, start, 60 * within_minutes)
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values
+    if not values["controllers"]["enabled"]:
+        raise UsageError("controllers.enabled is false in the values: nobody would keep room for the event")
+    sets = tuple(str(each["name"]) for each in values["placeholders"] if each.get("countBy") != "nodes")
+    if not sets:
+        raise UsageError(
+            "placeholders has no entry that counts pods in the values, so nothing can keep room for the event. "
+            "Add one; replicas: 0 keeps nothing at other times."
+        )
+    read = Reader()
+    events = parse_events(read, [dict(entry)], "--event", Limits(sets, values["events"]["maxPeople"]))
+    if read.faults:
+        # As the option has it, not the values.
+        said = [str(fault).replace("--event[0].timeZone:", "--event: zone:") for fault in read.faults]
+        raise UsageError("\n".join(text.replace("--event[0].", "--event: ") for text in said))
+    return events[0]
+
+
+def _own_image(values: Any) -> str:  # noqa: ANN401 - values
+    image = values["singleuser"].get("image") or {}
+    if not image.get("name"):
+        raise UsageError("--event: found no image, and the values have no singleuser.image; add: image NAME:TAG")
+    return f"{image['name']}:{image.get('tag') or 'latest'}"
+
+
+def _others(trace: Trace | None, seed: int, start: int, launches: float) -> list[Attempt]:
+    """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after it."""
+    begin, end = start - BEFORE_SECONDS, start + AFTER_SECONDS
+    if trace is None:
+        return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
+    attempts = list(trace.open(seed))
+    # The first stretch of the trace at this time of day, if there is one on the same day of the week.
+    first, last = attempts[0].moment, attempts[-1].moment
+    shift = ceil((first - begin) / _DAY)
+    week = next((days for days in range(shift, shift + 7) if not days % 7), shift)
+    shift = week if begin + week * _DAY < last else shift
+    shifted = [each._replace(moment=each.moment - shift * _DAY) for each in attempts]
+    found = [each for each in shifted if begin <= each.moment < end]
+    if not found:
+        raise UsageError("--trace: no launches at that time of day; give a trace of a whole day")
+    return found
+
+
+def _with_people(
+    others: Iterable[Attempt], seed: int, event: Event, start: int, within_seconds: float
+) -> tuple[list[Attempt], frozenset[int]]:
+    """Add the event's people; return all attempts, and the numbers of theirs."""
+    draw = Chance(seed).uniforms("people of an event").__next__
+    coming = [Attempt(-1, start + within_seconds * draw(), "rehearsal/event", event.image) for _ in range(event.people)]
+    edges = [Attempt(-2, float(start + seconds), _EDGE, _EDGE) for seconds in (-BEFORE_SECONDS, AFTER_SECONDS)]
+    in_order = sorted([*others, *coming, *edges], key=lambda attempt: attempt.moment)
+    ours = frozenset(index for index, attempt in enumerate(in_order) if attempt.number == -1)
+    return [attempt._replace(number=index) for index, attempt in enumerate(in_order)], ours
+
+
+def play_days(
+    policy: Policy, assumptions: Assumptions, days: Sequence[tuple[Sequence[Attempt], frozenset[int]]]
+) -> Days:
+    """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits count."""
+    # One repository is the whole event.
+    assumptions = replace(assumptions, quota_per_repository=0, quota_total=0)
+    waits: list[float] = []
+    p95: list[float] = []
+    hours: list[float] = []
+    cold: list[int] = []
+    cost: list[float] = []
+    without_server = 0
+    for seed, (attempts, ours) in enumerate(days, 1):
+        world = World(policy, assumptions, seed)
+        found: list[tuple[float, bool]] = []
+
+        def note(
+            number: int,
+            seconds: float,
+            is_up: bool,
+            ours: frozenset[int] = ours,
+            found: list[tuple[float, bool]] = found,
+        ) -> None:
+            if number in ours:
+                found.append((seconds, is_up))
+
+        world.measures.on_wait = note
+        result = world.play(attempts)
+        here = sorted(seconds for seconds, _ in found)
+        without_server += sum(not is_up for _, is_up in found)
+        waits += here
+        p95.append(quantile(here, 0.95))
+        hours.append(result.node_hours)
+        cold.append(result.cold)
+        cost.append(sum(result.costs.get(BY_USE, {}).values()))
+    # Without prices everything would cost nothing.
+    has_prices = assumptions.pools is not None and any(pool.price for pool in assumptions.pools.pools)
+    return Days(sorted(waits), p95, hours, cold, cost if has_prices else (), without_server)

@@ -1,0 +1,42 @@
+"""Replay a trace: the one call into the engine, and the processor time that it takes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from roost_lab.simulator.engine.world import World
+from roost_lab.traces.chance import Chance
+from roost_lab.traces.pushes import with_pushes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from roost_lab.simulator.engine.journal import Journal
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+
+def replay(
+    attempts: Iterable[Attempt],
+    policy: Policy,
+    assumptions: Assumptions,
+    seed: int,
+    on_progress: Callable[[int, float], None] | None = None,
+    *,
+    hubs: Sequence[str] = (),
+    journal: Journal | None = None,
+) -> RunResult:
+    """Play attempts, in order of time, under a policy, and return what was measured.
+
+    on_progress: called now and then with the number of attempts played and the time of the last.
+    hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own hub.
+    journal: is told what happens.
+    """
+    began = time.process_time()
+    pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
+    result = World(policy, assumptions, seed, hubs, journal).play(pushed, on_progress)
+    result.cpu_seconds = time.process_time() - began
+    return result

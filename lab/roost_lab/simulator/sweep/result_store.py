@@ -1,0 +1,128 @@
+"""Keep each replay's result in a file, so that an interrupted sweep continues where it stopped.
+
+A result is found by its inputs: values, assumptions, seed, trace and code. Files are written atomically.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.kube.process import version
+from roost_lab.simulator.engine.results import RunResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Packages and modules that decide a replay's result; what the generator renders is in a policy's digest.
+_DECIDING: Final = (
+    "roost_core.placement",
+    "roost_core.scheduler",
+    "webhook",
+    "roost.controllers",
+    "roost_lab.simulator.engine",
+    "roost_lab.traces",
+    "roost_lab.traces.chance",
+    "roost_lab.simulator.setup.assumptions",
+    "roost_lab.simulator.setup.policy",
+    "roost_lab.simulator.setup.pools",
+    "roost_lab.simulator.sweep.windows",
+    # These read scheduler-sniffer's lines.
+    "roost_lab.pages.dates",
+    "roost_lab.recorder.answers.sniffer_log",
+    "roost_lab.recorder.recording.reading",
+    "roost_lab.recorder.store.records",
+)
+# These download traces, and analyse them without a replay.
+_AROUND: Final = frozenset({"download.py", "offline.py"})
+
+
+class StoreError(Exception):
+    """Results can't be stored; the text names the file or folder."""
+
+
+@cache
+def code_fingerprint() -> str:
+    """Of Roost's version and the code that replays: results of other code are never reused.
+
+    Computed once: what this process has loaded stays the same when files change.
+    """
+    digest = sha256(version().encode())
+    for path in deciding_files():
+        digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def deciding_files() -> list[Path]:
+    """The modules that decide what a replay gives."""
+    paths = []
+    for name in _DECIDING:
+        package, _, module = name.rpartition(".")
+        file = Path(str(resources.files(package or name)), f"{module}.py")
+        if package and file.is_file():
+            paths.append(file)
+        else:
+            listed = sorted(Path(str(resources.files(name))).rglob("*.py"))
+            paths += [path for path in listed if path.name not in _AROUND]
+    return paths
+
+
+def result_key(parts: Mapping[str, Any]) -> str:
+    """The name of the result of these inputs, a JSON object."""
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class ResultStore:
+    """A folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder if it isn't there. Raises StoreError."""
+        self.folder = folder
+        # Files without a valid result; they are replaced.
+        self.broken: list[str] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{folder}: results can't be stored: {error.strerror}. Name another --results.") from None
+
+    def find(self, key: str) -> RunResult | None:
+        """The result of that key; None where it is missing or invalid. Raises StoreError."""
+        path = self._path(key)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{path}: can't be read: {error.strerror}") from None
+        try:
+            return RunResult.from_json(json.loads(text)["result"])
+        except (ValueError, KeyError, TypeError):
+            self.broken.append(str(path))
+            return None
+
+    def put(self, key: str, about: Mapping[str, Any], result: RunResult) -> None:
+        """Store a result; about: its inputs, for people. Raises StoreError."""
+        text = json.dumps({"about": about, "result": result.to_json()}, separators=(",", ":"))
+        try:
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".part")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                Path(name).replace(self._path(key))
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise StoreError(f"{self.folder}: a result can't be stored: {error.strerror}") from None
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"

@@ -1,0 +1,205 @@
+"""Sum up a sweep's results: each figure as median and range over seeds, its bound, and policies compared by seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.setup.checks import show_assumption
+from roost_lab.simulator.sweep.measure_registry import (
+    BY_FIGURE,
+    BY_KEY,
+    FLOOR,
+    HOUR_MEASURES,
+    MEASURES,
+    ZERO_BOUNDS,
+    HourMeasure,
+    Measure,
+    share_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from roost_lab.simulator.engine.histogram import Histogram
+    from roost_lab.simulator.engine.results import HourRow, RunResult
+    from roost_lab.simulator.setup.assumptions import Assumptions
+
+# Rows of a table over time at most; beyond that, a row spans several hours.
+MOST_STEPS: Final = 400
+
+
+class Value(NamedTuple):
+    """One figure over seeds."""
+
+    median: float
+    least: float
+    greatest: float
+    # In the order of Summary.seeds.
+    each: tuple[float, ...]
+    # Its bound's median; None: none is known.
+    bound: float | None
+
+
+class Change(NamedTuple):
+    """One figure of a policy as a share of the first policy's, less one, seed by seed."""
+
+    median: float
+    least: float
+    greatest: float
+
+
+def change_of(pairs: Iterable[tuple[float | None, float | None]]) -> Change | None:
+    """Of the first policy's amount and another's in each seed; None without amounts."""
+    shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
+    return Change(median(shares), min(shares), max(shares)) if shares else None
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSetting:
+    """One setting of the sweep."""
+
+    # What differs from the usual assumptions.
+    setting: Mapping[str, Any]
+    assumptions: Assumptions
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.setting.items()) or "as usual"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The results of a sweep by world and policy, each with every seed. Reports show the first world in full."""
+
+    worlds: Sequence[WorldSetting]
+    policies: Sequence[str]
+    seeds: Sequence[int]
+    # (place in worlds, policy) -> results in the order of seeds.
+    runs: Mapping[tuple[int, str], Sequence[RunResult]]
+    # Policy -> assumptions that it alone has otherwise, in every world.
+    needs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def value(self, key: str, policy: str, world: int = 0) -> Value | None:
+        """One figure; None where it doesn't occur."""
+        measure = BY_KEY[key]
+        runs = self.runs[world, policy]
+        amounts = [amount for amount in map(measure.read, runs) if amount is not None]
+        if not amounts:
+            return None
+        bounds = [bound for bound in (self._bound(measure, run, world) for run in runs) if bound is not None]
+        return Value(median(amounts), min(amounts), max(amounts), tuple(amounts), median(bounds) if bounds else None)
+
+    def change(self, key: str, policy: str, world: int = 0) -> Change | None:
+        """Against the first policy, which has the same launches, sizes and boots in each seed; None without amounts."""
+        read = BY_KEY[key].read
+        pairs = [
+            (read(first), read(run))
+            for first, run in zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
+        ]
+        return change_of(pairs)
+
+    def waits(self, policy: str, part: str = TOTAL, world: int = 0) -> list[Histogram]:
+        """The waits of each seed in which there were some."""
+        found = (run.waits.get(part) for run in self.runs[world, policy])
+        return [waits for waits in found if waits is not None and waits.count]
+
+    def occurring(self, world: int = 0) -> list[Measure]:
+        """Figures that aren't zero under every policy."""
+        return [
+            measure
+            for measure in MEASURES
+            if any(
+                (value := self.value(measure.key, policy, world)) is not None and value.greatest
+                for policy in self.policies
+            )
+        ]
+
+    def over_time(self, policy: str) -> list[tuple[int, dict[str, float]]]:
+        """(seconds since 1970, key of HOUR_MEASURES -> amount), in steps of one or more hours."""
+        by_hour: dict[int, list[HourRow]] = {}
+        for run in self.runs[0, policy]:
+            for row in run.hours:
+                by_hour.setdefault(row.begin, []).append(row)
+        begins = sorted(by_hour)
+        stride = -(-len(begins) // MOST_STEPS) or 1
+        rows = []
+        for index in range(0, len(begins), stride):
+            hours = [by_hour[begin] for begin in begins[index : index + stride]]
+            rows.append((begins[index], {measure.key: _hourly(measure, hours) for measure in HOUR_MEASURES}))
+        return rows
+
+    def varied(self) -> dict[str, list[int]]:
+        """Assumption that differs from the first world's -> places in worlds, the first among them, by its value."""
+        first = self.worlds[0]
+        varied: dict[str, list[int]] = {}
+        for place, world in enumerate(self.worlds):
+            names = [
+                field.name
+                for field in fields(world.assumptions)
+                if value_of(world, field.name) != value_of(first, field.name)
+            ]
+            if len(names) == 1:
+                varied.setdefault(names[0], [0]).append(place)
+        return {
+            name: sorted(places, key=lambda place: _order(value_of(self.worlds[place], name)))
+            for name, places in varied.items()
+        }
+
+    def needs_of(self, policy: str) -> str:
+        """What the policy alone has otherwise, for people; "": nothing."""
+        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.needs.get(policy, {}).items())
+
+    def _bound(self, measure: Measure, run: RunResult, world: int) -> float | None:
+        if measure.bound in ZERO_BOUNDS:
+            return 0.0
+        if measure.bound == FLOOR:
+            assumptions = self.worlds[world].assumptions
+            return assumptions.bind_seconds + assumptions.start_seconds
+        if measure.bound in BY_FIGURE:
+            return run.bounds.get(measure.key)
+        bound = run.bounds.get(measure.bound)
+        if bound is not None and measure.key == "cold_share":
+            return share_of(bound, run.placed)
+        return bound
+
+
+def summarise(
+    results: Sequence[RunResult], worlds: Sequence[WorldSetting], needs: Mapping[str, Mapping[str, Any]] | None = None
+) -> Summary:
+    """Raises KeyError where a policy lacks a seed in a world. needs: as Summary.needs."""
+    policies = list(dict.fromkeys(result.policy for result in results))
+    seeds = sorted({result.seed for result in results})
+    by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
+    runs = {
+        (place, policy): [by[tuple(world.setting.items()), policy, seed] for seed in seeds]
+        for place, world in enumerate(worlds)
+        for policy in policies
+    }
+    return Summary(worlds, policies, seeds, runs, needs or {})
+
+
+def _hourly(measure: HourMeasure, hours: Sequence[Sequence[HourRow]]) -> float:
+    """hours: of each hour the rows of all seeds."""
+    read, per = measure.read, measure.per
+    if per is None:
+        return sum(median(map(read, rows)) for rows in hours) / len(hours)
+    divisor = sum(per(row) for rows in hours for row in rows)
+    return sum(read(row) for rows in hours for row in rows) / divisor if divisor else 0.0
+
+
+def value_of(world: WorldSetting, name: str) -> object:
+    """An assumption's value in a world."""
+    return getattr(world.assumptions, name)
+
+
+_LENGTHS: Final = ("short", "mid", "long", "fast", "middle", "slow")
+
+
+def _order(value: object) -> tuple[int, float, str]:
+    if isinstance(value, str):
+        return (0, _LENGTHS.index(value) if value in _LENGTHS else len(_LENGTHS), value)
+    return (1, float(value) if isinstance(value, int | float) else 0.0, "")

@@ -1,0 +1,99 @@
+"""Read one line of a trace: its `schema` and `version` say which format it has, and that format's module reads it.
+
+A new format of JSON lines with a `schema` is a module with SCHEMA, FIELDS and `read_entry`, as archive.py and
+recorder.py, and its line in FORMATS. Anything else is a module like sniffer.py, recognised here, called in reading.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from roost_lab.traces import archive, recorder
+from roost_lab.traces.counts import InputCounts, show
+from roost_lab.traces.files import MOST_LINE_BYTES, TOO_LONG
+from roost_lab.traces.launch_line import LaunchLine, UnusableLine, read_stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from roost_lab.traces.launch_line import LaunchDetails
+
+_SNIFFER_OBJECTS: Final = ("Pod", "Node")
+
+
+class Format(NamedTuple):
+    """One kind of launch event."""
+
+    # Version -> fields that it may have.
+    fields: Mapping[int, frozenset[str]]
+    # Raises UnusableLine.
+    read_entry: Callable[[Mapping[str, Any]], LaunchDetails]
+
+
+FORMATS: Final[Mapping[object, Format]] = {
+    archive.SCHEMA: Format(archive.FIELDS, archive.read_entry),
+    recorder.SCHEMA: Format(recorder.FIELDS, recorder.read_entry),
+}
+
+
+class LineReader:
+    """Reads the lines of one file, and counts formats and notes."""
+
+    def __init__(self, file: str, counts: InputCounts) -> None:
+        self._file, self._counts = file, counts
+        self._has_launches = False
+        # Of the line before: many lines have the same time.
+        self._text: object = None
+        self._stamp, self._resolution = 0.0, 0
+
+    def read(self, text: bytes, number: int) -> LaunchLine | None:
+        """A launch. None: the whole file is a scheduler-sniffer log, known by the first line that has any format.
+
+        Raises UnusableLine.
+        """
+        entry = _parse(text)
+        schema = entry.get("schema")
+        if schema is None:
+            if entry.get("object") not in _SNIFFER_OBJECTS or type(entry.get("name")) is not str:
+                raise UnusableLine("`schema` is missing")
+            if self._has_launches:
+                raise UnusableLine("a line of scheduler-sniffer among launches: give it as a file of its own")
+            return None
+        if type(schema) is not str or schema not in FORMATS:
+            raise UnusableLine(f"schema {show(schema)} is unknown")
+        launch = self._launch(schema, entry, number)
+        moment = entry.get("timestamp")
+        if moment != self._text or type(moment) is not str:
+            self._stamp, self._resolution = read_stamp(moment)
+            self._text = moment
+        for note in launch.notes:
+            self._counts.note(note, self._file, number)
+        self._has_launches = True
+        return LaunchLine(self._stamp, number, self._resolution, launch)
+
+    def _launch(self, schema: str, entry: Mapping[str, Any], number: int) -> LaunchDetails:
+        fields, read_entry = FORMATS[schema]
+        version = entry.get("version")
+        if type(version) is not int or version not in fields:
+            raise UnusableLine(f"version {show(version)} of {schema} is unknown")
+        if not entry.keys() <= fields[version]:
+            for name in sorted(entry.keys() - fields[version]):
+                self._counts.note(f"field {show(name)} isn't of version {version}: not used", self._file, number)
+        key = f"{schema} {version}"
+        formats = self._counts.formats
+        formats[key] = formats.get(key, 0) + 1
+        return read_entry(entry)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        entry = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        if text == TOO_LONG:
+            raise UnusableLine(f"longer than {MOST_LINE_BYTES} bytes") from None
+        raise UnusableLine("not valid JSON" if text.strip() else "empty") from None
+    if type(entry) is not dict:
+        raise UnusableLine("not a JSON object")
+    return entry

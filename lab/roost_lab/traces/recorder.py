@@ -1,0 +1,106 @@
+"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 to 3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.placement.settings_reader import DNS_LABEL
+from roost_lab.traces.counts import show
+from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA: Final = "roost.hub.jupyter.org/launch"
+_V1: Final = frozenset(
+    {
+        "timestamp",
+        "schema",
+        "version",
+        "class",
+        "name",
+        "repository",
+        "ref",
+        "image",
+        "image_bytes",
+        "cpu_millicores",
+        "memory_bytes",
+        "seconds",
+        "status",
+    }
+)
+_V2: Final = _V1 | {"ready_seconds"}
+FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V2, 3: _V2 | {"hub"}}
+# The first version that says of which hub a launch was.
+_WITH_HUB: Final = 3
+_TIMES: Final = ("seconds", "ready_seconds")
+_LONGEST: Final = 4096
+_USER: Final = "user"
+_GITHUB: Final = "https://github.com/"
+_MOST_IMAGE_BYTES: Final = 10**13
+_MOST_MILLICORES: Final = 10**7
+_MOST_MEMORY_BYTES: Final = 10**15
+_MOST_SECONDS: Final = 366 * 86400.0
+
+
+def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
+    """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't a user's launch.
+
+    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone; in
+    version 1, which doesn't say when a pod was ready, it includes the wait for its start. Before version 3 nothing says
+    of which hub it was.
+    """
+    if entry.get("class", _USER) != _USER:
+        raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
+    repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
+    folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
+    if not image:
+        if not repository:
+            raise UnusableLine("neither `image` nor `repository` is known")
+        image = f"{repository}@{ref}" if ref else repository
+    notes: list[str] = []
+    seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
+    if entry["version"] != 1:
+        ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
+        seconds = None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds)
+    return LaunchDetails(
+        folded.removesuffix(".git"),
+        image,
+        _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes)),
+        seconds,
+        _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
+        _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
+        _hub(entry) if entry["version"] >= _WITH_HUB else "",
+        tuple(notes),
+    )
+
+
+def _hub(entry: Mapping[str, Any]) -> str:
+    hub = _text(entry, "hub")
+    if hub and not DNS_LABEL.fullmatch(hub):
+        raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
+    return hub
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    text = entry.get(key)
+    if text is None:
+        return ""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise UnusableLine(f"`{key}` isn't a text of up to {_LONGEST} characters")
+    return text
+
+
+def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -> float | None:
+    """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the recorder's unknown."""
+    number = entry.get(key)
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
+        notes.append(f"`{key}` isn't a number of 0 to {most:g}: drawn instead")
+        return None
+    return number if number or key in _TIMES else None
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)

@@ -1,0 +1,518 @@
+"""The cluster at one moment: rows of the database in, nodes with their pods, waiting pods and the last changes out.
+
+Pure. What the database doesn't hold is left out, not guessed, with one exception: a pod whose kubelet has reported no
+pull yet counts as pulling if its node lacks its image.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.leaving_taints import GOING_TAINTS
+from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
+from roost_core.scheduler.objects import CPU, MEMORY
+from roost_lab.pages.names import shorten
+from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Row = Mapping[str, Any]
+JSONObject = dict[str, Any]
+MINUTE_US: Final = 60_000_000
+# How long a choice counts: afterwards the warm set may be another one.
+WARM_US: Final = 10 * MINUTE_US
+# Images that get a chip on each node: those that most users run.
+MAX_CHIPS: Final = 6
+MAX_PENDING: Final = 200
+MAX_CHANGES: Final = 100
+MAX_REASON: Final = 400
+# Characters of a node's name in its box, and of an image's in the legend; the whole name is in the tooltip.
+NODE_LENGTH: Final = 30
+IMAGE_LENGTH: Final = 36
+_KINDS: Final = frozenset({USER, BUILD, PLACEHOLDER})
+OTHER: Final = "other"
+ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
+_LABEL: Final = "label:"
+
+
+class PodState(StrEnum):
+    """How far a pod on a node is."""
+
+    RUNNING = "running"
+    PULLING = "pulling"
+    # On its node, with its image, and its containers don't run yet.
+    STARTING = "starting"
+
+
+class NodeState(StrEnum):
+    """The state of a node, the most severe first."""
+
+    NOT_READY = "not ready"
+    LEAVING = "leaving"
+    CORDONED = "cordoned"
+    READY = "ready"
+    # Only its pods are recorded: Events were imported.
+    UNKNOWN = "unknown"
+
+
+class ChangeKind(StrEnum):
+    """What happened to a pod."""
+
+    PLACED = "placed"
+    # An evicted pod was bound again under its name.
+    MOVED = "moved"
+    PREEMPTED = "pre-empted"
+    EVICTED = "evicted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What the database holds about a moment. Keys of rows are columns of schema.py, unless it says otherwise."""
+
+    at_us: int
+    # The hubs (releases) whose pods may be shown; None: all pods. Others are counted on their nodes, without names.
+    hubs: frozenset[str] | None = None
+    # Pods that existed: uid, namespace, name, pod_class, hub, image, cpu_millicores, memory_bytes, created_us,
+    # warm_target, bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
+    pods: Sequence[Row] = ()
+    # Nodes that existed, in their current state.
+    nodes: Sequence[Row] = ()
+    # Of each node and field that changed later, the first such change: node_uid, field, old.
+    later_changes: Sequence[Row] = ()
+    # Images that nodes had then, of those that `images_of_interest` names, by any of their spellings.
+    images: Sequence[Row] = ()
+    # Node uid -> how many images it had.
+    image_counts: Mapping[str, int] = field(default_factory=dict)
+    # Of pods whose containers don't run yet.
+    pulls: Sequence[Row] = ()
+    # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it), the last one last.
+    reasons: Sequence[Row] = ()
+    # Bindings of the last minute: uid, namespace, name, pod_class, hub, node_name, at_us.
+    bindings: Sequence[Row] = ()
+    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, hub, node_name, and
+    # of the pod that it went for (None: not known): by_uid, by_namespace, by_name, by_hub.
+    removals: Sequence[Row] = ()
+    # Times in which changes may be missing, around the moment.
+    gaps: Sequence[Row] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodBox:
+    """A pod on a node."""
+
+    uid: str
+    # namespace/name.
+    name: str
+    # user, build, placeholder, or another class.
+    kind: str
+    state: PodState
+    image: str
+    created_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBox:
+    """A node with its pods, the oldest pod first."""
+
+    uid: str
+    name: str
+    # 0: not known.
+    created_us: int
+    state: NodeState
+    # The placeholder sets that it attracts.
+    attracts: Sequence[str]
+    # Pods of the last WARM_US, among those that exist, for which the webhook preferred it most: its warm set's choice.
+    warm: int
+    pods: Sequence[PodBox]
+    # Pods of no class, such as those of DaemonSets.
+    others: int
+    # Images of the chips that it has, and those that it is closed for while it pulls them.
+    held: frozenset[str]
+    pulling: frozenset[str]
+    # Images in all; None: not recorded.
+    images: int | None
+    # Requested by pods that exist, also by finished ones (when they finish isn't recorded), and allocatable (None: not
+    # known).
+    cpu_millicores: tuple[int, int | None]
+    memory_bytes: tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod without a node."""
+
+    uid: str
+    name: str
+    kind: str
+    created_us: int
+    # "": none is recorded.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a pod in the last minute."""
+
+    at_us: int
+    kind: ChangeKind
+    uid: str
+    name: str
+    pod_kind: str
+    # "": none, or not known.
+    from_node: str
+    to_node: str
+    # Of the pod that it went for.
+    by_uid: str = ""
+    by_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The cluster at one moment."""
+
+    at_us: int
+    # The oldest first; nodes of unknown age last.
+    nodes: Sequence[NodeBox]
+    # Images with chips -> users who run or await them; most users first.
+    chips: Mapping[str, int]
+    # The oldest first, of at most MAX_PENDING.
+    pending: Sequence[PendingPod]
+    pending_count: int
+    # The newest first, at most MAX_CHANGES; and how many there are of each kind.
+    changes: Sequence[Change]
+    change_counts: Mapping[str, int]
+    notices: Sequence[str]
+
+
+def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
+    """Images that nodes should be asked for: those with chips, and those of pods that are starting."""
+    starting = [row["image"] for row in pods if _is_bound(row, at_us) and not _has_started(row, at_us)]
+    return list(dict.fromkeys((*_chips(pods), *filter(None, starting))))
+
+
+def moment_of(rows: Rows) -> Moment:
+    """Combine what is known."""
+    rows = _of_hubs(rows)
+    at_us = rows.at_us
+    chips = _chips(rows.pods)
+    bound: dict[str, list[Row]] = {}
+    pending: list[Row] = []
+    for pod in rows.pods:
+        if _is_bound(pod, at_us):
+            bound.setdefault(pod["node_uid"] or pod["node_name"], []).append(pod)
+        else:
+            pending.append(pod)
+    nodes = _nodes(rows, bound, chips)
+    pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
+    reasons = {row["pod_uid"]: row["text"] for row in rows.reasons}
+    changes = sorted(_changes(rows), key=lambda change: -change.at_us)
+    return Moment(
+        at_us,
+        sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
+        chips,
+        [
+            PendingPod(
+                pod["uid"],
+                _full_name(pod),
+                _kind(pod["pod_class"]),
+                pod["created_us"],
+                reasons.get(pod["uid"], "")[:MAX_REASON],
+            )
+            for pod in pending[:MAX_PENDING]
+        ],
+        len(pending),
+        changes[:MAX_CHANGES],
+        Counter(change.kind for change in changes),
+        [f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps],
+    )
+
+
+def _of_hubs(rows: Rows) -> Rows:
+    """The rows without what only admins of other hubs may see."""
+    hubs = rows.hubs
+    if hubs is None:
+        return rows
+    nobody = {"namespace": "", "name": "", "pod_class": "", "image": "", "warm_target": ""}
+    unknown = {"by_uid": None, "by_namespace": None, "by_name": None}
+    return replace(
+        rows,
+        pods=[
+            pod if pod["hub"] in hubs else {**pod, **nobody}
+            for pod in rows.pods
+            if pod["hub"] in hubs or _is_bound(pod, rows.at_us)
+        ],
+        bindings=[row for row in rows.bindings if row["hub"] in hubs],
+        removals=[row if row["by_hub"] in hubs else {**row, **unknown} for row in rows.removals if row["hub"] in hubs],
+    )
+
+
+def _chips(pods: Sequence[Row]) -> dict[str, int]:
+    users = Counter(pod["image"] for pod in pods if pod["pod_class"] == USER and pod["image"])
+    return dict(sorted(users.items(), key=lambda item: (-item[1], item[0]))[:MAX_CHIPS])
+
+
+def _is_bound(pod: Row, at_us: int) -> bool:
+    return bool(pod["node_name"]) and pod["bound_us"] is not None and pod["bound_us"] <= at_us
+
+
+def _has_started(pod: Row, at_us: int) -> bool:
+    return pod["started_us"] is not None and pod["started_us"] <= at_us
+
+
+def _kind(pod_class: str | None) -> str:
+    return pod_class or OTHER
+
+
+def _full_name(row: Row) -> str:
+    return "/".join(filter(None, (row["namespace"], row["name"])))
+
+
+def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, int]) -> Iterator[NodeBox]:
+    earlier = _earlier_values(rows.later_changes)
+    held: dict[str, set[str]] = {}
+    for row in rows.images:
+        held.setdefault(row["node_uid"], set()).add(normalise_reference(row["image"]))
+    pulls: dict[str, list[Row]] = {}
+    for row in rows.pulls:
+        pulls.setdefault(row["pod_uid"], []).append(row)
+    uids = {row["name"]: row["uid"] for row in rows.nodes}
+    # A binding may be recorded before its node.
+    by_uid: dict[str, list[Row]] = {}
+    for key, pods in bound.items():
+        by_uid.setdefault(uids.get(key, key), []).extend(pods)
+    warm = Counter(pod["warm_target"] for pod in rows.pods if pod["created_us"] > rows.at_us - WARM_US)
+    known = {row["uid"] for row in rows.nodes}
+    unknown = [{"uid": uid, "name": pods[0]["node_name"]} for uid, pods in by_uid.items() if uid not in known]
+    for row in (*rows.nodes, *unknown):
+        uid = row["uid"]
+        node = _Node(row, earlier.get(uid, {}))
+        count = rows.image_counts.get(uid)
+        here = sorted(by_uid.get(uid, ()), key=lambda pod: (pod["created_us"], pod["name"]))
+        images = held.get(uid, set()) if count else None
+        labels = node.image_labels()
+        yield NodeBox(
+            uid=uid,
+            name=row["name"],
+            created_us=row.get("created_us") or 0,
+            state=node.state(),
+            attracts=node.attracts(),
+            warm=warm[row["name"]],
+            pods=[
+                PodBox(
+                    pod["uid"],
+                    _full_name(pod),
+                    _kind(pod["pod_class"]),
+                    _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
+                    pod["image"],
+                    pod["created_us"],
+                )
+                for pod in here
+                if pod["pod_class"]
+            ],
+            others=sum(not pod["pod_class"] for pod in here),
+            held=frozenset(
+                image
+                for image in chips
+                if normalise_reference(image) in (images or ()) or labels.get(_label_name(image)) == HELD
+            ),
+            pulling=frozenset(image for image in chips if labels.get(_label_name(image)) == PULLING),
+            images=count,
+            cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), node.allocatable(CPU)),
+            memory_bytes=(sum(pod["memory_bytes"] for pod in here), node.allocatable(MEMORY)),
+        )
+
+
+def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | None) -> PodState:
+    """images: those of its node, normalised; None: not recorded."""
+    if _has_started(pod, at_us):
+        return PodState.RUNNING
+    is_pulled = False
+    for row in pulls:
+        if row["at_us"] <= at_us:
+            is_pulled |= row["image"] == pod["image"]
+        elif not row["warm"] and row["at_us"] - (row["pull_and_wait_us"] or 0) <= at_us:
+            return PodState.PULLING
+    is_known = is_pulled or any(row["at_us"] > at_us for row in pulls)
+    if not is_known and images is not None and pod["image"] and normalise_reference(pod["image"]) not in images:
+        return PodState.PULLING
+    return PodState.STARTING
+
+
+def _earlier_values(changes: Iterable[Row]) -> dict[str, dict[str, str]]:
+    """Node uid -> field -> its value before the change."""
+    earlier: dict[str, dict[str, str]] = {}
+    for row in changes:
+        earlier.setdefault(row["node_uid"], {})[row["field"]] = row["old"]
+    return earlier
+
+
+class _Node:
+    """A node's state at the moment: its row, with the values that fields had before they changed."""
+
+    def __init__(self, row: Row, earlier: Mapping[str, str]) -> None:
+        self._row = row
+        self._earlier = earlier
+        labels = json.loads(row.get("labels") or "{}")
+        changed = {name[len(_LABEL) :]: old for name, old in earlier.items() if name.startswith(_LABEL)}
+        # A label that a node didn't have is recorded as an empty one.
+        self._labels: Mapping[str, str] = {key: value for key, value in (labels | changed).items() if value}
+
+    def state(self) -> NodeState:
+        is_ready = self._flag("ready", "is_ready")
+        if is_ready is None:
+            return NodeState.UNKNOWN
+        taints = self._earlier.get("taints", self._row.get("taints") or "")
+        if not is_ready:
+            return NodeState.NOT_READY
+        if any(taint.partition("=")[0] in GOING_TAINTS for taint in taints.split(", ")):
+            return NodeState.LEAVING
+        return NodeState.CORDONED if self._flag("unschedulable", "is_unschedulable") else NodeState.READY
+
+    def _flag(self, name: str, column: str) -> bool | None:
+        if name in self._earlier:
+            return self._earlier[name] == str(True)
+        value: bool | None = self._row.get(column)
+        return value
+
+    def attracts(self) -> list[str]:
+        """The placeholder sets that it attracts, of all hubs."""
+        return sorted({key.partition("/")[2] for key in self._labels if key.startswith(ATTRACT_LABEL_PREFIX)})
+
+    def image_labels(self) -> dict[str, str]:
+        """The gate's labels: the part of the key that names the image -> value; of several hubs, one that closes."""
+        found: dict[str, str] = {}
+        for key, value in self._labels.items():
+            if key.startswith(PULLED_LABEL_PREFIX):
+                name = key.partition("/")[2]
+                found[name] = PULLING if PULLING in (value, found.get(name)) else value
+        return found
+
+    def allocatable(self, resource: str) -> int | None:
+        text = self._earlier.get("allocatable") or self._row.get("allocatable")
+        amount: int | None = json.loads(text).get(resource) if text else None
+        return amount
+
+
+def _label_name(image: str) -> str:
+    return pulled_label("hub", "hub", image).partition("/")[2]
+
+
+def _changes(rows: Rows) -> Iterator[Change]:
+    since_us = rows.at_us - MINUTE_US
+    evicted = [row for row in rows.removals if row["kind"] == "evicted" and row["name"]]
+    moved: set[str] = set()
+    for row in rows.bindings:
+        if not row["pod_class"]:
+            continue
+        before = max(
+            (other for other in evicted if _is_successor(row, other)),
+            key=lambda other: int(other["at_us"]),
+            default=None,
+        )
+        if before is not None:
+            moved.add(before["uid"])
+        yield Change(
+            row["at_us"],
+            ChangeKind.PLACED if before is None else ChangeKind.MOVED,
+            row["uid"],
+            _full_name(row),
+            _kind(row["pod_class"]),
+            "" if before is None else before["node_name"],
+            row["node_name"],
+        )
+    for row in rows.removals:
+        # A move has its own line.
+        if row["at_us"] <= since_us or row["uid"] in moved:
+            continue
+        is_known = row["by_name"] is not None
+        yield Change(
+            row["at_us"],
+            ChangeKind.PREEMPTED if row["kind"] == "preempted" else ChangeKind.EVICTED,
+            row["uid"],
+            "/".join(filter(None, (row["namespace"], row["name"]))) or "a pod that isn't recorded",
+            _kind(row["pod_class"]),
+            row["node_name"],
+            "",
+            (row["by_uid"] or "") if is_known else "",
+            f"{row['by_namespace']}/{row['by_name']}" if is_known else "",
+        )
+
+
+def _is_successor(binding: Row, removal: Row) -> bool:
+    """Whether the pod has the name of one that was removed before."""
+    is_same = (binding["namespace"], binding["name"]) == (removal["namespace"], removal["name"])
+    return is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
+
+
+def as_json(moment: Moment) -> JSONObject:
+    """For the page, without its time: times in µs since 1970, images as indexes into `images`, names also in short."""
+    images = list(dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods))))
+    index = {image: number for number, image in enumerate(images)}
+    short_nodes = shorten((node.name for node in moment.nodes), NODE_LENGTH)
+    short_images = shorten(moment.chips, IMAGE_LENGTH)
+    counts = Counter(pod.kind for node in moment.nodes for pod in node.pods)
+    return {
+        "counts": dict(counts),
+        "notices": list(moment.notices),
+        "images": images,
+        "chips": [
+            {"image": index[image], "short": short_images[image], "users": users}
+            for image, users in moment.chips.items()
+        ],
+        "nodes": [
+            {
+                "uid": node.uid,
+                "name": node.name,
+                "short": short_nodes[node.name],
+                "created": node.created_us,
+                "state": node.state,
+                "attracts": list(node.attracts),
+                "warm": node.warm,
+                "held": sorted(index[image] for image in node.held),
+                "pulling": sorted(index[image] for image in node.pulling),
+                "images": node.images,
+                "others": node.others,
+                "cpu": node.cpu_millicores,
+                "memory": node.memory_bytes,
+                "pods": [
+                    {
+                        "uid": pod.uid,
+                        "name": pod.name,
+                        "kind": pod.kind,
+                        "state": pod.state,
+                        "image": index[pod.image],
+                        "created": pod.created_us,
+                    }
+                    for pod in node.pods
+                ],
+            }
+            for node in moment.nodes
+        ],
+        "pending": [
+            {"uid": pod.uid, "name": pod.name, "kind": pod.kind, "created": pod.created_us, "reason": pod.reason}
+            for pod in moment.pending
+        ],
+        "pending_count": moment.pending_count,
+        "change_counts": {str(kind): count for kind, count in moment.change_counts.items()},
+        "changes": [
+            {
+                "at": change.at_us,
+                "kind": change.kind,
+                "uid": change.uid,
+                "name": change.name,
+                "pod_kind": change.pod_kind,
+                "from": change.from_node,
+                "to": change.to_node,
+                "by_uid": change.by_uid,
+                "by": change.by_name,
+            }
+            for change in moment.changes
+        ],
+    }

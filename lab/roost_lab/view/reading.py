@@ -1,0 +1,218 @@
+"""Read from the database what is known about one moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.labels import PULLED_LABEL_PREFIX
+from roost_lab.recorder.answers.pod_story import spellings
+from roost_lab.recorder.recording.model import USER
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import DecisionKind, Phase
+from roost_lab.report.query import Extent, consistent_reads, read_extent
+from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, Moment, Rows, images_of_interest, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from roost_lab.recorder.store.database import Store
+
+Row = dict[str, Any]
+_MANY: Final = 500
+# A record that is older than this has stopped: its last state is shown, not one in which nothing has happened since.
+LIVE_US: Final = 3 * MINUTE_US
+# A placeholder starts again within this time after the mover has evicted it.
+MOVE_US: Final = 10 * MINUTE_US
+# Times of nodes are in whole seconds.
+_SECOND_US: Final = 1_000_000
+_FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
+
+
+def read_moment(
+    store: Store, at_us: int | None, now_us: int, hubs: frozenset[str] | None = None
+) -> tuple[Moment, Extent] | None:
+    """The moment, and the time that the record covers; None when it is empty. Raises StoreError.
+
+    at_us: None for the latest state: of now, or of the record's end if it ended before. hubs: see `Rows`.
+    """
+    with consistent_reads(store) as connection:
+        extent = read_extent(connection)
+        if extent is None:
+            return None
+        last_us = max(extent.to_us, now_us) if now_us - extent.to_us < LIVE_US else extent.to_us
+        rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us), hubs)
+    return moment_of(rows), Extent(extent.from_us, last_us)
+
+
+def read_rows(connection: sa.Connection, at_us: int, hubs: frozenset[str] | None = None) -> Rows:
+    """All rows that a moment is made of."""
+
+    def rows(query: sa.Executable) -> list[Row]:
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+    pods = _pods(rows, at_us)
+    nodes = rows(_nodes(at_us))
+    node_uids = [row["uid"] for row in nodes]
+    waiting = [row["uid"] for row in pods if row["bound_us"] is None or row["bound_us"] > at_us]
+    starting = [
+        row["uid"]
+        for row in pods
+        if row["node_name"] and row["bound_us"] <= at_us and (row["started_us"] is None or row["started_us"] > at_us)
+    ]
+    pull, held, gap = schema.pull, schema.image_on_node.c, schema.gap.c
+    was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
+    shown = [row for row in pods if hubs is None or row["hub"] in hubs]
+    names = [name for image in images_of_interest(at_us, shown) for name in spellings(normalise_reference(image))]
+    counts = sa.select(held.node_uid, sa.func.count().label("number")).where(*was_held).group_by(held.node_uid)
+    return Rows(
+        at_us=at_us,
+        hubs=hubs,
+        pods=pods,
+        nodes=nodes,
+        later_changes=_in_parts(rows, node_uids, lambda part: _later_changes(part, at_us)),
+        images=_in_parts(
+            rows, names, lambda part: sa.select(held.node_uid, held.image).where(*was_held, held.image.in_(part))
+        ),
+        image_counts={row["node_uid"]: row["number"] for row in rows(counts)},
+        pulls=_in_parts(rows, starting, lambda part: sa.select(pull).where(pull.c.pod_uid.in_(part))),
+        reasons=_reasons(rows, waiting, at_us),
+        bindings=rows(_bindings(at_us)),
+        removals=rows(_removals(at_us)),
+        gaps=rows(sa.select(schema.gap).where(gap.from_us <= at_us, gap.to_us > at_us)),
+    )
+
+
+def find_pod(store: Store, uid: str) -> Row | None:
+    """The pod's row; None when it isn't recorded. Raises StoreError."""
+    with store.reading() as connection:
+        row = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
+    return dict(row) if row is not None else None
+
+
+def read_hubs(store: Store) -> list[str]:
+    """The hubs (releases) whose users' pods are recorded, sorted. Raises StoreError.
+
+    Only users' pods: the label that names a release may name that of any other program, too.
+    """
+    pod = schema.pod.c
+    with store.reading() as connection:
+        hubs = connection.execute(sa.select(pod.hub).distinct().where(pod.pod_class == USER, pod.hub != "")).scalars()
+        return sorted(hubs)
+
+
+def _in_parts(
+    rows: Callable[[sa.Executable], list[Row]], keys: Sequence[str], query: Callable[[Sequence[str]], sa.Executable]
+) -> list[Row]:
+    # Databases limit the number of parameters.
+    parts: Iterator[Sequence[str]] = (keys[begin : begin + _MANY] for begin in range(0, len(keys), _MANY))
+    return [row for part in parts for row in rows(query(part))]
+
+
+def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
+    """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of the record."""
+    start, place = schema.start.c, schema.start_place.c
+    columns = (start.pod_uid, start.bound_us, start.started_us, place.node_name, place.node_uid)
+    tables = schema.start.outerjoin(schema.start_place, place.id == start.place_id)
+    # Apart, so that each is looked up in the index of ends.
+    starts = {
+        row.pop("pod_uid"): row
+        for row in rows(
+            sa.union_all(
+                *(
+                    sa.select(*columns).select_from(tables).where(start.created_us <= at_us, condition)
+                    for condition in (start.deleted_us.is_(None), start.deleted_us > at_us)
+                )
+            )
+        )
+    }
+    pod = schema.pod.c
+    known = (pod.uid, pod.namespace, pod.name, pod.pod_class, pod.hub, pod.image, pod.cpu_millicores, pod.memory_bytes)
+    found = _in_parts(
+        rows,
+        list(starts),
+        lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part)),
+    )
+    return [row | starts[row["uid"]] for row in found]
+
+
+def _nodes(at_us: int) -> sa.Executable:
+    node = schema.node.c
+    return sa.select(schema.node).where(
+        node.created_us <= at_us + _SECOND_US, sa.or_(node.gone_us.is_(None), node.gone_us > at_us)
+    )
+
+
+def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
+    change = schema.node_change.c
+    is_shown = sa.or_(
+        change.field.in_(_FIELDS),
+        *(change.field.like(f"label:{prefix}%") for prefix in (ATTRACT_LABEL_PREFIX, PULLED_LABEL_PREFIX)),
+    )
+    number = sa.func.row_number().over(
+        partition_by=(change.node_uid, change.field), order_by=(change.at_us, change.resource_version)
+    )
+    ranked = (
+        sa.select(change.node_uid, change.field, change.old, number.label("number"))
+        .where(change.node_uid.in_(node_uids), change.at_us > at_us, is_shown)
+        .subquery()
+    )
+    return sa.select(ranked.c.node_uid, ranked.c.field, ranked.c.old).where(ranked.c.number == 1)
+
+
+def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int) -> list[Row]:
+    """pod_uid, text: gates first, so that an attempt's failure, which is later, replaces them."""
+    phase, decision = schema.phase_by_uid.c, schema.decision.c
+    gates = _in_parts(
+        rows,
+        pod_uids,
+        lambda part: sa.select(phase.pod_uid, phase.phase, phase.detail, phase.at_us).where(
+            phase.pod_uid.in_(part), phase.phase.in_((Phase.GATED, Phase.UNGATED)), phase.at_us <= at_us
+        ),
+    )
+    ungated = {row["pod_uid"] for row in gates if row["phase"] == Phase.UNGATED}
+    failed = _in_parts(
+        rows,
+        pod_uids,
+        lambda part: sa.select(decision.pod_uid, decision.at_us, decision.message.label("text")).where(
+            decision.pod_uid.in_(part), decision.kind == DecisionKind.FAIL, decision.at_us <= at_us
+        ),
+    )
+    return [
+        {"pod_uid": row["pod_uid"], "text": f"It is held by the scheduling gate {row['detail']}."}
+        for row in gates
+        if row["phase"] == Phase.GATED and row["pod_uid"] not in ungated
+    ] + sorted(failed, key=lambda row: int(row["at_us"]))
+
+
+def _bindings(at_us: int) -> sa.Executable:
+    pod, decision = schema.pod.c, schema.decision.c
+    return (
+        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, pod.hub, decision.node_name, decision.at_us)
+        .select_from(schema.decision.join(schema.pod, pod.uid == decision.pod_uid))
+        .where(decision.kind == DecisionKind.BIND, decision.at_us > at_us - MINUTE_US, decision.at_us <= at_us)
+    )
+
+
+def _removals(at_us: int) -> sa.Executable:
+    removal, victim, other = schema.preemption.c, schema.pod.c, schema.pod.alias("other")
+    return (
+        sa.select(
+            *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),
+            *(victim.namespace, victim.name, victim.pod_class, victim.hub),
+            *(
+                removal.by_uid,
+                other.c.namespace.label("by_namespace"),
+                other.c.name.label("by_name"),
+                other.c.hub.label("by_hub"),
+            ),
+        )
+        .select_from(
+            schema.preemption.outerjoin(schema.pod, victim.uid == removal.victim_uid).outerjoin(
+                other, other.c.uid == removal.by_uid
+            )
+        )
+        .where(removal.at_us > at_us - MOVE_US, removal.at_us <= at_us)
+    )

@@ -1,0 +1,244 @@
+"""Serve the page and what it asks for: a moment, a pod's `why`, and live states. Read-only.
+
+Who may see what decides an `Access`: each request is asked for it first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+from flask import Flask, Response, abort, request
+from jinja2 import Environment, StrictUndefined
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
+
+from roost_lab.recorder.answers.explanation import explain
+from roost_lab.recorder.answers.pod_story import find_pods, read_story
+from roost_lab.recorder.store.database import StoreError
+from roost_lab.view.access import JSON, AccessError, refusal
+from roost_lab.view.feed import Feed, State, TooManyViewersError
+from roost_lab.view.moment import as_json
+from roost_lab.view.reading import find_pod, read_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from socket import socket
+
+    from roost_lab.recorder.answers.pod_story import PodStory
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.view.access import Access, OwnPod
+
+log = logging.getLogger(__name__)
+
+# Name below /, of roost_lab/pages -> type.
+FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
+STYLES: Final = frozenset(name for name, kind in FILES.items() if kind == "text/css")
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+# Of a connection that sends or takes nothing.
+IDLE_SECONDS: Final = 60.0
+# Open at once: each has a thread, and a browser opens a few for each viewer.
+MAX_CONNECTIONS: Final = 200
+_AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
+_MAX_US: Final = 2**63 - 1
+
+
+def make_app(
+    store: Store,
+    access: Access,
+    *,
+    beside: Store | None = None,
+    names: Sequence[str] = ("", ""),
+    hubs: frozenset[str] | None = None,
+    now_us: Callable[[], int] | None = None,
+) -> Flask:
+    """The application.
+
+    beside: a second record, shown beside the first. names: what the records are called. hubs: those (releases) whose
+    pods are shown; None: all pods. now_us: µs since 1970.
+    """
+    app = Flask(__name__, static_folder=None)
+    clock = now_us or (lambda: time.time_ns() // 1000)
+
+    stores = [store] if beside is None else [store, beside]
+
+    def chosen() -> Store:
+        """The record that the request is about; the first if it names none."""
+        text = request.args.get("record", "0")
+        if text not in map(str, range(len(stores))):
+            abort(400, f"record: found {text!r}, expected a number from 0 to {len(stores) - 1}")
+        return stores[int(text)]
+
+    def read(source: Store, at_us: int | None) -> State:
+        found = read_moment(source, at_us, clock(), hubs)
+        if found is None:
+            return _state({"empty": True})
+        moment, extent = found
+        return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
+
+    feed = Feed(lambda: _orrefusal(lambda: read(store, None)))
+
+    access.set_up(app)
+
+    @app.before_request
+    def admit() -> Any:  # noqa: ANN401 - Flask's
+        answer = access.admit()
+        if answer is not None or request.path.removeprefix("/") in STYLES:
+            return answer
+        own = access.own_pods()
+        if own is None:
+            return None
+        if request.path == "/":
+            return Response(_own_page(store, own), mimetype="text/html")
+        return refusal(403, "only admins of the hub see this")
+
+    @app.get("/")
+    def page() -> Response:
+        return Response(_resource("view.html"), mimetype="text/html")
+
+    @app.get("/<name>")
+    def file(name: str) -> Response:
+        if name not in FILES:
+            return refusal(404, "no such page")
+        return Response(_resource(name), mimetype=FILES[name])
+
+    @app.get("/api/records")
+    def records() -> Response:
+        return Response(orjson.dumps({"records": list(names[: len(stores)])}), mimetype=JSON)
+
+    @app.get("/api/moment")
+    def moment() -> Response:
+        text = request.args.get("at")
+        try:
+            at_us = int(text) if text is not None else None
+        except ValueError:
+            at_us = -1
+        if at_us is not None and not 0 <= at_us <= _MAX_US:
+            return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")
+        return Response(read(chosen(), at_us).line, mimetype=JSON)
+
+    @app.get("/api/why")
+    def why() -> Response:
+        uid = request.args.get("uid", "")
+        source = chosen()
+        pod = find_pod(source, uid)
+        if pod is None or (hubs is not None and pod["hub"] not in hubs):
+            return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
+        story = read_story(source, pod)
+        text = explain(story if hubs is None else _without_others(story))
+        return Response(orjson.dumps({"text": text}), mimetype=JSON)
+
+    @app.get("/api/live")
+    def live() -> Response:
+        try:
+            return Response(feed.watch(), mimetype="text/event-stream")
+        except TooManyViewersError:
+            return refusal(503, "too many viewers: close another tab, or try again later")
+
+    @app.errorhandler(StoreError)
+    def no_database(error: StoreError) -> Response:
+        return refusal(503, str(error))
+
+    @app.errorhandler(AccessError)
+    def undecided(error: AccessError) -> Response:
+        return refusal(503, str(error))
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
+        return refusal(error.code or 500, error.description or "")
+
+    @app.errorhandler(Exception)
+    def failed(error: Exception) -> Response:  # the viewer gets no traceback; the log has it
+        log.exception("a request failed: %s", request.path, exc_info=error)
+        return refusal(500, f"unexpected {type(error).__name__}: see the log of `roost view`")
+
+    @app.after_request
+    def guard(response: Response) -> Response:
+        response.headers.update(HEADERS)
+        return response
+
+    return app
+
+
+def serve(app: Flask, bound: socket) -> BaseWSGIServer:
+    """A server on a socket that is bound and listens; `serve_forever` runs it."""
+    host, port = bound.getsockname()[:2]
+    return _Server(host, port, app, handler=_Handler, fd=bound.fileno())
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = IDLE_SECONDS
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's
+        """Log nothing: the first request's address holds the token."""
+
+
+class _Server(ThreadedWSGIServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - werkzeug's
+        super().__init__(*arguments, **named)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+
+def _state(content: dict[str, Any], **times_us: int) -> State:
+    return State(orjson.dumps({**content, **times_us}), orjson.dumps(content))
+
+
+def _orrefusal(read: Callable[[], State]) -> State:
+    # A stream that has begun can't answer with another status.
+    try:
+        return read()
+    except StoreError as error:
+        return _state({"error": str(error)})
+
+
+def _own_page(store: Store, own: Sequence[OwnPod]) -> str:
+    """The `why` of somebody's own pods, without the names of others'."""
+    pods = []
+    for one in own:
+        found = find_pods(store, one.name, one.namespace or None)
+        text = "It isn't recorded yet."
+        if found:
+            text = explain(_without_others(read_story(store, found[0])))
+        pods.append({"name": one.name, "why": text})
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
+        _resource("view_own.html.j2").decode()
+    )
+    return template.render(pods=pods)
+
+
+def _without_others(story: PodStory) -> PodStory:
+    victims = [{**victim, "namespace": "", "name": ""} for victim in story.victims]
+    return replace(story, victims=victims, preemptor=None)
+
+
+def _resource(name: str) -> bytes:
+    return (resources.files("roost_lab.pages") / name).read_bytes()
