@@ -17,7 +17,7 @@ help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## virtual environment with the locked dependencies
-$(STAMP): requirements/dev.txt pyproject.toml tools/setup.sh
+$(STAMP): requirements/dev.txt pyproject.toml lab/pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) dev
 	@touch $@ $(DEMO_STAMP)
 $(DEMO_STAMP): requirements/demo.txt tools/setup.sh
@@ -41,13 +41,13 @@ check: setup  ## ruff, mypy, import directions, freshness of generated files
 	@tools/check.sh
 
 unit: setup  ## the tests that need no cluster
-	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties
+	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties lab/lab_tests/unit lab/lab_tests/properties
 
 parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
 
 e2e: setup  ## the tests on the real control plane
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e -m "not minors"
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e lab/lab_tests/e2e -m "not minors"
 
 test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
 	@tools/test_packages.sh

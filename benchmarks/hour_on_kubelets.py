@@ -1,4 +1,4 @@
-"""The hour of lab/lab_tests/e2e/simulator/test_simulator_hour_warm.py, with some of its nodes real: kubelet and containerd.
+"""The hour of lab_tests/e2e/simulator/test_simulator_hour_warm.py, with some of its nodes real: kubelet and containerd.
 
 python -m benchmarks.hour_on_kubelets [--kubelets 2]
 

@@ -1,8 +1,9 @@
 """`make quick`: ruff, import directions, and the fast unit tests of the rooms that changed since main.
 
-A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/lab_tests/unit/recorder, `webhook/...` has
-tests/unit/webhook; templates and chart are the generator's. What is changed: all that differs from where the branch
-left main, committed or not; on main, from HEAD. Left out: tests marked `slow`, and those on PostgreSQL.
+A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/lab_tests/unit/recorder,
+`webhook/...` has tests/unit/webhook; templates and chart are the generator's. What is changed: all that differs from
+where the branch left main, committed or not; on main, from HEAD. Left out: tests marked `slow`, and those on
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 UNIT: Final = Path("tests", "unit")
+LAB: Final = Path("lab", "roost_lab")
+LAB_UNIT: Final = Path("lab", "lab_tests", "unit")
+# The same for the lab.
+LAB_ROOMS: Final = {
+    "report": "recorder",
+    "view": "recorder",
+    "traces": "simulator",
+    "commands": "recorder",
+    "judge.py": "simulator",
+}
 # What has no folder of its own name in tests/unit.
 ROOMS: Final = {
     "templates": "generator",
     "chart": "generator",
     "docs": "repository",
     "tools": "repository",
-    "lab/roost_lab/pages": "recorder",
     "roost/cli.py": "commands",
-    "lab/roost_lab/cli.py": "commands",
     "roost/__main__.py": "commands",
 }
 
@@ -66,11 +75,14 @@ def tests_of(files: Iterable[Path]) -> list[Path]:
 
 
 def _tests_of(file: Path) -> Path | None:
-    if file.is_relative_to(UNIT):
+    if file.is_relative_to(UNIT) or file.is_relative_to(LAB_UNIT):
         return file if file.name.startswith("test_") else file.parent
     for start, room in ROOMS.items():
         if file.is_relative_to(start):
             return UNIT / room
+    if file.is_relative_to(LAB):
+        room = file.relative_to(LAB).parts[0]
+        return LAB_UNIT / LAB_ROOMS.get(room, room)
     if file.parts[0] == "roost" and len(file.parts) > 1:
         return UNIT / file.parts[1]
     return UNIT / file.parts[0] if len(file.parts) > 1 else None

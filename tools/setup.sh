@@ -39,6 +39,6 @@ echo "setup: virtual environment in $venv with locked dependencies" >&2
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "requirements/$set.txt"
 if [ "$set" = dev ]; then
   # The build backend is in the lock too: nothing unlocked is fetched.
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 fi
 echo "setup: done in $((SECONDS - started)) s" >&2

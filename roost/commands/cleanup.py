@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -30,3 +31,32 @@ def run(options: CleanupOptions, kubeconfig: str | None, in_cluster: bool) -> in
     if not report.actions:
         click.echo("nothing of this release is on any node")
     return 1 if report.failed else 0
+
+
+@click.command("cleanup")
+@click.option("--release", metavar="NAME", required=True)
+@click.option("-n", "--namespace", metavar="NAME", required=True)
+@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster.")
+@click.option("--in-cluster", is_flag=True, help="Use the pod's service account instead of --kubeconfig.")
+@click.option(
+    "--controllers",
+    metavar="NAME",
+    default="",
+    help="The controllers' Deployment, scaled to 0 first: it would add the labels again.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, without doing it.")
+def _command(
+    *, release: str, namespace: str, kubeconfig: str | None, in_cluster: bool, controllers: str, dry_run: bool
+) -> int:
+    """Remove a release's labels, taints and conditions from the nodes, before or after an uninstall.
+
+    `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 wrong usage.
+
+    \b
+    roost cleanup --release roost --namespace hub --kubeconfig ~/.kube/config
+    """
+    options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
+    return run(options, kubeconfig, in_cluster)
+
+
+COMMAND: Final = _command

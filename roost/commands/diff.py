@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import click
 
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
 from generator.render.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
 from generator.values.files import parse_values, read_file
+from roost.commands.options import release_options
 
 if TYPE_CHECKING:
     from generator.render.diff import Objects
@@ -47,3 +50,24 @@ def _objects(path: str, release: Release) -> Objects:
         return given
     made, _ = make(parse_values(data, path), release)
     return {manifest.identity: manifest.body for manifest in made}
+
+
+@click.command("diff")
+@click.argument("before")
+@click.argument("after")
+@release_options
+@click.option("--color", "colour", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+def _command(*, before: str, after: str, release: Release, colour: str) -> int:
+    """Show what changes between BEFORE and AFTER, object by object and field by field.
+
+    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as with diff: 0 equal,
+    1 different, 2 an error (also for faulty values).
+
+    \b
+    roost diff old-values.yaml new-values.yaml --release roost --namespace hub
+    roost diff manifests/ new-values.yaml
+    """
+    return run(before, after, release, colour)
+
+
+COMMAND: Final = _command

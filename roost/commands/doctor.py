@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from generator.pipeline import make
 from generator.values.files import read_values
 from generator.values.release import check_release
+from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import read_pod_file
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.install import Install
@@ -18,7 +19,6 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 
 if TYPE_CHECKING:
-    from roost.commands.render import RenderOptions
     from roost.doctor.findings import Outcome
 
 
@@ -104,3 +104,38 @@ def _as_text(outcomes: list[Outcome]) -> str:
         for finding in outcome.findings:
             lines += [f"{finding.severity:8} {outcome.check}: {finding.evidence}", f"         Fix: {finding.fix}"]
     return "\n".join(lines)
+
+
+@click.command("doctor")
+@values_options
+@cluster_options
+@click.option(
+    "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--pod", metavar="FILE", help="Only try this pod, in YAML or JSON, and print what Roost changes. - is stdin."
+)
+@click.option(
+    "--wait",
+    metavar="SECONDS",
+    type=click.FloatRange(0, 600),
+    default=0.0,
+    help="With --pod: try again for so long. Default: once.",
+)
+def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - the fields of DoctorOptions
+    """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
+
+    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. `helm test` runs --pod,
+    which needs no values, only the right to create pods there. Exit codes: 0 no error was found (the pod is placed), 1
+    one was found or the cluster can't be asked, 2 wrong usage.
+
+    \b
+    roost doctor --pod pod.yaml --namespace hub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
+    """
+    return run(options, DoctorOptions(**asked))
+
+
+COMMAND: Final = _command

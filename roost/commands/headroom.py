@@ -6,12 +6,15 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import click
+
 from generator.faults import UsageError
 from generator.pipeline import check
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
+from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from roost.commands.render import RenderOptions
     from roost_core.placement.headroom_forecast import Forecast
     from roost_core.placement.headroom_history import History
     from roost_core.placement.headroom_windows import Window
@@ -90,7 +92,7 @@ def run(options: RenderOptions, asked: HeadroomOptions) -> int:
     histories = read_histories(asked.source, sets)
     if asked.prints_config_map:
         if not any(asked.source):
-            raise UsageError("--config-map: found no history, expected --database or --trace beside it")
+            raise UsageError("--config-map: found no history, expected --launches beside it")
         base = values.get("fullnameOverride") or f"{options.release.name}-roost"
         sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
         return 0
@@ -110,7 +112,7 @@ def run(options: RenderOptions, asked: HeadroomOptions) -> int:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, begin + days * DAY_SECONDS))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, begin + days * DAY_SECONDS, node))
         if placeholder_set["learn"] and history is None:
-            sys.stdout.write("  learn: say --history, --database or --trace to see what it would keep\n")
+            sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
         if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
             what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
             sys.stdout.write(f"  {what} without effect: {without}\n")
@@ -277,3 +279,51 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
     if quantity <= 0:
         raise UsageError(f"{option}: found {text!r}, expected a Kubernetes quantity above 0, like 4, 3920m or 14Gi")
     return quantity
+
+
+@click.command("headroom")
+@values_options
+@click.option(
+    "--at", metavar="TIME", help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now."
+)
+@click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
+@click.option("--node-cpu", metavar="QUANTITY", help="CPU of a node that its daemon pods leave for placeholders.")
+@click.option("--node-memory", metavar="QUANTITY", help="The same for memory.")
+@click.option(
+    "--history",
+    "config_map",
+    metavar="FILE",
+    default="",
+    help="The controllers' ConfigMap of what they learned; - is stdin.",
+)
+@click.option(
+    "--launches",
+    metavar="FILE",
+    default="",
+    help="Learn from lines of roost records export instead; - is stdin.",
+)
+@click.option("--explain", metavar="TIME", help="Print the number at this time, and why.")
+@click.option(
+    "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
+)
+def _command(
+    *,
+    options: RenderOptions,
+    config_map: str,
+    launches: str,
+    **asked: Any,  # noqa: ANN401 - the fields of HeadroomOptions
+) -> int:
+    """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
+
+    With a history, sets that learn show what they would have if nothing more were learned.
+
+    \b
+    roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
+    kubectl get configmap roost-roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
+    roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
+    """
+
+    return run(options, HeadroomOptions(source=HistorySource(config_map, launches), **asked))
+
+
+COMMAND: Final = _command

@@ -1,4 +1,4 @@
-"""Read histories of headroom: from the controllers' ConfigMap, the recorder's database or a launch trace."""
+"""Read histories of headroom: from the controllers' ConfigMap, or from launches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -18,21 +18,18 @@ from roost_core.placement.headroom_history import History, HistoryError, history
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Of sessions whose length a trace doesn't tell.
-USUAL_SECONDS: Final = 1800.0
-
 
 class HistorySource(NamedTuple):
     """What the command line names; at most one isn't empty."""
 
     config_map: str = ""
-    database: str = ""
-    trace: str = ""
+    # JSON lines, as `roost records export` prints them.
+    launches: str = ""
 
 
 def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:
     """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix."""
-    named = [name for name, value in zip(("--history", "--database", "--trace"), source, strict=True) if value]
+    named = [name for name, value in zip(("--history", "--launches"), source, strict=True) if value]
     if not named:
         return {}
     if len(named) > 1:
@@ -49,7 +46,7 @@ def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> 
             " nodes they were for. Remove `learn` from the others"
         )
     entry = learning[0]
-    launches = _recorded(source.database) if source.database else _traced(source.trace)
+    launches = _launches(source.launches)
     requests = entry["resources"].get("requests") or {}
     own = [1000 * _amount(requests.get("cpu")), _amount(requests.get("memory"))]
     sessions = [(begin, end, size_in_placeholders(cpu, memory, own[0], own[1])) for begin, end, cpu, memory in launches]
@@ -92,32 +89,24 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
     return histories
 
 
-def _recorded(database: str) -> Iterator[tuple[float, float, float, float]]:
-    """Yield begin, end, CPU in millicores and memory in bytes of each user's pod."""
-    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415 - only here is the database layer needed
-    from roost_lab.recorder.store.database import Store, StoreError  # noqa: PLC0415
-
+def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
+    """Yield begin, end, CPU in millicores and memory in bytes of each launch."""
     now = time.time()
     try:
-        for line in launch_lines(Store.open_for_reading(database)):
-            pod = json.loads(line)
-            begin = datetime.fromisoformat(pod["timestamp"]).timestamp()
-            end = now if pod["seconds"] is None else begin + pod["seconds"]
-            yield begin, end, pod["cpu_millicores"] or 0, pod["memory_bytes"] or 0
-    except StoreError as error:
-        raise UsageError(f"--database: {error}") from None
-
-
-def _traced(path: str) -> Iterator[tuple[float, float, float, float]]:
-    from roost_lab.traces.counts import InputCounts, TraceError  # noqa: PLC0415 - only here
-    from roost_lab.traces.reading import open_trace  # noqa: PLC0415
-
-    try:
-        for launch in open_trace([Path(path)], seed=1, counts=InputCounts()):
-            seconds = USUAL_SECONDS if launch.session_seconds is None else launch.session_seconds
-            yield launch.moment, launch.moment + seconds, launch.cpu_millicores or 0, launch.memory_bytes or 0
-    except TraceError as error:
-        raise UsageError(f"--trace: {error}") from None
+        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    pod = json.loads(line)
+                    begin = datetime.fromisoformat(pod["timestamp"]).timestamp()
+                    end = now if pod["seconds"] is None else begin + pod["seconds"]
+                    yield begin, end, pod.get("cpu_millicores") or 0, pod.get("memory_bytes") or 0
+                except (ValueError, KeyError, TypeError):
+                    raise UsageError(
+                        f"--launches: {path}:{number}: found {line.strip()[:60]!r}, expected a line of"
+                        " `roost records export`: JSON with timestamp and seconds"
+                    ) from None
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--launches: found {path}, which can't be read ({type(error).__name__})") from None
 
 
 def _amount(quantity: object) -> float:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
 import click
 
 from generator.faults import UsageError
+from roost.commands.options import RenderOptions, values_options
 from roost.commands.render import manifests
 from roost.images.copies import copies, is_registry
 from roost.images.listing import images_of
 from roost.images.registry import Registries, RegistryError
-
-if TYPE_CHECKING:
-    from roost.commands.render import RenderOptions
 
 
 def run(options: RenderOptions, digests: bool, copy_to: str | None = None) -> int:
@@ -42,3 +40,27 @@ def run(options: RenderOptions, digests: bool, copy_to: str | None = None) -> in
     for line in lines:
         click.echo(line)
     return code
+
+
+@click.command("images")
+@values_options
+@click.option("--digests", is_flag=True, help="Ask the registries, without an account, for each image's digest.")
+@click.option(
+    "--copy-to", metavar="REGISTRY", help="Print SOURCE TARGET of each copy into this registry, or a path of it."
+)
+def _command(*, options: RenderOptions, digests: bool, copy_to: str | None) -> int:
+    """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
+
+    With --digests each line is NAME:TAG@sha256:…, of all architectures together; sources of copies are then
+    NAME@sha256:…. A target is REGISTRY/HOST/PATH:TAG, so no copy replaces another. Exit codes: 0 done, 1 faulty values
+    or no digest of some image (stderr says of which), 2 wrong usage.
+
+    \b
+    roost images -f values.yaml --kube-version v1.37.2
+    roost images -f values.yaml --kube-version v1.37.2 --digests > images.txt
+    roost images -f values.yaml --kube-version v1.37.2 --digests --copy-to registry.example.org > copies.txt
+    """
+    return run(options, digests, copy_to)
+
+
+COMMAND: Final = _command

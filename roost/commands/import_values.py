@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
-import tempfile
-import time
-from pathlib import Path
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
+
+import click
 
 from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.importer import import_layers
@@ -19,11 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from generator.importing.proposals import Proposal
-    from roost_lab.simulator.setup.policy import Policy
 
-# How long proposals are replayed at most, about.
-REPLAY_SECONDS: Final = 60.0
-_SQLITE: Final = b"SQLite format 3\0"
+# Who replays launches under proposed values: roost-lab.
+_JUDGES: Final = "roost.judges"
 
 
 def run(
@@ -60,65 +56,46 @@ def _replayed(
     learned: it becomes a proposal if it helps beside the number of placeholders that it would replace.
     Raises UsageError for a history that can't be read.
     """
-    # Only whoever asks for it needs the simulator and the database.
-    from roost_lab.recorder.store.database import StoreError  # noqa: PLC0415
-    from roost_lab.simulator.setup.checks import AssumptionsError  # noqa: PLC0415
-    from roost_lab.simulator.sweep.survey import trace_of  # noqa: PLC0415
-    from roost_lab.simulator.sweep.verdict import describe, helps, judge, latest  # noqa: PLC0415
-    from roost_lab.traces.counts import TraceError  # noqa: PLC0415
-
+    judge = next(iter(entry_points(group=_JUDGES)), None)
+    if judge is None:
+        raise UsageError("--history: found no package that replays launches, expected roost-lab: pip install roost-lab")
     told = [proposal for proposal in proposals if proposal.is_replayed]
     others = [proposal for proposal in proposals if not proposal.is_replayed]
-    tried = [*told, learned] if learned else told
-    if not tried:
+    if not told and learned is None:
         return others, []
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            attempts = latest(trace_of((_trace_file(history, Path(folder)),)))
-        except (TraceError, StoreError) as error:
-            raise UsageError(f"--history: {error}") from None
-        try:
-            now, *after = judge(_policies(values, tried, Path(folder)), attempts, REPLAY_SECONDS, time.monotonic)
-        except AssumptionsError as error:
-            sys.stderr.write(f"--history: not replayed, because the hub doesn't fit the usual nodes: {error}\n")
-            return list(proposals), []
-    if learned:
-        fixed = next((score for one, score in zip(told, after, strict=False) if "placeholders" in one.values), now)
-        if helps(fixed, after[-1]):
-            told.append(learned)
-    said = [describe(now, score, len(attempts)) for _, score in zip(told, after, strict=False)]
-    return [*told, *others], [*said, *("" for _ in others)]
+    instead = None if learned is None else learned.values
+    said, helps = judge.load()(values, [each.values for each in told], instead, history)
+    if learned is not None and helps:
+        told.append(learned)
+    return [*told, *others], [*said[: len(told)], *("" for _ in others)]
 
 
-def _policies(values: str, tried: Sequence[Proposal], folder: Path) -> list[Policy]:
-    """The imported values, then each proposal laid over them."""
-    from roost_lab.simulator.setup.policy import load_policy  # noqa: PLC0415 - as above
+@click.command("import")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
+@click.option(
+    "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
+)
+@click.option(
+    "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
+)
+@click.option(
+    "--history",
+    metavar="FILE",
+    help="With roost-lab: a record's database or a launch trace, to replay each proposal with (a minute or so).",
+)
+def _command(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page: bool, history: str | None) -> int:
+    """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
-    now = folder / "values.yaml"
-    now.write_text(values, encoding="utf-8")
-    policies = [load_policy("today", [str(now)])]
-    for place, proposal in enumerate(tried):
-        more = folder / f"more-{place}.yaml"
-        more.write_text(json.dumps(proposal.values), encoding="utf-8")
-        policies.append(load_policy(f"more-{place}", [str(now), str(more)]))
-    return policies
+    stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
+
+    \b
+    roost import hub-values.yaml > values.yaml
+    roost import common.yaml staging.yaml > values.yaml
+    roost import hub-values.yaml --history roost.db > values.yaml
+    roost import hub-values.yaml --spawn-page > spawn-page.yaml
+    """
+    return run(files, release, hub, spawn_page=spawn_page, history=history)
 
 
-def _trace_file(history: str, folder: Path) -> str:
-    """The history as a file of launches: a database's are written to one. Raises StoreError."""
-    if "://" not in history:
-        path = Path(history)
-        try:
-            with path.open("rb") as file:
-                is_database = file.read(len(_SQLITE)) == _SQLITE
-        except OSError as error:
-            raise UsageError(f"--history: {history}: {error.strerror}") from None
-        if not is_database:
-            return history
-    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415 - as above
-    from roost_lab.recorder.store.database import Store  # noqa: PLC0415
-
-    launches = folder / "launches.jsonl"
-    with contextlib.closing(Store.open_for_reading(history)) as store, launches.open("w", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in launch_lines(store))
-    return str(launches)
+COMMAND: Final = _command

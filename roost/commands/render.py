@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import click
 
 from generator.pipeline import make
 from generator.render.manifests import stream
 from generator.values.files import read_values
-from generator.values.merge import Settings
-from generator.values.release import Release, check_release
+from generator.values.release import check_release
+from roost.commands.options import RenderOptions, values_options
 
 if TYPE_CHECKING:
     from generator.render.manifests import Manifest
-
-
-class RenderOptions(NamedTuple):
-    """The arguments of `roost render`."""
-
-    files: tuple[str, ...] = ()
-    settings: Settings = Settings()
-    release: Release = Release()
 
 
 def manifests(options: RenderOptions) -> list[Manifest]:
@@ -52,3 +46,28 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     write_folder(made, output_dir)
     sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
     return 0
+
+
+@click.command("render")
+@values_options
+@click.option(
+    "--output-dir", metavar="FOLDER", help="Write one file per object and a kustomization; the folder is replaced."
+)
+@click.option(
+    "--only",
+    type=click.Choice(["cluster", "namespace"]),
+    help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
+    "clusterResources: false.",
+)
+def _command(*, options: RenderOptions, output_dir: str | None, only: str | None) -> int:
+    """Render values to Kubernetes manifests.
+
+    \b
+    roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
+    roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
+    roost render -f values.yaml --only cluster > for-the-clusters-operator.yaml
+    """
+    return run(options, output_dir, only)
+
+
+COMMAND: Final = _command

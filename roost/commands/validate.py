@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
+import click
 import yaml
 
 from generator.checks.schema import find_faults
@@ -12,12 +13,8 @@ from generator.faults import Fault, UsageError, sort_faults
 from generator.pipeline import make, report
 from generator.values.files import read_values, read_what_loads
 from generator.values.release import check_release
+from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import read_pod_file
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from roost.commands.render import RenderOptions
 
 
 def run(options: RenderOptions, pod_file: str | None, *, strict: bool) -> int:
@@ -85,3 +82,22 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@click.command("validate")
+@values_options
+@click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
+@click.option(
+    "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
+)
+def _command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
+    """Print every fault and warning of the values, with file, line, key and fix.
+
+    \b
+    roost validate -f values.yaml --kube-version v1.37.2
+    roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
+    """
+    return run(options, pod, strict=strict)
+
+
+COMMAND: Final = _command

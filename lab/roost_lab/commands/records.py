@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 
 import click
 
+from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.recorder.answers.chrome_trace import trace_lines
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.otlp import Collector, CollectorError, Sender
@@ -132,3 +134,77 @@ def _take_in_log(store: Store, path: str) -> int:
     for reason, count in report.skipped.most_common():
         click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines skipped: {reason}", err=True)
     return 0
+
+
+@click.group("records")
+def _records() -> None:
+    """Export recorded starts for other programs, or import a cluster's own history."""
+
+
+@_records.command("export")
+@database_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["launches", "sniffer", "chrome-trace"]),
+    default="launches",
+    show_default=True,
+    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines. "
+    "chrome-trace: pods on their nodes, for Perfetto (ui.perfetto.dev).",
+)
+@click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
+def _records_export(*, database: str, form: str, since: str | None) -> int:
+    """Print the record as JSON lines, or as a trace.
+
+    \b
+    roost records export --database roost.db --since 2026-11-01 > launches.jsonl
+    roost records export --database roost.db --format chrome-trace > trace.json
+    """
+    try:
+        since_us = moment_us(since) if since else 0
+    except ValueError:
+        raise click.BadParameter(f"{since}: {TIME_EXPECTED}") from None
+    return export(database, form, since_us)
+
+
+@_records.command("send")
+@database_option
+@click.option(
+    "--to",
+    metavar="URL",
+    required=True,
+    envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+    help="The collector's address for OTLP over HTTP, such as http://localhost:4318. Also from "
+    "OTEL_EXPORTER_OTLP_ENDPOINT.",
+)
+@click.option("--follow", is_flag=True, help="Go on: look every ten seconds, and wait while the collector is away.")
+def _records_send(*, database: str, to: str, follow: bool) -> int:
+    """Send starts as traces to a collector of OpenTelemetry: a start is a trace, its phases are spans.
+
+    Begins where it stopped last, which the database keeps; a start may be sent twice, with the same ids, but none is
+    left out. Headers, such as a token, come from OTEL_EXPORTER_OTLP_HEADERS.
+
+    \b
+    roost records send --database roost.db --to http://localhost:4318 --follow
+    """
+    return send(database, to, os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""), follow=follow)
+
+
+@_records.command("import")
+@database_option
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
+    """Store a cluster's own history, for `why`, `report` and `records export`, and say what users waited for.
+
+    FILE is JSON, JSON lines or YAML of kubectl, or a log of Events; plain or gzip; - is standard input.
+    What a file is, is recognised; a log of scheduler-sniffer too. The same file twice changes nothing.
+
+    \b
+    kubectl get events -A -o json > events.json
+    kubectl get pods -A -o json > pods.json
+    roost records import events.json pods.json --database history.db
+    """
+    return take_in(database, paths)
+
+
+COMMAND: Final = _records

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from generator.values.merge import Settings
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
@@ -60,3 +62,39 @@ def _rehearse(options: RehearseOptions) -> Rehearsal:
         seeds=options.seeds,
         launches=options.launches,
     )
+
+
+@click.command("rehearse")
+@click.option(
+    "--event",
+    metavar="TEXT",
+    required=True,
+    help='Like "2026-11-24T09:00 120 people image quay.io/me/course:1"; also zone NAME (else UTC) and set NAME.',
+)
+@click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
+@click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1.")
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches beside the event's. Default: made up.")
+@click.option(
+    "--launches",
+    type=click.FloatRange(0, 1e6),
+    default=2000,
+    show_default=True,
+    help="Made-up launches a day beside the event's.",
+)
+@click.option(
+    "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
+)
+@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def _command(**options: Any) -> int:  # noqa: ANN401 - click's
+    """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
+
+    \b
+    roost rehearse -f values.yaml --event "2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin"
+    """
+
+    return run(RehearseOptions(**options))
+
+
+COMMAND: Final = _command

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
 from rich.console import Console
 
 from generator.values.files import read_values
@@ -345,3 +346,66 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
             return to_csv(summary)
         case _:
             return to_text(summary, context, width)
+
+
+@click.command("simulate")
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches; repeats. Default: made-up ones.")
+@click.option(
+    "--days", type=click.FloatRange(0, 400, min_open=True), help="Of made-up launches, without --trace. Default: 10."
+)
+@click.option(
+    "--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats. list: show them."
+)
+@click.option(
+    "--values", "-f", metavar="FILE[,FILE]", multiple=True, help="Your own; repeats, each a policy. Later files win."
+)
+@click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
+@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
+@click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
+@click.option(
+    "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
+)
+@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
+@click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
+@click.option("--results", metavar="FOLDER", help="Folder of results. Default: ~/.cache/roost/simulate.")
+@click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv select the format.")
+@click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
+@click.option(
+    "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
+)
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Search values, machines and the autoscaler's settings from one policy; print what to set.",
+)
+@click.option(
+    "--target-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="With --suggest: the longest wait of 95 of 100 starts.",
+)
+def _command(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
+    """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
+
+    Results are kept: after Ctrl-C the same command continues where it stopped.
+
+    \b
+    roost simulate
+    roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
+    roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
+    roost simulate --policy z2jh --policy roost --seeds 1 --record replays
+    roost simulate --trace launches.jsonl.gz --values today.yaml --suggest --target-seconds 20 > suggested.yaml
+    """
+
+    if rest["traces"] and rest["days"] is not None:
+        raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
+    if rest["record"] and rest["suggest"]:
+        raise click.UsageError("--record is for policies that are compared: leave it out, or --suggest")
+    chosen = (*policies, "list") if list_policies else policies
+    return run(SimulateOptions(policies=chosen, **rest))
+
+
+COMMAND: Final = _command

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
+import click
 from rich.console import Console
 
+from roost.commands.options import cluster_options
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
@@ -31,3 +34,21 @@ def run(settings: str, kubeconfig: str | None, context: str | None, once: bool) 
     if reason:
         print(f"roost top: {reason}", file=sys.stderr)  # noqa: T201 - a command's talk
     return 1 if reason else 0
+
+
+@click.command("top")
+@click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
+@cluster_options
+@click.option("--once", is_flag=True, help="Draw once and exit.")
+def _command(*, settings: str, kubeconfig: str | None, context: str | None, once: bool) -> int:
+    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
+
+    s sorts, / filters, arrows scroll.
+
+    \b
+    roost top --settings recorder.json --kubeconfig ~/.kube/config
+    """
+    return run(settings, kubeconfig, context, once)
+
+
+COMMAND: Final = _command

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 import sys
+from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
 
 from roost_core.http.server import BindError, bind
+from roost_lab.commands.options import database_option, moment_option
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view.access import Access, AccessError, TokenAccess
@@ -101,3 +103,43 @@ def _as_service(access: HubAccess) -> tuple[Access, socket, str]:
     bound = bind(parts.hostname or LOOPBACK, parts.port or 80)
     bound.listen(_BACKLOG)
     return access, bound, access.url
+
+
+@click.command("view")
+@database_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8095,
+    show_default=True,
+    help="On 127.0.0.1; 0: any that is free.",
+)
+@click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
+@click.option(
+    "--beside",
+    metavar="FILE|URL",
+    help="A second record, to compare: both are shown at the same time, under one slider.",
+)
+@click.option("--hub", "hubs", metavar="HUB", multiple=True, help="Only pods of this hub, by its release; repeats.")
+@click.option(
+    "--jupyterhub",
+    "is_service",
+    is_flag=True,
+    help="Run as a service of a JupyterHub, which signs viewers in: admins see all, users their own pods' why.",
+)
+def _command(*, database: str, port: int, at: str | None, **rest: Any) -> int:  # noqa: ANN401 - click's
+    """Serve a read-only page of the nodes and their pods, live or at any time of the record, and print its address.
+
+    The address holds a secret: whoever knows it, and reaches this machine's loopback interface, can read the record.
+
+    \b
+    roost view --database roost.db
+    roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
+    roost view --database replays/z2jh.db --beside replays/roost.db
+    """
+    if rest["beside"] and rest["is_service"]:
+        raise click.UsageError("--jupyterhub shows one record: leave it out, or --beside")
+    return run(database, port, moment_option("--at", at, UTC) if at else None, **rest)
+
+
+COMMAND: Final = _command

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 import click
 
+from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.pages.phrases import show_plain, show_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import find_pods, read_story, similar_names
@@ -33,3 +35,28 @@ def run(name: str, database: str, at_us: int | None, form: str = "text") -> int:
         print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
+
+
+@click.command("why")
+@click.argument("pod", metavar="[NAMESPACE/]POD")
+@database_option
+@click.option(
+    "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def _command(*, pod: str, database: str, at: str | None, form: str) -> int:
+    """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
+    each node lacks for it and what would help.
+
+    \b
+    roost why jupyter-ada --database roost.db
+    roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
+    """
+    try:
+        at_us = moment_us(at) if at else None
+    except ValueError:
+        raise click.BadParameter(f"{at}: {TIME_EXPECTED}") from None
+    return run(pod, database, at_us, form)
+
+
+COMMAND: Final = _command

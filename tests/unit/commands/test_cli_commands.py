@@ -135,7 +135,7 @@ def test_endless_input_is_refused(roost: _Run, values: Path) -> None:
     assert "a larger file" in done.err
 
 
-@pytest.mark.parametrize("command", ["render", "validate", "diff", "import", "chart", "webhook"])
+@pytest.mark.parametrize("command", ["render", "validate", "diff", "import", "webhook"])
 def test_the_help_of_every_command_gives_an_example(command: str, roost: _Run) -> None:
     done = roost(command, "--help")
     assert (done.code, done.err) == (0, "")

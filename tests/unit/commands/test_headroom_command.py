@@ -11,7 +11,6 @@ import yaml
 
 from roost.__main__ import main
 from roost_core.placement.headroom_history import read_history
-from roost_lab.recorder.store.database import Store
 from tests.builders import default_values
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
 ) -> None:
     evening = {"name": "evening", "replicas": 5, "timeZone": "UTC", "start": "0 20 * * *", "end": "0 21 * * *"}
     values = _values(tmp_path, {"learn": LEARN, "windows": [evening]})
-    code = _run("-f", values, "--trace", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
+    code = _run("-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
     assert code == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("default: learned from 50")
@@ -189,7 +188,7 @@ def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = _values(tmp_path, {"learn": LEARN})
-    assert _run("-f", values, "--release", "lab", "-n", "n", "--trace", _trace(tmp_path), "--config-map") == 0
+    assert _run("-f", values, "--release", "lab", "-n", "n", "--launches", _trace(tmp_path), "--config-map") == 0
     text = capsys.readouterr().out
     body = yaml.safe_load(text)
     assert body["metadata"] == {"name": "lab-roost-headroom-history", "namespace": "n"}
@@ -198,27 +197,18 @@ def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
     explain = ("--explain", "2026-10-05T09:30")
     assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *explain) == 0
     explained = capsys.readouterr().out
-    assert _run("-f", values, "--trace", _trace(tmp_path), *explain) == 0
+    assert _run("-f", values, "--launches", _trace(tmp_path), *explain) == 0
     assert capsys.readouterr().out == explained
     assert "default at Mon 2026-10-05 09:30 UTC: " in explained
     assert "the same hour of earlier weeks, the last one first: 40, 40, 40, -, -, -, -, -\n" in explained
-
-
-def test_a_database_of_the_recorder_is_a_history_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = Store.open(f"sqlite:///{tmp_path / 'roost.db'}")
-    store.migrate()
-    values = _values(tmp_path, {"learn": LEARN})
-    assert _run("-f", values, "--database", str(tmp_path / "roost.db"), "--at", "2026-10-05T06:00Z") == 0
-    assert capsys.readouterr().out.startswith("default: nothing is learned yet\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("--history", "nowhere.yaml"), "--history: found nowhere.yaml, which can't be read"),
-        (("--trace", "nowhere.jsonl"), "--trace: "),
-        (("--database", "nowhere.db"), "--database: "),
-        (("--trace", "a", "--database", "b"), "expected one source of history"),
+        (("--launches", "nowhere.jsonl"), "--launches: found nowhere.jsonl, which can't be read"),
+        (("--launches", "a", "--history", "b"), "expected one source of history"),
         (("--config-map",), "--config-map: found no history"),
         (("--explain", "soon"), "--explain: found 'soon', expected a date-time"),
     ],
@@ -250,11 +240,18 @@ def test_a_config_map_that_holds_no_history_is_refused(
     assert text in capsys.readouterr().err
 
 
+def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "launches.jsonl").write_text('{"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}\n{"seconds": 5}\n')
+    file = str(tmp_path / "launches.jsonl")
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
+    assert f"--launches: {file}:2: found " in capsys.readouterr().err
+
+
 def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run("-f", _values(tmp_path, {}), "--trace", _trace(tmp_path)) == 2
+    assert _run("-f", _values(tmp_path, {}), "--launches", _trace(tmp_path)) == 2
     assert "no placeholder set has `learn`" in capsys.readouterr().err
     both = _values(tmp_path, {"learn": LEARN}, {"name": "gpu", "learn": LEARN})
-    assert _run("-f", both, "--trace", _trace(tmp_path)) == 2
+    assert _run("-f", both, "--launches", _trace(tmp_path)) == 2
     assert "found 2 sets that learn (default, gpu), expected one" in capsys.readouterr().err

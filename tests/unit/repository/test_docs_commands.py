@@ -88,9 +88,12 @@ def parsed(arguments: tuple[str, ...]) -> click.Context:
     """What the command line makes of arguments, without running anything. Raises click.UsageError."""
     command: click.Command = cli
     name, rest = "roost", list(arguments)
-    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        below = command.get_command(click.Context(command), rest[0])
+        if below is None:
+            break
         name = rest.pop(0)
-        command = command.commands[name]
+        command = below
     if command is cli:
         raise click.UsageError(f"no such command: {arguments}")
     return command.make_context(name, rest)

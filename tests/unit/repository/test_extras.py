@@ -1,4 +1,4 @@
-"""The plain install: what it runs without the packages of the extras, and what the other commands say instead."""
+"""The plain install: what it runs without roost-lab and what the lab needs, and what it says of the lab's commands."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# Finds no module of the named packages, as where they aren't installed; then runs `roost`.
+# Finds no module of the named packages and no entry point, as where they aren't installed; then runs `roost`.
 PROGRAM = """
 import sys
+from importlib import metadata
 class Missing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in sys.argv[1].split(","):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
+if "roost_lab" in sys.argv[1].split(","):
+    metadata.entry_points = lambda **_: ()
 from roost.__main__ import main
 sys.exit(main(sys.argv[2:]))
 """
 
 
-def only_in_extras() -> set[str]:
-    """Top-level modules of the packages that `pip install roost` doesn't bring."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
+def only_in_the_lab() -> set[str]:
+    """Top-level modules of the packages that `pip install roost` doesn't bring, and roost-lab does."""
+    project = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     listed = {
         re.split(r"[\[>=]", text)[0]
-        for name in ("record", "simulate", "dask", "hub", "parquet")
-        for text in extras[name]
-    }
-    return {
+        for texts in (project["dependencies"], *project["optional-dependencies"].values())
+        for text in texts
+    } - {"roost"}
+    return {"roost_lab"} | {
         module
         for module, packages in metadata.packages_distributions().items()
         if listed & {package.lower() for package in packages}
@@ -42,13 +44,13 @@ def only_in_extras() -> set[str]:
 
 
 def roost(*arguments: str, missing: set[str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", PROGRAM, ",".join(missing or only_in_extras()), *arguments]
+    command = [sys.executable, "-c", PROGRAM, ",".join(missing or only_in_the_lab()), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_extras_are_told_from_the_plain_install() -> None:
-    assert {"sqlalchemy", "alembic", "psycopg", "rich", "distributed"} <= only_in_extras()
-    assert not {"flask", "jinja2", "jsonpatch", "kubernetes", "orjson"} & only_in_extras()
+def test_the_packages_of_the_lab_are_told_from_the_plain_install() -> None:
+    assert {"sqlalchemy", "alembic", "psycopg", "rich", "distributed"} <= only_in_the_lab()
+    assert not {"flask", "jinja2", "jsonpatch", "kubernetes", "orjson"} & only_in_the_lab()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_the_extras_are_told_from_the_plain_install() -> None:
         (["validate"], "no faults"),
         (["webhook", "--help"], "--bind-address"),
         (["controllers", "--help"], "--bind-address"),
-        (["--help"], "simulate"),
+        (["--help"], "validate"),
     ],
 )
 def test_the_plain_install_suffices(arguments: list[str], said: str) -> None:
@@ -70,45 +72,27 @@ def test_the_plain_install_suffices(arguments: list[str], said: str) -> None:
 @pytest.mark.parametrize("module", ["webhook.main", "roost.controllers.main", "roost.commands.cleanup"])
 def test_its_programs_load(module: str) -> None:
     program = PROGRAM.replace("from roost.__main__ import main\nsys.exit(main(sys.argv[2:]))", f"import {module}")
-    command = [sys.executable, "-c", program, ",".join(only_in_extras())]
+    command = [sys.executable, "-c", program, ",".join(only_in_the_lab())]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "extra"),
-    [
-        (["record", "--settings", "s", "--database", "d"], "record"),
-        (["why", "hub/a", "--database", "d"], "record"),
-        (["report", "--database", "d"], "record"),
-        (["records", "export", "--database", "d"], "record"),
-        (["top", "--settings", "s"], "record"),
-        (["view", "--database", "d"], "record"),
-        (["simulate", "--list-policies"], "simulate"),
-    ],
-)
-def test_a_command_without_its_extra_says_what_to_install(arguments: list[str], extra: str) -> None:
-    done = roost(*arguments)
+@pytest.mark.parametrize("command", ["record", "why", "report", "records", "top", "view", "simulate", "rehearse"])
+def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
+    done = roost(command)
     assert done.returncode == 2
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"roost {arguments[0]} needs the package ")
-    assert line.endswith(f": install Roost with its extra [{extra}]")
+    assert done.stderr.endswith(f"roost {command} belongs to roost-lab: pip install roost-lab\n")
 
 
-def test_a_replay_that_is_recorded_needs_the_extra_of_the_recorder() -> None:
-    done = roost("simulate", "--record", "folder", missing={"sqlalchemy"})
+def test_proposals_are_replayed_by_the_lab_alone(tmp_path: Path) -> None:
+    (tmp_path / "hub.yaml").write_text("singleuser: {image: {name: quay.io/jupyter/base-notebook, tag: '1'}}\n")
+    done = roost("import", str(tmp_path / "hub.yaml"), "--history", "launches.jsonl")
     assert done.returncode == 2
-    assert done.stderr == "roost simulate needs the package sqlalchemy: install Roost with its extra [record]\n"
+    assert done.stderr.startswith("--history: found no package that replays launches, expected roost-lab")
 
 
-def test_parquet_needs_an_extra_of_its_own_and_says_so_before_it_reads_anything() -> None:
-    done = roost("report", "--format", "parquet", "--output", "folder", "--database", "none.db", missing={"duckdb"})
-    assert done.returncode == 2
-    assert done.stderr == "roost report needs the package duckdb: install Roost with its extra [parquet]\n"
-
-
-def test_a_view_for_a_hub_needs_an_extra_of_its_own() -> None:
+def test_an_option_that_needs_one_more_package_says_which() -> None:
     done = roost("view", "--jupyterhub", "--database", "d", missing={"jupyterhub"})
     assert done.returncode == 2
-    assert done.stderr == "roost view needs the package jupyterhub: install Roost with its extra [hub]\n"
+    assert done.stderr == "roost view needs the package jupyterhub: pip install jupyterhub\n"

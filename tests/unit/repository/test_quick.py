@@ -12,18 +12,22 @@ from tools.quick import tests_of as rooms_of
 @pytest.mark.parametrize(
     ("changed", "room"),
     [
-        ("lab/roost_lab/recorder/store/schema.py", "recorder"),
-        ("lab/roost_lab/pages/table.py", "recorder"),
-        ("roost_core/kube/client.py", "roost_core"),
-        ("webhook/rules/rulebook.py", "webhook"),
-        ("chart/values.yaml", "generator"),
-        ("docs/architecture.md", "repository"),
-        ("roost/cli.py", "commands"),
-        ("lab/lab_tests/unit/simulator/test_simulator_pods.py", "simulator/test_simulator_pods.py"),
+        ("lab/roost_lab/recorder/store/schema.py", "lab/lab_tests/unit/recorder"),
+        ("lab/roost_lab/pages/table.py", "lab/lab_tests/unit/pages"),
+        ("roost_core/kube/client.py", "tests/unit/roost_core"),
+        ("webhook/rules/rulebook.py", "tests/unit/webhook"),
+        ("chart/values.yaml", "tests/unit/generator"),
+        ("docs/architecture.md", "tests/unit/repository"),
+        ("roost/cli.py", "tests/unit/commands"),
+        ("lab/roost_lab/traces/order.py", "lab/lab_tests/unit/simulator"),
+        (
+            "lab/lab_tests/unit/simulator/test_simulator_pods.py",
+            "lab/lab_tests/unit/simulator/test_simulator_pods.py",
+        ),
     ],
 )
 def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:
-    assert rooms_of([Path(changed)]) == [Path("tests/unit", room)]
+    assert rooms_of([Path(changed)]) == [Path(room)]
 
 
 def test_a_room_is_run_once_and_what_has_no_tests_runs_none() -> None:

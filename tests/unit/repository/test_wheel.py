@@ -17,9 +17,17 @@ DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    directory = tmp_path_factory.mktemp("wheel")
+    return names_in_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def lab_names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    return names_in_wheel(ROOT / "lab", tmp_path_factory.mktemp("wheel"))
+
+
+def names_in_wheel(project: Path, directory: Path) -> frozenset[str]:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
     (wheel,) = directory.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         return frozenset(archive.namelist())
@@ -47,16 +55,12 @@ def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> No
     assert {f"{DATA[folder]}/{name}" for name in files(folder)} - names == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lab/roost_lab/simulator/policies/roost.yaml",
-        "lab/roost_lab/pages/page.css",
-        "lab/roost_lab/pages/view.html",
-        "lab/roost_lab/pages/view.js",
-        "lab/roost_lab/recorder/store/migrations/env.py",
-        "roost/data/chart/values.schema.json",
-    ],
-)
-def test_files_that_are_read_at_run_time_are_in_it(names: frozenset[str], name: str) -> None:
-    assert name in names
+def test_the_defaults_and_their_schema_are_in_it(names: frozenset[str]) -> None:
+    assert {"roost/data/chart/values.yaml", "roost/data/chart/values.schema.json"} <= names
+
+
+def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(lab_names: frozenset[str]) -> None:
+    top = {name.split("/", 1)[0] for name in lab_names}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"roost_lab"}
+    assert {f"roost_lab/{name}" for name in files("lab/roost_lab")} - lab_names == set()
+    assert "roost_lab/py.typed" in lab_names

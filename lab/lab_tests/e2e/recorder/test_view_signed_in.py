@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from roost_lab.recorder.store.records import Record
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 START_SECONDS = 120
 
 

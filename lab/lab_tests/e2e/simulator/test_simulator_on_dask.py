@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from roost_lab.simulator.sweep.run import Event
 
 distributed = pytest.importorskip("distributed", reason="no distributed: make setup")
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 class Cluster:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab_tests.recorded import BEGIN, HOUR, empty_store, pod_record
 from lab_tests.unit.recorder.test_recorder_why import BIND, SECOND, story
 from roost.cli import run
-from roost.commands import records as command
+from roost_lab.commands import records as command
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.drawing import time_text, time_ticks
 from roost_lab.pages.phrases import show_time

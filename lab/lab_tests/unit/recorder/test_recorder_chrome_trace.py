@@ -23,7 +23,7 @@ from lab_tests.recorded import (
     pod_record,
     story_records,
 )
-from roost_lab.cli import RECORD_COMMANDS
+from roost_lab.commands.records import COMMAND
 from roost_lab.recorder.answers.chrome_trace import trace_lines
 from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
@@ -175,9 +175,8 @@ def test_the_command_prints_it(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     store.write([*story_records(), pod_record("odd", pod_class="", created_us=BEGIN + HOUR)], {})
     store.close()
-    records = next(command for command in RECORD_COMMANDS if command.name == "records")
     done = CliRunner().invoke(
-        records, ["export", "--database", str(store.engine.url.database), "--format", "chrome-trace"]
+        COMMAND, ["export", "--database", str(store.engine.url.database), "--format", "chrome-trace"]
     )
     assert done.exit_code == 0, done.output
     events = json.loads(done.output)["traceEvents"]

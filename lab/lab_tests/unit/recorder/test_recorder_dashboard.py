@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.harness.postgres import Postgres
 
 Object = dict[str, Any]
-DASHBOARD: Object = json.loads((Path(__file__).parents[3] / "chart" / "grafana-record.json").read_text())
+DASHBOARD: Object = json.loads((Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text())
 PANELS: list[Object] = DASHBOARD["panels"]
 FROM, UNTIL = (datetime.fromtimestamp(BEGIN // SECOND + offset, UTC) for offset in (-3600, 6 * 3600))
 
@@ -111,7 +111,7 @@ def test_the_choice_of_hubs_lists_those_of_the_time_that_is_shown(store: Store) 
 
 
 def test_an_account_that_may_read_the_views_alone_needs_no_more(store: Store) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "monitoring.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "monitoring.md").read_text()
     (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     with store.engine.connect() as connection:
         # As the page says; nothing of it is kept.

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab_tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store, phase_record, pod_record
-from roost.commands import records as command
+from roost_lab.commands import records as command
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record

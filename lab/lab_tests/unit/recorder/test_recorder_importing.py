@@ -30,7 +30,7 @@ from lab_tests.history import (
 )
 from lab_tests.recorded import SECOND, empty_store
 from roost.cli import run
-from roost.commands import records as command
+from roost_lab.commands import records as command
 from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
@@ -39,7 +39,7 @@ from roost_lab.report.page import make_page
 from roost_lab.report.starts import Starts
 
 Object = dict[str, Any]
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 
 
 def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from lab_tests.recorded import (
     pod_record,
     story_records,
 )
-from roost_lab.cli import RECORD_COMMANDS
+from roost_lab.commands.records import COMMAND
 from roost_lab.recorder.answers.otlp import LONGEST_START_US, POSITION, SETTLED_US, Collector, CollectorError, Sender
 from roost_lab.recorder.store.records import PODS, Phase, Record
 
@@ -200,12 +200,11 @@ def test_the_command_sends_with_headers_and_says_what_fails(
     store: Store, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(store, story_records(), LATER)
-    records = next(command for command in RECORD_COMMANDS if command.name == "records")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20x,x-scope=1")
     arguments = ["send", "--database", str(store.engine.url.database), "--to"]
-    done = CliRunner().invoke(records, [*arguments, received.url], standalone_mode=False)
+    done = CliRunner().invoke(COMMAND, [*arguments, received.url], standalone_mode=False)
     assert (done.return_value, done.output) == (0, "1 starts sent\n")
     assert (received.headers[0]["authorization"], received.headers[0]["x-scope"]) == ("Bearer x", "1")
-    done = CliRunner().invoke(records, [*arguments, "localhost:4318"], standalone_mode=False)
+    done = CliRunner().invoke(COMMAND, [*arguments, "localhost:4318"], standalone_mode=False)
     assert done.return_value == 1
     assert "--to: found 'localhost:4318', expected an address such as http://localhost:4318" in done.output

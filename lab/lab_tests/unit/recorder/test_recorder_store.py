@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab_tests.recorded import empty_database
-from roost.commands import records, report, why
+from roost_lab.commands import records, report, why
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler

@@ -16,8 +16,8 @@ import pytest
 
 from lab_tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
 from roost.__main__ import main
-from roost.commands import view
 from roost_core.http.server import bind
+from roost_lab.commands import view
 from roost_lab.commands.view import names_of
 from roost_lab.recorder.store.database import StoreError
 from roost_lab.view import server as served

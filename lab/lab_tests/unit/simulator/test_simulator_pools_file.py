@@ -15,7 +15,7 @@ from roost_lab.simulator.setup.pools_file import read_pools, with_pools
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import in_pools, make_worlds
 
-UNIVERSITY = "lab_tests/data/pools/university.yaml"
+UNIVERSITY = "lab/lab_tests/data/pools/university.yaml"
 
 
 def faults(path: Path, text: str) -> list[str]:

@@ -188,7 +188,7 @@ def test_placeholders_by_nodes_or_by_the_clock_are_left_alone() -> None:
     assert {axis.name for axis in make_space(values, 100, REQUESTS).axes} == {WARM_SPARE, *WEIGHED}
 
 
-UNIVERSITY = "lab_tests/data/pools/university.yaml"
+UNIVERSITY = "lab/lab_tests/data/pools/university.yaml"
 
 
 def university(autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> Assumptions:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def in_this_process(jobs: Sequence[Job], work: Work) -> Iterator[Event]:
@@ -206,7 +206,7 @@ import sys
 from pathlib import Path
 from roost_lab.simulator.sweep.result_store import ResultStore
 from roost_lab.simulator.sweep.run import LocalProcesses, run_sweep
-from tests import simulated
+from lab_tests import simulated
 
 if __name__ == "__main__":
     # As at a terminal: tests that run in a shell's background inherit that Ctrl-C is ignored.

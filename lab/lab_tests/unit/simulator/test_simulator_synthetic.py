@@ -18,7 +18,7 @@ from tests.recorded_data import LAUNCHES
 
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).parents[3]
+REPOSITORY = Path(__file__).parents[4]
 SEEDS = range(4)
 HOURS = (302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639, 762, 804, 774, 680, 641, 600, 601, 517, 482)
 # Figure of the ten days from 2019-05-22 -> (published value, tolerance as a share of it). A single window is one draw:

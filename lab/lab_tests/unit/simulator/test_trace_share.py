@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab_tests import small_worlds
 from lab_tests.recorded import BEGIN, HOUR, MINUTE, SECOND, empty_store, phase_record, pod_record
 from lab_tests.trace_lines import as_bytes, launch, read, recorded, write
 from roost.cli import run
@@ -18,7 +19,6 @@ from roost_lab.recorder.store.records import ImageRecord, Phase
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import read_launches
 from roost_lab.traces.share import Sharing, shared_lines
-from tests import small_worlds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -113,7 +113,7 @@ def test_learned_numbers_are_proposed_where_they_would_have_helped(
 ) -> None:
     """A class of eighty at nine on workdays; and the same number of users at any time of day."""
     # One seed is enough.
-    monkeypatch.setattr("roost.commands.import_values.REPLAY_SECONDS", 0.0)
+    monkeypatch.setattr("roost_lab.judge.REPLAY_SECONDS", 0.0)
     hub = tmp_path / "hub.yaml"
     hub.write_text(HUB)
     monday = datetime(2026, 11, 2, 9, tzinfo=UTC)

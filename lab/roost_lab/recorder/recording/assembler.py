@@ -56,7 +56,7 @@ _MAX_AWAITED: Final = 1024
 
 
 class Judge(Protocol):
-    """Follows the cluster and judges decisions by the scheduler's own rules; see roost_lab/recorder/recording/model.py."""
+    """Follows the cluster and judges decisions by the scheduler's own rules; see `model.py`."""
 
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""

@@ -1,6 +1,6 @@
 """Find the values files that are shipped as policies to compare with, and read what they say about themselves.
 
-A shipped policy is a file in roost_lab/simulator/policies, a study a file in its folder `studies`. The file's name is the
+A shipped policy is a file in `simulator/policies`, a study a file in its folder `studies`. The file's name is the
 policy's; its first line is a comment that says what it is. A comment `# base: name` names the policy that its
 values are laid over, and `# assumptions: {key: value}` names the assumptions that it needs.
 """

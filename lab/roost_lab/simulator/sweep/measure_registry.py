@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from roost_lab.simulator.engine.results import HourRow, RunResult
 
-# Bounds that follow from the assumptions or from the figure itself, beside those of roost_lab/simulator/engine/bounds.py.
+# Bounds that follow from the assumptions or from the figure itself, beside those of `engine/bounds.py`.
 FLOOR: Final = "start_floor"
 NOTHING: Final = "nothing"
 NO_PREEMPTION: Final = "no_preemption"

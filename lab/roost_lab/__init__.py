@@ -1,0 +1,1 @@
+"""The laboratory of Roost: what records starts, explains and reports on them, and replays launches."""

@@ -1,0 +1,48 @@
+"""The lab's commands, one module each, ending in `COMMAND`. They appear under `roost` by an entry point."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.cli import CommandEntry, CommandGroup
+
+GROUPS: Final = (
+    CommandGroup(
+        "watch",
+        {
+            "why": CommandEntry("roost_lab.commands.why", "Explain where a pod was placed, and what it waited for."),
+            "view": CommandEntry(
+                "roost_lab.commands.view", "Show the recorded cluster in a browser, now or at any time."
+            ),
+            "top": CommandEntry(
+                "roost_lab.commands.top", "Draw nodes, users, placeholders, builds and pulls live in the terminal."
+            ),
+            "report": CommandEntry("roost_lab.commands.report", "Summarize the record: an HTML page, or its numbers."),
+        },
+    ),
+    CommandGroup(
+        "record",
+        {
+            "record": CommandEntry(
+                "roost_lab.commands.record", "Record scheduling decisions and start phases until SIGTERM."
+            ),
+            "records": CommandEntry(
+                "roost_lab.commands.records", "Export recorded starts, or import your cluster's Events."
+            ),
+        },
+    ),
+    CommandGroup(
+        "study",
+        {
+            "simulate": CommandEntry(
+                "roost_lab.commands.simulate", "Replay launches under values files, and compare the outcomes."
+            ),
+            "rehearse": CommandEntry(
+                "roost_lab.commands.rehearse", "Play an event's day with and without a booking: waits and node-hours."
+            ),
+            "traces": CommandEntry(
+                "roost_lab.commands.traces", "Download public launches for `roost simulate`, or share yours."
+            ),
+        },
+    ),
+)

@@ -1,0 +1,20 @@
+"""`roost record`: the recorder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.commands.options import program
+from roost_lab.recorder.main import serve
+from roost_lab.recorder.options import RecorderOptions
+
+COMMAND: Final = program(
+    "record",
+    RecorderOptions,
+    serve,
+    """Record scheduling decisions and start phases until SIGTERM.
+
+    \b
+    roost record --settings recorder.json --database roost.db --kubeconfig ~/.kube/config
+    """,
+)

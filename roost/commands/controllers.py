@@ -1,0 +1,20 @@
+"""`roost controllers`: the image gate, the placeholder mover and the other controllers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.commands.options import program
+from roost.controllers.main import serve
+from roost.controllers.options import ControllersOptions
+
+COMMAND: Final = program(
+    "controllers",
+    ControllersOptions,
+    serve,
+    """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
+
+    \b
+    roost controllers --settings controllers.json --release roost --namespace hub --kubeconfig ~/.kube/config --dry-run
+    """,
+)

@@ -1,0 +1,82 @@
+"""Options that several commands share: the values, Helm's release, the cluster, a program's own fields."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from generator.values.merge import Settings
+from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RenderOptions(NamedTuple):
+    """Which values, for which release."""
+
+    files: tuple[str, ...] = ()
+    settings: Settings = Settings()
+    release: Release = Release()
+
+
+def release_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add what Helm calls the release; `command` gets one `release`."""
+
+    @click.option("--release", "name", metavar="NAME", default=DEFAULT_NAME, show_default=True, help="Helm's release.")
+    @click.option(
+        "-n", "--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Where it is."
+    )
+    @click.option(
+        "--kube-version",
+        metavar="VERSION",
+        default=DEFAULT_KUBE_VERSION,
+        show_default=True,
+        help="The cluster's version.",
+    )
+    @wraps(command)
+    def with_release(*, name: str, namespace: str, kube_version: str, **rest: Any) -> int:  # noqa: ANN401 - click's
+        return command(release=Release(name, namespace, kube_version), **rest)
+
+    return with_release
+
+
+def values_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that select the values; `command` gets one `options`."""
+
+    @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win. - is stdin.")
+    @click.option(
+        "--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1, a={x,y}."
+    )
+    @click.option("--set-string", "strings", metavar="KEY=VALUE", multiple=True, help="Like --set, always text.")
+    @click.option("--set-json", "jsons", metavar="KEY=JSON", multiple=True, help="Like --set, the value is JSON.")
+    @release_options
+    @wraps(command)
+    def with_values(
+        *,
+        files: tuple[str, ...],
+        values: tuple[str, ...],
+        strings: tuple[str, ...],
+        jsons: tuple[str, ...],
+        release: Release,
+        **rest: Any,  # noqa: ANN401 - click's
+    ) -> int:
+        return command(options=RenderOptions(files, Settings(jsons, values, strings), release), **rest)
+
+    return with_values
+
+
+def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add how to reach the cluster; `command` gets `kubeconfig` and `context`."""
+    context = click.option("--context", metavar="NAME", help="Of the kubeconfig. Default: its current one.")
+    help_ = "Default: $KUBECONFIG, else the pod's own account in a pod, else ~/.kube/config."
+    return click.option("--kubeconfig", metavar="FILE", help=help_)(context(command))
+
+
+def program(name: str, options: type, serve: Callable[[Any], int], help_: str) -> click.Command:
+    """The command of a long-running program: `serve` gets an object of `options`, whose fields are the command's."""
+    from roost_core.options import parameters  # noqa: PLC0415 - other commands needn't load dataclasses
+
+    return click.Command(name, params=parameters(options), callback=lambda **given: serve(options(**given)), help=help_)

@@ -1,0 +1,21 @@
+"""`roost webhook`: the admission webhook."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.commands.options import program
+from webhook.main import serve
+from webhook.options import WebhookOptions
+
+COMMAND: Final = program(
+    "webhook",
+    WebhookOptions,
+    serve,
+    """Serve admission reviews until SIGTERM.
+
+    \b
+    roost webhook --policy policy.json --release roost --namespace hub --no-cluster \\
+        --certificate-folder tls/
+    """,
+)
