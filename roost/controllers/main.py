@@ -219,7 +219,9 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
     if settings.events is not None and settings.events.calendar_url:
-        calendar = CalendarFeed(settings.events.calendar_url, settings.events.limits, on_change=wake)
+        calendar = CalendarFeed(
+            settings.events.calendar_url, settings.events.limits, on_change=wake, reading_time=watching.reading_time
+        )
         watching.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
     checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}

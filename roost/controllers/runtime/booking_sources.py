@@ -1,15 +1,18 @@
 """Read bookings where hub admins write them: ConfigMaps of the release's namespace, and a calendar on the web.
 
 Both are written by others than the operator: texts are short, shallow and without aliases, or refused, and one that is
-refused takes nothing with it. The calendar is read by HTTPS alone, without redirects, within bounds of time and size;
-while it can't be read, the last one counts.
+refused takes nothing with it. They are bounded in number and bytes, and all of them together in the time that reading
+takes. The calendar is read by HTTPS alone, without redirects, within bounds of time and size; while it can't be read,
+the last one counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import urllib3
 import yaml
@@ -20,8 +23,7 @@ from roost_core.placement.events import MOST_EVENTS, Event, parse_events
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost_core.kube.client import JSONObject
     from roost_core.placement.events import Limits
@@ -35,6 +37,13 @@ CALENDAR_SUFFIX: Final = ".ics"
 MOST_TEXT: Final = 128 * 1024
 MOST_CALENDAR: Final = 4 * 2**20
 MOST_DEPTH: Final = 10
+# ConfigMaps, and the characters of all of them.
+MOST_CONFIG_MAPS: Final = 200
+MOST_TEXT_IN_ALL: Final = 4 * 2**20
+# Seconds a minute that reading bookings may take, all sources together.
+READING_SECONDS: Final = 5.0
+# An event that began so long ago is past.
+PAST_SECONDS: Final = 86_400.0
 # One Event or log line each.
 MOST_FAULTS: Final = 20
 MOST_FAULT_LETTERS: Final = 500
@@ -44,31 +53,130 @@ CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 10.0, 20.0, 60.0
 _BLOCK: Final = 1 << 16
 
 
-def read_config_map(item: JSONObject, limits: Limits) -> BookingSource:
-    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds."""
+class ReadingTime:
+    """What reading bookings may take: READING_SECONDS a minute, of all sources together. Safe from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left = READING_SECONDS
+        self._as_of = clock()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left now."""
+        with self._lock:
+            return self._refill()
+
+    @contextlib.contextmanager
+    def spend(self) -> Iterator[Callable[[], bool]]:
+        """Count the time of this block; what is yielded says whether it may go on."""
+        began, left = self._clock(), self.left
+        try:
+            yield lambda: self._clock() - began < left
+        finally:
+            with self._lock:
+                self._left = self._refill() - (self._clock() - began)
+
+    def _refill(self) -> float:
+        now = self._clock()
+        self._left = min(READING_SECONDS, self._left + (now - self._as_of) * READING_SECONDS / 60.0)
+        self._as_of = now
+        return self._left
+
+
+class BookingText(NamedTuple):
+    """A ConfigMap that books events, as it came."""
+
+    name: str
+    uid: str
+    # By key: events.yaml and calendars. Of a text that is too long, only how long it is.
+    texts: Mapping[str, str | int]
+    # Up to three others.
+    other_keys: tuple[str, ...]
+
+    @property
+    def length(self) -> int:
+        """Characters of all its texts."""
+        return sum(len(text) for text in self.texts.values() if isinstance(text, str))
+
+
+def keep_config_map(item: JSONObject) -> BookingText:
+    """Keep what is read of a ConfigMap. Raises nothing, whatever it holds."""
+    texts: dict[str, str | int] = {}
+    data = item.get("data") or {}
+    for key in sorted(data):
+        if key == EVENTS_KEY or key.endswith(CALENDAR_SUFFIX):
+            text = str(data[key])
+            texts[key] = text if len(text) <= MOST_TEXT else len(text)
     metadata = item["metadata"]
+    others = tuple(sorted(data.keys() - texts.keys())[:3])
+    return BookingText(metadata["name"], metadata.get("uid") or "", texts, others)
+
+
+class ConfigMapReader:
+    """Reads ConfigMaps once each time that they change, as far as there is time. Belongs to one thread."""
+
+    def __init__(self, limits: Limits, reading_time: ReadingTime, *, wall: Callable[[], float] = time.time) -> None:
+        self._limits = limits
+        self._time = reading_time
+        self._wall = wall
+        # By key, the one that was read longest ago first.
+        self._known: dict[str, tuple[BookingText, BookingSource]] = {}
+
+    def sources(self, texts: Mapping[str, BookingText]) -> Sequence[BookingSource]:
+        """Return what they book, by name. One that there was no time for yet counts as it was before, or later."""
+        known = {key: self._known[key] for key in self._known if key in texts}
+        new = [key for key in sorted(texts) if key not in known]
+        length = 0
+        within: set[str] = set()
+        for key in sorted(texts):
+            length += texts[key].length
+            if len(within) < MOST_CONFIG_MAPS and length <= MOST_TEXT_IN_ALL:
+                within.add(key)
+        # Whoever writes theirs again and again comes after the others.
+        for key in (*new, *[key for key in known if known[key][0] is not texts[key]]):
+            if self._time.left <= 0:
+                log.warning("bookings are read later: reading took %.0f s of the last minute", READING_SECONDS)
+                break
+            known.pop(key, None)
+            with self._time.spend():
+                known[key] = texts[key], read_config_map(texts[key], self._limits, self._wall())
+        self._known = known
+        return [known[key][1] if key in within else _beyond(texts[key]) for key in sorted(known)]
+
+
+def _beyond(text: BookingText) -> BookingSource:
+    fault = (
+        f"data: found more beside the ConfigMaps that come before it by name, expected {MOST_CONFIG_MAPS} with "
+        f"{MOST_TEXT_IN_ALL // 2**20} MiB in all."
+    )
+    return BookingSource(CONFIG_MAP, text.name, text.uid, (), (fault,))
+
+
+def read_config_map(text: BookingText, limits: Limits, now: float = 0.0) -> BookingSource:
+    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds."""
     read = Reader()
     events: list[Event] = []
     try:
-        events = _read_data(read, item.get("data") or {}, limits)
-    except Exception as error:  # noqa: BLE001 - the watch would fail of it again and again, and no controller plan
+        events = _read_data(read, text, limits, now)
+    except Exception as error:  # noqa: BLE001 - plans would fail of it again and again
         read.fault("data", type(error).__name__, "events that can be read")
-    return _source(CONFIG_MAP, metadata["name"], metadata.get("uid") or "", events, read)
+    return _source(CONFIG_MAP, text.name, text.uid, events, read)
 
 
-def _read_data(read: Reader, data: JSONObject, limits: Limits) -> list[Event]:
+def _read_data(read: Reader, kept: BookingText, limits: Limits, now: float) -> list[Event]:
     events: list[Event] = []
-    keys = [key for key in sorted(data) if key == EVENTS_KEY or key.endswith(CALENDAR_SUFFIX)]
-    if not keys:
-        read.fault("data", sorted(data)[:3] or None, f"a key {EVENTS_KEY}, or one that ends with {CALENDAR_SUFFIX}")
-    for key in keys:
-        text = str(data[key])
-        if len(text) > MOST_TEXT:
-            read.fault(key, f"{len(text)} characters", f"at most {MOST_TEXT}")
+    if not kept.texts:
+        expected = f"a key {EVENTS_KEY}, or one that ends with {CALENDAR_SUFFIX}"
+        read.fault("data", list(kept.other_keys) or None, expected)
+    for key, text in kept.texts.items():
+        if isinstance(text, int):
+            read.fault(key, f"{text} characters", f"at most {MOST_TEXT}")
         elif key == EVENTS_KEY:
             events += parse_events(read, _load(read, text), EVENTS_KEY, limits)
         else:
-            events += parse_calendar(read, text, key, limits)
+            events += parse_calendar(read, text, key, limits, since=now - PAST_SECONDS)
     if len(events) > MOST_EVENTS:
         read.fault("data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
     return events[:MOST_EVENTS]
@@ -112,15 +220,19 @@ class CalendarFeed:
         limits: Limits,
         *,
         on_change: Callable[[], None],
+        reading_time: ReadingTime | None = None,
         pool: Any = None,  # noqa: ANN401 - urllib3.PoolManager, or a test's
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        """on_change: called after a calendar with other bookings was read. pool: None means an own one."""
+        """on_change: called after a calendar with other bookings was read. None: an own one."""
         self._url = url
         self._limits = limits
         self._on_change = on_change
         self._pool = urllib3.PoolManager(num_pools=1, retries=False) if pool is None else pool
         self._clock = clock
+        self._wall = wall
+        self._time = reading_time or ReadingTime(clock)
         self._source: BookingSource | None = None
 
     @property
@@ -139,7 +251,9 @@ class CalendarFeed:
         try:
             text = self._fetch()
             read = Reader()
-            events = parse_calendar(read, text, CALENDAR, self._limits)
+            with self._time.spend() as may_go_on:
+                since = self._wall() - PAST_SECONDS
+                events = parse_calendar(read, text, CALENDAR, self._limits, since=since, may_go_on=may_go_on)
         except Exception as error:  # noqa: BLE001 - whatever a server sends; the last calendar counts
             # The address may hold a secret token, and so may the library's message.
             why = str(error) if isinstance(error, CalendarError) else type(error).__name__
@@ -155,6 +269,8 @@ class CalendarFeed:
         self._on_change()
 
     def _fetch(self) -> str:
+        if self._time.left <= 0:
+            raise CalendarError(f"reading bookings took {READING_SECONDS:.0f} s of the last minute")
         until = self._clock() + TOTAL_SECONDS
         response = self._pool.request(
             "GET",

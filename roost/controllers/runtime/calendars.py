@@ -1,41 +1,72 @@
 """Read booked events from an iCalendar file (RFC 5545): of each VEVENT with a line `people: 120` in its description.
 
-Supported: DTSTART with TZID (a name of the IANA database) or in UTC, one RRULE (DAILY or WEEKLY with INTERVAL, COUNT,
-UNTIL and, if WEEKLY, BYDAY), EXDATE, RDATE of date-times, and single occurrences that were moved or cancelled
+Supported, as Google, Outlook, Exchange and others write it: descriptions in HTML, DTSTART with TZID or in UTC, one
+RRULE (DAILY, WEEKLY or MONTHLY), EXDATE, RDATE of date-times, and single occurrences that were moved or cancelled
 (RECURRENCE-ID). Anything else in an event with such a line is a fault, and that event is left out; events without such
 a line are none of ours. An event's end doesn't matter: room is kept until those who come have come.
+
+The time that a calendar takes grows with its length alone, whatever its rules say.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from itertools import islice
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost.controllers.runtime.calendar_zones import find_zone
+from roost.controllers.runtime.recurrence import LAST_DAY, DayRule, MonthRule
 from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, make_event
-from roost_core.placement.headroom_windows import is_time_zone, local_datetime, unix_time
+from roost_core.placement.headroom_windows import local_datetime, unix_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from roost.controllers.runtime.recurrence import Rule
     from roost_core.placement.events import Limits
     from roost_core.placement.settings_reader import Reader
 
 _WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6})(Z?)", re.ASCII)
-_OURS: Final = re.compile(
-    r"^[ \t]*(people|image|set)[ \t]*:[ \t]*(\S+)[ \t\r]*$", re.ASCII | re.IGNORECASE | re.MULTILINE
-)
+# A line that begins with one of our words; more of them may follow on it.
+_OUR_LINE: Final = re.compile(r"^[ \t*•·-]*(?=(?:people|image|set)[ \t]*:)(.*)$", re.IGNORECASE | re.MULTILINE)
+_OURS: Final = re.compile(r"(?:^|(?<=[ \t]))(people|image|set)[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
 # Python reads no number of thousands of digits.
 _PEOPLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-_TAG: Final = re.compile(r"<[^<>]{0,200}>")
+# HTML: what isn't shown, what ends a line, and other tags.
+_HIDDEN: Final = re.compile(r"<(head|style|script|title)\b|<(!--)", re.IGNORECASE)
+_BREAK: Final = re.compile(
+    r"</?(?:address|article|blockquote|br|dd|div|dl|dt|h[1-6]|hr|li|ol|p|pre|section|table|td|th|tr|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_TAG: Final = re.compile(r"</?[a-z!][^<>]*>", re.IGNORECASE)
+# Spaces of other kinds, and marks without a width, which editors insert.
+_SPACES: Final = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x200B: None, 0x200E: None, 0x2060: None, 0xFEFF: None}
 _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
-# Of one event.
+# EXDATE and RDATE of one event.
 _MOST_DATES: Final = 1000
+# VEVENTs of one calendar.
+_MOST_ENTRIES: Final = 20_000
 _DAY: Final = timedelta(days=1)
+_NEEDED: Final = frozenset(
+    {
+        "BEGIN", "END", "UID", "SUMMARY", "DESCRIPTION", "X-ALT-DESC", "STATUS", "RECURRENCE-ID", "DTSTART", "RRULE",
+        "EXRULE", "EXDATE", "RDATE", "TZID", "X-LIC-LOCATION", "X-WR-TIMEZONE",
+    }
+)  # fmt: skip
+_NAME: Final = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*[;:]", re.ASCII)
+_RULE_PARTS: Final = {
+    "DAILY": {"BYDAY"},
+    "WEEKLY": {"BYDAY"},
+    "MONTHLY": {"BYDAY", "BYMONTHDAY", "BYSETPOS"},
+}
+_RULE: Final = (
+    "FREQ=DAILY, WEEKLY (BYDAY=MO,TU…) or MONTHLY (BYDAY=2TU, BYMONTHDAY=1 or BYSETPOS) with INTERVAL, COUNT or UNTIL; "
+    "write other recurrences as single events"
+)
 
 
 class Property(NamedTuple):
@@ -51,43 +82,6 @@ class Property(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A recurrence, in local time from `CalendarStarts.first` on."""
-
-    # Days: 1 or 7.
-    unit: int
-    interval: int
-    # The first occurrence counts; None: no limit.
-    count: int | None
-    # The last local time that may be one; None: no limit.
-    until: datetime | None
-    # 0: Monday. Only with a unit of 7, sorted.
-    days: tuple[int, ...]
-    # The first day of a week.
-    week_start: int = 0
-
-    def occurrences(self, first: datetime, near: datetime) -> Iterator[datetime]:
-        """Yield local times in order; without a count, those long before `near` are skipped."""
-        step = self.unit * self.interval
-        origin = first
-        if self.unit == 7:
-            origin = first - _DAY * ((first.weekday() - self.week_start) % 7)
-        skipped = 0 if self.count is not None else max(0, (near - origin).days // step - 1)
-        offsets = sorted((day - self.week_start) % 7 for day in self.days) if self.unit == 7 else [0]
-        moment, left = origin + _DAY * (step * skipped), self.count
-        while moment.year <= LAST_YEAR:
-            for offset in offsets:
-                time = moment + _DAY * offset
-                if time < first:
-                    continue
-                if (self.until is not None and time > self.until) or left == 0:
-                    return
-                left = None if left is None else left - 1
-                yield time
-            moment += _DAY * step
-
-
-@dataclass(frozen=True, slots=True)
 class CalendarStarts:
     """When an event of a calendar begins."""
 
@@ -97,33 +91,65 @@ class CalendarStarts:
     # Unix times: occurrences that don't take place, and others besides the rule's, sorted.
     without: frozenset[int] = frozenset()
     also: tuple[int, ...] = ()
+    # Later occurrences don't take place; None: no limit.
+    before: int | None = None
 
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
         found = next(self._regular(moment), None)
         also = next((time for time in self.also[bisect_right(self.also, moment) :] if time not in self.without), None)
-        return min((time for time in (found, also) if time is not None), default=None)
+        first = min((time for time in (found, also) if time is not None), default=None)
+        return None if first is None or (self.before is not None and first >= self.before) else first
 
     def _regular(self, moment: int) -> Iterator[int]:
-        if self.rule is None:
-            times: Iterator[datetime] = iter((self.first,))
-        else:
-            times = self.rule.occurrences(self.first, local_datetime(moment, self.time_zone))
-        for local in times:
-            time = unix_time(local, self.time_zone)
+        day, clock = self.first.toordinal(), self.first.time()
+        days = iter((day,))
+        if self.rule is not None:
+            # A day earlier: clock changes move times a little.
+            days = self.rule.days_from(local_datetime(moment, self.time_zone).toordinal() - 1)
+        for each in days:
+            time = unix_time(datetime.combine(date.fromordinal(each), clock), self.time_zone)
             if time > moment and time not in self.without:
                 yield time
 
 
-def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[Event, ...]:
-    """Read a calendar's bookings; faults go to the reader under `key`, and that event is left out."""
+class _Calendar(NamedTuple):
+    """The parts of a calendar that are read."""
+
+    entries: list[list[Property]]
+    # By TZID: the zone that its program says it is.
+    zones: Mapping[str, str]
+    # That of times without one; "": none.
+    zone: str
+
+
+def parse_calendar(
+    read: Reader,
+    text: str,
+    key: str,
+    limits: Limits,
+    *,
+    since: float = 0.0,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> tuple[Event, ...]:
+    """Read a calendar's bookings; faults go to the reader under `key`, and that event is left out.
+
+    since: events that begin no more after this Unix time are past, and don't count. may_go_on: asked for each event;
+    once it says no, the rest is left out, with a fault.
+    """
     if "BEGIN:VCALENDAR" not in text.upper():
         read.fault(key, text.strip()[:40] or None, "an iCalendar file, which begins with BEGIN:VCALENDAR")
         return ()
-    single: dict[str, list[Event]] = {}
+    calendar = _split(text)
+    # By UID: series, occurrences of their own, the times that these replace, and from when on a series is another.
+    series: list[tuple[str, Event]] = []
+    single: list[Event] = []
     overridden: dict[str, set[int]] = {}
-    events: list[tuple[str, Event]] = []
-    for entry in islice(_entries(text), 100 * MOST_EVENTS):
+    changed_from: dict[str, tuple[int, Reading]] = {}
+    for entry in calendar.entries:
+        if not may_go_on():
+            read.fault(key, "a calendar that takes too long", "less: what is left of it doesn't count")
+            break
         ours = _ours(entry)
         of = {prop.name: prop for prop in entry}
         uid = of["UID"].value if "UID" in of else ""
@@ -131,15 +157,25 @@ def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[E
         at = f"{key}: {summary[:60] or uid[:60] or 'an event without SUMMARY'}"
         faults_before = read.count
         moved = of.get("RECURRENCE-ID")
-        instance = None if moved is None else _moment(moved, Reading(read, at, quiet="people" not in ours))
-        if instance is not None:
-            # An occurrence that was moved, changed or cancelled no longer counts in its series.
-            overridden.setdefault(uid, set()).add(instance)
+        reading = Reading(read, at, calendar)
+        if moved is not None:
+            instance = _moment(moved, reading._replace(quiet="people" not in ours))
+            if instance is not None and moved.parameter("RANGE"):
+                if "people" in ours:
+                    _refuse_range(reading)
+                changed_from[uid] = (instance, reading._replace(quiet="people" in ours))
+                continue
+            if instance is not None:
+                # An occurrence that was moved, changed or cancelled no longer counts in its series.
+                overridden.setdefault(uid, set()).add(instance)
         if "people" not in ours or of.get("STATUS", _NONE).value.upper() == "CANCELLED":
             continue
-        starts = _starts(entry, Reading(read, at))
+        if len(series) + len(single) == MOST_EVENTS:
+            read.fault(key, f"more than {MOST_EVENTS}", f"at most {MOST_EVENTS} events with people that aren't past")
+            continue
+        starts = _starts(entry, reading)
         people = int(ours["people"]) if _PEOPLE.fullmatch(ours["people"]) else ours["people"]
-        if starts is None:
+        if starts is None or starts.first_after(int(since)) is None:
             continue
         event = make_event(
             read,
@@ -154,26 +190,23 @@ def parse_calendar(read: Reader, text: str, key: str, limits: Limits) -> tuple[E
         if read.count != faults_before:
             continue
         if moved is not None:
-            single.setdefault(uid, []).append(event)
+            single.append(event)
         else:
-            events.append((uid, event))
-    found = [_without(event, overridden.get(uid, set())) for uid, event in events]
-    found += [event for several in single.values() for event in several]
-    if len(found) > MOST_EVENTS:
-        read.fault(key, len(found), f"at most {MOST_EVENTS} events with people; the first {MOST_EVENTS} count")
-    return tuple(found[:MOST_EVENTS])
+            series.append((uid, event))
+    whole = [_without(event, overridden.get(uid, set()), changed_from.get(uid)) for uid, event in series]
+    return (*whole, *single)
 
 
 _NONE: Final = Property("", (), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Where faults go."""
+class Reading(NamedTuple):
+    """Where faults go, and what the calendar says of zones."""
 
     read: Reader
     at: str
-    # An event that isn't ours has none.
+    calendar: _Calendar
+    # An event that isn't ours has no faults.
     quiet: bool = False
 
     def fault(self, name: str, found: object, expected: str) -> None:
@@ -182,24 +215,41 @@ class Reading:
             self.read.fault(f"{self.at}: {name}", found, expected)
 
 
-def _entries(text: str) -> Iterator[Sequence[Property]]:
-    """Yield the properties of each VEVENT, without those of components in it."""
-    entry: list[Property] = []
+def _refuse_range(reading: Reading) -> None:
+    expected = "occurrences changed one by one, or a new event from there on: the series is read up to this occurrence"
+    reading.fault("RECURRENCE-ID;RANGE", "a change of all later occurrences", expected)
+
+
+def _split(text: str) -> _Calendar:
+    """Return the properties of each VEVENT, without those of components in it, and the zones."""
+    entries: list[list[Property]] = []
+    zones: dict[str, str] = {}
+    own_zone = tzid = ""
     # Components that are open, the innermost last.
     inside: list[str] = []
     for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
-        prop = _property(line)
-        if prop is None:
+        match = _NAME.match(line)
+        if match is None or match[1].upper() not in _NEEDED or (prop := _property(line)) is None:
             continue
-        if prop.name == "BEGIN":
-            inside.append(prop.value.upper())
+        name, component = prop.name, inside[-1] if inside else ""
+        if name == "BEGIN":
+            inside.append(prop.value.strip().upper())
             if inside[-1] == "VEVENT":
-                entry = []
-        elif prop.name == "END":
-            if inside and inside.pop() == "VEVENT":
-                yield entry
-        elif inside and inside[-1] == "VEVENT":
-            entry.append(prop)
+                if len(entries) == _MOST_ENTRIES:
+                    break
+                entries.append([])
+        elif name == "END":
+            if inside:
+                inside.pop()
+        elif component == "VEVENT":
+            entries[-1].append(prop)
+        elif component == "VTIMEZONE" and name == "TZID":
+            tzid = prop.value.strip()
+        elif component == "VTIMEZONE" and name == "X-LIC-LOCATION":
+            zones[tzid] = prop.value.strip()
+        elif name == "X-WR-TIMEZONE":
+            own_zone = prop.value.strip()
+    return _Calendar(entries, zones, own_zone)
 
 
 def _property(line: str) -> Property | None:
@@ -218,10 +268,27 @@ def _property(line: str) -> Property | None:
 
 
 def _ours(entry: Sequence[Property]) -> dict[str, str]:
-    """Return what the description says for us: people, image, set."""
-    text = next((_unescaped(prop.value) for prop in entry if prop.name == "DESCRIPTION"), "")
-    # Some calendars write HTML.
-    return {name.lower(): value for name, value in _OURS.findall(_TAG.sub("\n", text[:10_000]))}
+    """Return what the descriptions say for us: people, image, set. Outlook writes HTML beside the plain text."""
+    texts = [prop.value for name in ("DESCRIPTION", "X-ALT-DESC") for prop in entry if prop.name == name]
+    ours: dict[str, str] = {}
+    for text in texts:
+        for line in _OUR_LINE.findall(_plain(_unescaped(text))):
+            for name, value in _OURS.findall(line):
+                ours.setdefault(name.lower(), value.rstrip(",;."))
+    return ours
+
+
+def _plain(text: str) -> str:
+    """Return the text of a description that may be HTML."""
+    if "<" in text:
+        shown: list[str] = []
+        begin = 0
+        while (hidden := _HIDDEN.search(text, begin)) is not None:
+            shown.append(text[begin : hidden.start()])
+            end = re.compile("-->" if hidden[2] else f"</{hidden[1]}[^<>]*>", re.IGNORECASE).search(text, hidden.end())
+            begin = len(text) if end is None else end.end()
+        text = _TAG.sub("", _BREAK.sub("\n", "".join([*shown, text[begin:]])))
+    return (html.unescape(text) if "&" in text else text).translate(_SPACES)
 
 
 def _unescaped(text: str) -> str:
@@ -247,8 +314,11 @@ def _starts(entry: Sequence[Property], reading: Reading) -> CalendarStarts | Non
     dates: dict[str, list[int]] = {"EXDATE": [], "RDATE": []}
     for name, times in dates.items():
         for prop in many.get(name, []):
-            for value in prop.value.split(",")[:_MOST_DATES]:
-                if (time := _moment(prop._replace(name=name, value=value), reading)) is None:
+            for value in prop.value.split(",", _MOST_DATES):
+                if len(times) == _MOST_DATES:
+                    reading.fault(name, f"more than {_MOST_DATES}", f"at most {_MOST_DATES} dates of one event")
+                    return None
+                if (time := _moment(prop._replace(value=value.partition("/")[0]), reading)) is None:
                     return None
                 times.append(time)
     return CalendarStarts(first, zone, rule, frozenset(dates["EXDATE"]), tuple(sorted(set(dates["RDATE"]))))
@@ -267,10 +337,14 @@ def _time(prop: Property, reading: Reading) -> tuple[datetime, str] | None:
         expected = "a date-time like 20261124T090000, for an event that takes all day says no time"
         reading.fault(name, prop.value or None, expected)
         return None
-    zone = "UTC" if match[2] else prop.parameter("TZID").strip('"').lstrip("/")
-    if not is_time_zone(zone):
-        expected = "TZID= with a zone of the IANA database, like Europe/Berlin, or a time in UTC, which ends with Z"
-        reading.fault(f"{name};TZID", zone or None, expected)
+    named = prop.parameter("TZID").strip('"') or reading.calendar.zone
+    zone = "UTC" if match[2] else find_zone(named) or find_zone(reading.calendar.zones.get(named, ""))
+    if not zone:
+        expected = (
+            "TZID= with a zone of the IANA database, like Europe/Berlin, or Windows' name of one, or a time in UTC, "
+            "which ends with Z"
+        )
+        reading.fault(f"{name};TZID", named or None, expected)
         return None
     try:
         local = datetime.strptime(match[1], "%Y%m%dT%H%M%S")  # noqa: DTZ007 - a local time; its zone is beside it
@@ -285,33 +359,68 @@ def _time(prop: Property, reading: Reading) -> tuple[datetime, str] | None:
 
 def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | None:
     """Read an RRULE; None after a fault."""
-    parts = {name.upper(): value.upper() for name, _, value in (part.partition("=") for part in text.split(";"))}
-    expected = (
-        "FREQ=DAILY or FREQ=WEEKLY with INTERVAL, COUNT, UNTIL and, if WEEKLY, BYDAY=MO,TU…; write other recurrences "
-        "as single events"
-    )
-    unit = {"DAILY": 1, "WEEKLY": 7}.get(parts.get("FREQ", ""), 0)
-    known = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"} | ({"BYDAY"} if unit == 7 else set())
+    parts = {
+        name.strip().upper(): value.strip().upper() for name, _, value in (p.partition("=") for p in text.split(";"))
+    }
+    parts.pop("", None)
+    frequency = parts.get("FREQ", "")
     interval, count = (parts.get(name, "1") for name in ("INTERVAL", "COUNT"))
-    days = parts["BYDAY"].split(",") if "BYDAY" in parts else []
+    weekdays = _weekdays(parts.get("BYDAY", ""))
+    numbers = [_numbers(parts.get(name, "")) for name in ("BYMONTHDAY", "BYSETPOS")]
     week_start = parts.get("WKST", "MO")
-    if (
-        not unit
-        or not parts.keys() <= known
-        or not all(_is_count(number) for number in (interval, count))
-        or not {*days, week_start} <= set(_WEEKDAYS)
-    ):
-        reading.fault("RRULE", text, expected)
+    is_readable = (
+        parts.keys() <= {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"} | _RULE_PARTS.get(frequency, set())
+        and frequency in _RULE_PARTS
+        and all(_is_count(number) for number in (interval, count))
+        and week_start in _WEEKDAYS
+    )
+    if not is_readable or weekdays is None or numbers[0] is None or numbers[1] is None:
+        reading.fault("RRULE", text, _RULE)
         return None
-    until = None
+    days = tuple(sorted({weekday for _, weekday in weekdays}))
+    begin, step = first.toordinal(), int(interval)
+    rule: Rule
+    if frequency == "MONTHLY":
+        month_days, positions = numbers[0], numbers[1]
+        rule = MonthRule(begin, step, weekdays, month_days or (() if weekdays else (first.day,)), positions)
+    elif any(ordinal for ordinal, _ in weekdays) or (frequency == "DAILY" and days and step != 1):
+        reading.fault("RRULE", text, _RULE)
+        return None
+    elif frequency == "DAILY" and not days:
+        rule = DayRule(begin, step, begin)
+    else:
+        start = _WEEKDAYS.index(week_start)
+        offsets = sorted((day - start) % 7 for day in days or (first.weekday(),))
+        rule = DayRule(begin, 7 * step, begin - (first.weekday() - start) % 7, tuple(offsets))
+    last = LAST_DAY
     if "UNTIL" in parts:
         until = _until(parts["UNTIL"], zone)
         if until is None:
             reading.fault("RRULE", text, "UNTIL with a date like 20270131 or a time in UTC like 20270131T225959Z")
             return None
-    numbers = tuple(sorted({_WEEKDAYS.index(day) for day in days})) or (first.weekday(),)
-    limit = int(count) if "COUNT" in parts else None
-    return Rule(unit, int(interval), limit, until, numbers if unit == 7 else (), _WEEKDAYS.index(week_start))
+        last = until.toordinal() - (until.time() < first.time())
+    if "COUNT" in parts:
+        last = min(last, rule.last_of(int(count)))
+    return replace(rule, last=last)
+
+
+def _weekdays(text: str) -> tuple[tuple[int, int], ...] | None:
+    """Read BYDAY, as ordinals and weekdays; None: it can't be read."""
+    found: list[tuple[int, int]] = []
+    for part in text.split(",") if text else ():
+        ordinal = part[:-2] or "0"
+        if part[-2:] not in _WEEKDAYS or not re.fullmatch(r"0|[+-]?[1-5]", ordinal, re.ASCII):
+            return None
+        found.append((int(ordinal), _WEEKDAYS.index(part[-2:])))
+    return tuple(found)
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    """Read days of a month or places among them; None: they can't be read."""
+    parts = text.split(",") if text else []
+    if not all(re.fullmatch(r"[+-]?[0-9]{1,2}", part, re.ASCII) and 1 <= abs(int(part)) <= 31 for part in parts):
+        return None
+    return tuple(int(part) for part in parts)
 
 
 def _is_count(text: str) -> bool:
@@ -332,8 +441,12 @@ def _until(text: str, zone: str) -> datetime | None:
         return None
 
 
-def _without(event: Event, instances: set[int]) -> Event:
+def _without(event: Event, instances: set[int], changed: tuple[int, Reading] | None) -> Event:
     starts = event.starts
-    if not instances or not isinstance(starts, CalendarStarts):
+    if not isinstance(starts, CalendarStarts) or not (instances or changed):
         return event
-    return replace(event, starts=replace(starts, without=starts.without | instances))
+    before = None
+    if changed is not None:
+        before = changed[0]
+        _refuse_range(changed[1])
+    return replace(event, starts=replace(starts, without=starts.without | instances, before=before))

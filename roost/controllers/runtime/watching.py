@@ -12,7 +12,7 @@ from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.contract.puller_pods import PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
 from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
-from roost.controllers.runtime.booking_sources import read_config_map
+from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost.controllers.contract.bookings import BookingSource
+    from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
     from roost_core.placement.events import Limits
     from roost_core.scheduler.objects import NodeState, PodSpec, PodState
@@ -107,11 +108,14 @@ class Watching:
             is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
             on_minor_change=on_minor_change,
         )
-        self._bookings: WatchCache[BookingSource] | None = None
-        if (limits := scope.bookings) is not None:
+        # Of all bookings: the calendar's, too.
+        self.reading_time = ReadingTime(clock)
+        self._bookings: WatchCache[BookingText] | None = None
+        if scope.bookings is not None:
+            self._read_bookings = ConfigMapReader(scope.bookings, self.reading_time)
             self._bookings = cache(
                 f"/api/v1{own}/configmaps",
-                lambda item: read_config_map(item, limits),
+                keep_config_map,
                 "configmaps",
                 label_selector=label_selector({EVENTS_LABEL: scope.release}),
                 keeps_changes=False,
@@ -189,8 +193,7 @@ class Watching:
         calendar = self.calendar()
         sources = [] if calendar is None else [calendar]
         if self._bookings is not None:
-            # By name: a ConfigMap has its place whenever it was read.
-            sources += [source for _, source in sorted(self._bookings.objects().items())]
+            sources += self._read_bookings.sources(self._bookings.objects())
         return {f"{source.kind} {source.name}": source for source in bounded(sources)}
 
 

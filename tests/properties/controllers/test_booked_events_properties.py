@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from roost.controllers.contract.bookings import BookingSettings, bookings_at
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.booked import BookedRules, plan_booked
-from roost.controllers.runtime.booking_sources import read_config_map
+from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost.controllers.runtime.calendars import parse_calendar
 from roost_core.placement.events import Event, Limits, LocalStarts, first_start_after
 from roost_core.placement.headroom_windows import local_datetime, unix_time
@@ -33,14 +33,24 @@ FIRST = st.integers(0, 4 * 365 * 86_400).map(
 
 @st.composite
 def _rules(draw: st.DrawFn, first: datetime) -> str:
-    weekly = draw(st.booleans())
-    parts = [f"FREQ={'WEEKLY' if weekly else 'DAILY'}"]
+    frequency = draw(st.sampled_from(["DAILY", "WEEKLY", "MONTHLY"]))
+    weekly = frequency == "WEEKLY"
+    parts = [f"FREQ={frequency}"]
     if draw(st.booleans()):
         parts.append(f"INTERVAL={draw(st.integers(1, 5))}")
     if weekly and draw(st.booleans()):
         # The first must be one of its own days: RFC 5545 leaves open what else it means.
         days = draw(st.sets(st.integers(0, 6))) | {first.weekday()}
         parts.append(f"BYDAY={','.join(DAYS[day] for day in days)}")
+    if frequency == "MONTHLY":
+        days = draw(st.lists(st.integers(-31, 31).filter(bool), max_size=3))
+        parts += [f"BYMONTHDAY={','.join(map(str, days))}"] if days else []
+        # RFC 5545 leaves open what both together mean.
+        ordinals = draw(st.sampled_from([st.just(0), st.integers(-5, 5).filter(bool)]))
+        weekdays = draw(st.lists(st.tuples(ordinals, st.sampled_from(DAYS)), max_size=3))
+        parts += [f"BYDAY={','.join(f'{number or str()}{day}' for number, day in weekdays)}"] if weekdays else []
+        places = draw(st.lists(st.integers(-4, 4).filter(bool), max_size=2))
+        parts += [f"BYSETPOS={','.join(map(str, places))}"] if places and (days or weekdays) else []
     if weekly and draw(st.booleans()):
         parts.append(f"WKST={draw(st.sampled_from(DAYS))}")
     end = draw(st.sampled_from(["", "COUNT", "UNTIL"]))
@@ -55,9 +65,10 @@ def _calendar(first: datetime, zone: str, rule: str) -> Event:
     lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "SUMMARY:lecture", "DESCRIPTION:people: 9"]
     lines += [f"DTSTART;TZID={zone}:{first:%Y%m%dT%H%M%S}", f"RRULE:{rule}", "END:VEVENT", "END:VCALENDAR"]
     read = Reader()
-    (event,) = parse_calendar(read, "\r\n".join(lines), "a.ics", LIMITS)
+    events = parse_calendar(read, "\r\n".join(lines), "a.ics", LIMITS)
     assert not read.faults
-    return event
+    # One that never begins is none.
+    return events[0] if events else Event("never", 9, LocalStarts("1970-01-01T00:00", "UTC"))
 
 
 @settings(max_examples=150)
@@ -167,7 +178,7 @@ def test_whatever_a_config_map_says_it_is_read_and_the_rest_counts(text: str, ke
     good = '[{name: lecture, people: 9, start: "2026-11-24T09:00", timeZone: UTC}]'
     calendar = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\n"
     data = {"events.yaml": good, "z.ics": f"{calendar}{text}\nEND:VEVENT\nEND:VCALENDAR", key: text}
-    source = read_config_map({"metadata": {"name": "a"}, "data": data}, LIMITS)
+    source = read_config_map(keep_config_map({"metadata": {"name": "a"}, "data": data}), LIMITS)
     # What is beside the text counts, and a text that is no list of events or no calendar is told.
     if key == "a.ics":
         assert "lecture" in [event.name for event in source.events]

@@ -16,7 +16,7 @@ from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
-from roost.controllers.runtime.booking_sources import read_config_map
+from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost_core.placement.events import Limits
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
@@ -162,7 +162,7 @@ def test_an_event_tells_of_more_placeholders_once_and_not_of_each_who_comes() ->
 
 
 def _config_map(text: str, key: str = "events.yaml", name: str = "course") -> BookingSource:
-    return read_config_map({"metadata": {"name": name, "uid": "uid-map"}, "data": {key: text}}, LIMITS)
+    return read_config_map(keep_config_map({"metadata": {"name": name, "uid": "uid-map"}, "data": {key: text}}), LIMITS)
 
 
 EVENT_YAML = f'[{{name: lecture, people: 120, start: "2026-11-24T09:00", timeZone: Europe/Berlin, image: "{COURSE}"}}]'
@@ -242,7 +242,9 @@ def _many(count: int, name: str = "course") -> BookingSource:
 def test_all_keys_of_a_config_map_book_200_events_together() -> None:
     lines = "BEGIN:VEVENT\nDESCRIPTION:people: 1\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
     calendar = f"BEGIN:VCALENDAR\n{lines * 150}END:VCALENDAR\n"
-    source = read_config_map({"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}, LIMITS)
+    source = read_config_map(
+        keep_config_map({"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}), LIMITS
+    )
     assert len(source.events) == 200
     assert source.faults == ("data: found 300, expected at most 200 events; the first 200 count.",)
 

@@ -10,10 +10,21 @@ import pytest
 import urllib3
 
 from generator.values.merge import Settings
-from roost.controllers.contract.bookings import read_booking_settings
+from roost.controllers.contract.bookings import BookingSource, read_booking_settings
 from roost.controllers.main import scope_of
 from roost.controllers.runtime import booking_sources
-from roost.controllers.runtime.booking_sources import MOST_CALENDAR, TOTAL_SECONDS, CalendarFeed
+from roost.controllers.runtime.booking_sources import (
+    MOST_CALENDAR,
+    MOST_CONFIG_MAPS,
+    MOST_TEXT,
+    MOST_TEXT_IN_ALL,
+    TOTAL_SECONDS,
+    BookingText,
+    CalendarFeed,
+    ConfigMapReader,
+    ReadingTime,
+    keep_config_map,
+)
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
 from roost_core.placement.events import Limits
@@ -69,7 +80,14 @@ class Changes:
 
 
 def _feed(web: Web, changes: Changes | None = None) -> CalendarFeed:
-    return CalendarFeed(URL, Limits(("default",), 100), on_change=changes or Changes(), pool=web, clock=lambda: web.now)
+    return CalendarFeed(
+        URL,
+        Limits(("default",), 100),
+        on_change=changes or Changes(),
+        pool=web,
+        clock=lambda: web.now,
+        wall=lambda: 0.0,
+    )
 
 
 def test_its_bookings_are_read_and_only_a_change_wakes_the_loop() -> None:
@@ -139,7 +157,7 @@ def test_a_calendar_that_can_not_be_parsed_ends_no_thread(
     assert "calendar not read: ZeroDivisionError; the last one counts" in caplog.text
 
 
-def _fail(*_arguments: object) -> None:
+def _fail(*_arguments: object, **_more: object) -> None:
     raise ZeroDivisionError
 
 
@@ -151,6 +169,47 @@ def test_faults_of_a_calendar_are_logged_and_its_other_events_count(caplog: pyte
     assert feed.source is not None
     assert len(feed.source.events) == 1
     assert "booking refused: calendar: big.people: found 900" in caplog.text
+
+
+def _config_map(name: str, text: str = "", key: str = "a.ics") -> BookingText:
+    return keep_config_map({"metadata": {"name": name, "uid": name}, "data": {key: text}})
+
+
+def test_config_maps_are_bounded_in_number_and_in_bytes() -> None:
+    reader = ConfigMapReader(Limits(("default",), 100), ReadingTime(), wall=lambda: 0.0)
+    lecture = LECTURE.decode()
+    many = {f"{number:03}": _config_map(str(number), lecture) for number in range(MOST_CONFIG_MAPS + 2)}
+    sources = reader.sources(many)
+    assert [len(source.events) for source in sources] == [1] * MOST_CONFIG_MAPS + [0, 0]
+    assert "expected 200 with 4 MiB in all" in sources[-1].faults[0]
+    large = {str(number): _config_map(str(number), lecture + "x" * (MOST_TEXT - len(lecture))) for number in range(40)}
+    counted = [len(source.events) for source in reader.sources(large)]
+    assert sum(counted) == MOST_TEXT_IN_ALL // MOST_TEXT
+    longer = {"a": _config_map("a", "x" * (MOST_TEXT + 1))}
+    assert reader.sources(longer)[0].faults == (
+        f'a.ics: found "{MOST_TEXT + 1} characters", expected at most {MOST_TEXT}.',
+    )
+
+
+def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    read: list[str] = []
+
+    def slow(text: BookingText, _limits: Limits, _now: float) -> BookingSource:
+        now[0] += 2.0
+        read.append(text.name)
+        return BookingSource("ConfigMap", text.name, text.uid, ())
+
+    monkeypatch.setattr(booking_sources, "read_config_map", slow)
+    reader = ConfigMapReader(Limits(("default",), 100), ReadingTime(lambda: now[0]), wall=lambda: 0.0)
+    for name in "abcde":
+        # "a" is written in each turn.
+        reader.sources({"a": _config_map("a"), **{each: _config_map(each) for each in "bcde" if each <= name}})
+    # All that fits in a minute's time; what was read before counts on.
+    assert read == ["a", "b", "a"]
+    now[0] += 60.0
+    assert [source.name for source in reader.sources({each: _config_map(each) for each in "abcde"})] == list("abcde")
+    assert read[3:] == ["c", "d", "e"]
 
 
 @pytest.mark.parametrize(("enabled", "config_maps", "watched"), [(True, True, 1), (True, False, 0), (False, True, 0)])

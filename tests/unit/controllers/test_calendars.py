@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from roost.controllers.runtime.calendar_zones import WINDOWS_ZONES, find_zone
 from roost.controllers.runtime.calendars import parse_calendar
 from roost_core.placement.events import Event, Limits, first_start_after
-from roost_core.placement.headroom_windows import local_time, parse_moment
+from roost_core.placement.headroom_windows import is_time_zone, local_time, parse_moment
 from roost_core.placement.settings_reader import Reader
+from tests.recorded_data import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +71,12 @@ def test_times_are_in_utc_or_in_a_zone(begin: str, expected: str) -> None:
     "description",
     [
         r"DESCRIPTION:<p>people: 120</p><br>image: quay.io/me/course:1",
+        r"DESCRIPTION:Welcome<ul><li>people: 120 students\, perhaps more</li></ul>",
+        "DESCRIPTION:People:&nbsp;<b>120</b>",
+        "DESCRIPTION:people: 120\u200b image: quay.io/me/course:1",
+        r"DESCRIPTION:Bring a laptop\n* people: 120.",
+        "X-ALT-DESC;FMTTYPE=text/html:<!DOCTYPE HTML><html><head><style>p {x: y}</style></head><p>people: 120</p>",
+        "DESCRIPTION:\r\nX-ALT-DESC;FMTTYPE=text/html:<!-- people: 3 --><p><i>people:</i> <b>120</b></p>",
         "DESCRIPTION;LANGUAGE=en:PEOPLE: 120",
         "DESCRIPTION:peo\r\n ple: 1\r\n\t20",
         'DESCRIPTION;ALTREP="cid:part;1:2":people: 120',
@@ -114,11 +122,17 @@ def test_dates_beside_the_rule_count_too() -> None:
     [
         (["DTSTART;VALUE=DATE:20261124"], "DTSTART: found"),
         (["DTSTART:20261124T090000"], "DTSTART;TZID: found nothing, expected TZID="),
-        (["DTSTART;TZID=W. Europe Standard Time:20261124T090000"], 'found "W. Europe Standard Time"'),
+        (["DTSTART;TZID=Middle Earth Standard Time:20261124T090000"], 'found "Middle Earth Standard Time"'),
         (["DTSTART;TZID=UTC:20260231T090000"], "expected a date-time of the calendar"),
         (["DTSTART;TZID=UTC:99990101T090000"], "expected a year from 1970 to 2199"),
-        ([BERLIN, "RRULE:FREQ=MONTHLY;BYDAY=2TU"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=DAILY;BYDAY=MO"], "write other recurrences as single events"),
+        ([BERLIN, "RRULE:FREQ=YEARLY"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=SECONDLY"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=MONTHLY;BYDAY=9TU"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=32"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=WEEKLY;BYDAY=2TU"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=WEEKLY;BYSETPOS=1"], "RRULE: found"),
+        ([BERLIN, "RRULE:FREQ=DAILY;BYDAY=MO;INTERVAL=2"], "write other recurrences as single events"),
+        ([BERLIN, "EXDATE;TZID=Europe/Berlin:" + ",".join(["20261124T090000"] * 1001)], "EXDATE: found"),
         ([BERLIN, "RRULE:FREQ=DAILY;INTERVAL=0"], "RRULE: found"),
         ([BERLIN, "RRULE:FREQ=DAILY;UNTIL=99999999"], "UNTIL with a date"),
         ([BERLIN, "RRULE:FREQ=DAILY", "RRULE:FREQ=WEEKLY"], "expected one RRULE"),
@@ -146,6 +160,123 @@ def test_too_many_people_are_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # As Outlook, Google and Exchange write the same.
+        ("FREQ=MONTHLY;BYDAY=TU;BYSETPOS=4", ["2026-11-24", "2026-12-22", "2027-01-26"]),
+        ("FREQ=MONTHLY;BYDAY=4TU", ["2026-11-24", "2026-12-22", "2027-01-26"]),
+        ("FREQ=MONTHLY;INTERVAL=1;BYDAY=-1TU;COUNT=2", ["2026-11-24", "2026-12-29"]),
+        ("FREQ=MONTHLY", ["2026-11-24", "2026-12-24", "2027-01-24"]),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;UNTIL=20270301", ["2026-12-31", "2027-01-31"]),
+        ("FREQ=MONTHLY;BYMONTHDAY=-1;INTERVAL=2", ["2026-11-30", "2027-01-31", "2027-03-31"]),
+        ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", ["2026-11-30", "2026-12-31", "2027-01-29"]),
+        ("FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13", ["2027-08-13", "2028-10-13", "2029-04-13"]),
+        ("FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR;UNTIL=20261130", ["2026-11-24", "2026-11-25", "2026-11-26"]),
+    ],
+)
+def test_rules_of_months_and_of_working_days(rule: str, expected: list[str]) -> None:
+    (event,), faults = _parse([BERLIN, f"RRULE:{rule}", PEOPLE])
+    assert not faults
+    assert _starts(event, len(expected) if len(expected) == 3 else 10) == [f"{day} 09:00" for day in expected]
+
+
+def test_a_rule_of_long_ago_costs_no_more_than_one_of_today() -> None:
+    began = time.process_time()
+    for rule in ("DAILY;COUNT=9999", "WEEKLY;COUNT=9999", "MONTHLY;COUNT=9999", "MONTHLY;BYDAY=5FR;BYMONTHDAY=1"):
+        lines = [["DTSTART;TZID=Europe/Berlin:19980106T090000", f"RRULE:FREQ={rule}", PEOPLE]] * 50
+        _, faults = _parse(*lines)
+        assert not faults
+    assert time.process_time() - began < 5.0
+
+
+def test_a_change_of_all_later_occurrences_is_refused_and_the_series_is_read_up_to_it() -> None:
+    series = ["UID:a", "DTSTART;TZID=Europe/Berlin:20261103T090000", "RRULE:FREQ=WEEKLY", PEOPLE]
+    changed = ["UID:a", "RECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20261117T090000"]
+    events, faults = _parse(series, [*changed, "DTSTART;TZID=Europe/Berlin:20261117T140000", PEOPLE])
+    assert [_starts(event) for event in events] == [["2026-11-03 09:00", "2026-11-10 09:00"]]
+    assert len(faults) == 1
+    assert "RECURRENCE-ID;RANGE: found" in faults[0]
+    assert "a new event from there on" in faults[0]
+
+
+def test_past_events_do_not_count() -> None:
+    past = [["DTSTART:20200101T090000Z", PEOPLE]] * 300
+    text = _calendar(*past, [BERLIN, PEOPLE], ["DTSTART:20200101T090000Z", "RRULE:FREQ=WEEKLY", PEOPLE])
+    read = Reader()
+    found = parse_calendar(read, text, "a.ics", LIMITS, since=parse_moment("2026-11-01T00:00Z", "UTC"))
+    assert [event.name for event in found] == ["event 300", "event 301"]
+    assert not read.faults
+
+
+def test_what_there_is_no_time_for_is_left_out_and_said() -> None:
+    left = iter([True, True])
+    read = Reader()
+    text = _calendar(*[[BERLIN, PEOPLE]] * 5)
+    found = parse_calendar(read, text, "a.ics", LIMITS, may_go_on=lambda: next(left, False))
+    assert len(found) == 2
+    assert "takes too long" in str(read.faults[0])
+
+
+def _file(name: str) -> tuple[tuple[Event, ...], list[str]]:
+    read = Reader()
+    text = (DATA / "calendars" / name).read_text(encoding="utf-8")
+    return parse_calendar(read, text, name, LIMITS), [str(fault) for fault in read.faults]
+
+
+def test_people_and_images_are_found_in_html_of_every_kind() -> None:
+    events, faults = _file("descriptions-in-html.ics")
+    assert not faults
+    assert [(event.name, event.people, event.image) for event in events] == [
+        ("bold", 120, ""),
+        ("spans", 120, ""),
+        ("linked image", 120, "quay.io/team/course:1"),
+        ("a word behind", 120, ""),
+    ]
+
+
+def test_zones_of_other_programs_are_those_that_they_mean() -> None:
+    events, faults = _file("zones-of-other-programs.ics")
+    assert not faults
+    assert [_starts(event) for event in events] == [["2026-10-13 09:00"], ["2026-10-14 09:00"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        ("India Standard Time", "Asia/Calcutta"),
+        ("gmt standard time", "Europe/London"),
+        ("Eastern Standard Time (Mexico)", "America/Cancun"),
+        ("UTC-11", "Etc/GMT+11"),
+        ("tzone://Microsoft/Utc", "UTC"),
+        ("/softwarestudio.org/Tzfile/America/Argentina/Ushuaia", "America/Argentina/Ushuaia"),
+        ("/citadel.org/20260101_1/Europe/Berlin", "Europe/Berlin"),
+        ("America/Indiana/Knox", "America/Indiana/Knox"),
+        ("Standard Time", ""),
+        ("../../etc/passwd", ""),
+        ("", ""),
+    ],
+)
+def test_a_zone_is_found_by_each_name_that_calendars_give_it(name: str, zone: str) -> None:
+    assert find_zone(name) == zone
+
+
+def test_every_zone_of_the_table_is_in_the_database() -> None:
+    assert len(WINDOWS_ZONES) > 130
+    assert all(is_time_zone(zone) for zone in WINDOWS_ZONES.values())
+
+
+def test_a_calendar_may_name_its_own_zones() -> None:
+    zone = ["BEGIN:VTIMEZONE", "TZID:Mitteleuropa", "X-LIC-LOCATION:Europe/Berlin", "END:VTIMEZONE"]
+    event = ["BEGIN:VEVENT", "DTSTART;TZID=Mitteleuropa:20261124T090000", PEOPLE, "END:VEVENT"]
+    floating = ["BEGIN:VEVENT", "DTSTART:20261124T030000", PEOPLE, "END:VEVENT"]
+    text = "\n".join(["BEGIN:VCALENDAR", "X-WR-TIMEZONE:America/New_York", *zone, *event, *floating])
+    read = Reader()
+    events = parse_calendar(read, text, "a.ics", LIMITS)
+    assert not read.faults
+    assert [_starts(event) for event in events] == [["2026-11-24 09:00"], ["2026-11-24 09:00"]]
+
+
 @pytest.mark.parametrize("text", ["", "<html>sign in</html>", "events: []"])
 def test_something_else_than_a_calendar_is_refused(text: str) -> None:
     read = Reader()
@@ -160,10 +291,12 @@ def test_what_is_no_number_of_people_books_nothing(description: str) -> None:
 
 
 LONG_LINES: dict[str, Callable[[int], str]] = {
-    # Descriptions are read up to 10,000 characters.
     "empty lines": lambda length: "DESCRIPTION:" + "\\n" * (length // 20),
     "no colon": lambda length: "x" * length,
     "parameters": lambda length: "x" + ";y=z" * length + ":",
+    "open tags": lambda length: "DESCRIPTION:" + "<a<p<!--<style" * (length // 50),
+    "spaces": lambda length: "DESCRIPTION:people:" + " " * (length // 4) + "x",
+    "people": lambda length: "DESCRIPTION:" + "people:1 " * (length // 20),
 }
 
 
