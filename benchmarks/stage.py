@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.policy import RELEASE, pulled_labels, write_policy
 from benchmarks.servers import REPO, Object, Servers
+from roost_core.placement.labels import base_name, object_name
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import running_status
 
@@ -62,7 +63,7 @@ class Stage:
             lease = {
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
-                "metadata": {"name": f"{RELEASE}-roost-{part}"},
+                "metadata": {"name": object_name(base_name(RELEASE), part)},
                 "spec": {"holderIdentity": "a-benchmark", "leaseDurationSeconds": 86400, "renewTime": now},
             }
             self.cluster.api.create(lease, NAMESPACES["roost"])

@@ -29,7 +29,7 @@ import jsonpatch
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
-from roost_core.placement.labels import attract_label, pulled_label
+from roost_core.placement.labels import attract_label, base_name, object_name, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.node_reader import read_node_state
@@ -146,7 +146,7 @@ class Cluster:
         for part in ("scheduler", "controllers"):
             # Hold the Leases: otherwise the webhook doesn't rely on scheduler and controllers.
             lease = {"holderIdentity": part, "leaseDurationSeconds": 3600, "renewTime": _now(micro=True)}
-            metadata = {"name": f"{RELEASE}-roost-{part}", "namespace": NAMESPACE, "uid": part}
+            metadata = {"name": object_name(base_name(RELEASE), part), "namespace": NAMESPACE, "uid": part}
             api.put(LEASES, {"metadata": metadata, "spec": lease})
         api.put("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "uid": NAMESPACE}})
         image = yaml.safe_load((DATA / "values.yaml").read_text())["singleuser"]["image"]

@@ -26,10 +26,15 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- end -}}
 {{- end }}
 
+{{- /* roost.base_name RELEASE: how the names of its objects begin. */}}
+{{- define "roost.base_name" -}}
+{{- ternary . (printf "%s-roost" .) (hasPrefix "roost" .) -}}
+{{- end }}
+
 {{- /* roost.object_name (list $ COMPONENT [LIMIT]): name of an object in the release's namespace. */}}
 {{- define "roost.object_name" -}}
 {{- $root := index . 0 -}}
-{{- $base := $root.Values.fullnameOverride | default (printf "%s-roost" $root.Release.Name) -}}
+{{- $base := $root.Values.fullnameOverride | default (include "roost.base_name" $root.Release.Name) -}}
 {{- $limit := 63 -}}
 {{- if gt (len .) 2 }}{{ $limit = int (index . 2) }}{{ end -}}
 {{- include "roost.dns_label" (list (printf "%s-%s" $base (index . 1)) $limit) -}}

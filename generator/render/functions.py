@@ -297,13 +297,13 @@ def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, obj
 def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
     name, namespace = release.name, release.namespace
-    base = values.get("fullnameOverride") or f"{name}-roost"
+    base = labels.base_name(name, values.get("fullnameOverride"))
 
     def kube_at_least(version: str) -> bool:
         return kube_minor(release.kube_version) >= kube_minor(version)
 
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
-        return labels.object_name(str(base), component, limit)
+        return labels.object_name(base, component, limit)
 
     functions: dict[str, Callable[..., object]] = {
         "kube_at_least": kube_at_least,
@@ -320,13 +320,13 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "images_condition": lambda: labels.images_condition(name, namespace),
         "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
-        "pullers": lambda singleuser, puller: pullers(str(base), singleuser, puller),
+        "pullers": lambda singleuser, puller: pullers(base, singleuser, puller),
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
         "own_image": lambda: own_image(values["image"], chart.app_version),
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
-        "placeholder_sets": lambda sets, defaults: placeholder_sets(str(base), sets, defaults),
+        "placeholder_sets": lambda sets, defaults: placeholder_sets(base, sets, defaults),
         "merge": merge,
         "core_pod": core_pod,
         "concat": concat,

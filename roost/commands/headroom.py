@@ -27,7 +27,7 @@ from roost_core.placement.headroom_windows import (
     period_at,
     replica_hours,
 )
-from roost_core.placement.labels import object_name
+from roost_core.placement.labels import base_name, object_name
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run(options: RenderOptions, asked: HeadroomOptions) -> int:
     if asked.prints_config_map:
         if not any(asked.source):
             raise UsageError("--config-map: found no history, expected --launches beside it")
-        base = values.get("fullnameOverride") or f"{options.release.name}-roost"
+        base = base_name(options.release.name, values.get("fullnameOverride"))
         sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
         return 0
     without = _why_without_effect(values)
@@ -319,7 +319,7 @@ def _command(
 
     \b
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
-    kubectl get configmap roost-roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
+    kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
     """
 

@@ -67,7 +67,7 @@ class Install:
 
 
 def path_of(body: Object) -> str:
-    """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-roost-webhook."""
+    """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-webhook."""
     return f"{collection_of(body)}/{body['metadata']['name']}"
 
 
@@ -88,7 +88,7 @@ def plural(kind: str) -> str:
 
 
 def name_of(body: Object) -> str:
-    """A rendered object for people: Deployment hub/roost-roost-webhook."""
+    """A rendered object for people: Deployment hub/roost-webhook."""
     metadata = body["metadata"]
     place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return f"{body['kind']} {place}{metadata['name']}"

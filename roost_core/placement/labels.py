@@ -100,8 +100,17 @@ def dns_label(name: str, limit: int = MAX_LABEL_NAME) -> str:
     return f"{name.replace('.', '-')[: limit - 9].rstrip('-._')}-{_hash(name)}"
 
 
+def base_name(release: str, override: object = "") -> str:
+    """How the names of a release's namespaced objects begin: `roost` for the release roost, `hub-roost` for hub.
+
+    override: the values' `fullnameOverride`. `-roost` is left out only where the release begins with roost: were
+    `hub-roost` taken as it is, too, the releases hub and hub-roost would share all names.
+    """
+    return str(override or "") or (release if release.startswith("roost") else f"{release}-roost")
+
+
 def object_name(base: str, component: str, limit: int = MAX_LABEL_NAME) -> str:
-    """Name of a namespaced object; `base` is `<release>-roost` or the values' `fullnameOverride`."""
+    """Name of a namespaced object; `base` as `base_name` gives it."""
     return dns_label(f"{base}-{component}", limit)
 
 

@@ -243,6 +243,7 @@ REFERENCES = [
 ]  # fmt: skip
 RELEASES = [
     ("hub", "jhub"), ("a.b.c", "jhub"), ("h" * 53, "n" * 63), ("hub." + "x" * 49, "default"), ("a-b-c", "n"),
+    ("roost", "hub"),
 ]  # fmt: skip
 COMPONENTS = ["webhook", "placeholder-default", "placeholder-" + "long-" * 10 + "x", "p-" + "a" * 61]
 

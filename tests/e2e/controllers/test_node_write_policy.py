@@ -49,7 +49,7 @@ VALUES: dict[str, Any] = {
     "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026", "pullSecrets": ["users"]}},
 }
 FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
-POLICIES = ("nodes", "evictions", "pods", "sets", "events", "scales", "leases", "webhook", "secrets")
+POLICIES = ("nodes", "namespaced", "pods", "sets", "webhook", "secrets")
 JSON_PATCH = "application/json-patch+json"
 Body = Any
 
@@ -697,7 +697,8 @@ def test_a_large_node_costs_no_more_than_the_policies_may(
 def test_without_the_node_condition_no_condition_may_be_written(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
 ) -> None:
-    for account in install(control_plane, namespace, tmp_path, {"popularImages": {"enabled": True}}, NEWEST_MINOR):
+    values = {"popularImages": {"enabled": True}, "placeholders": VALUES["placeholders"]}
+    for account in install(control_plane, namespace, tmp_path, values, NEWEST_MINOR):
         case = make_case(control_plane, namespace, fake_nodes, account)
         writes = legal_writes(case)
         refused = {name for name, write in writes.items() if "ValidatingAdmissionPolicy" in refusal(account, write)}

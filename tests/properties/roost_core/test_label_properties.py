@@ -37,8 +37,10 @@ CLUSTER_WIDE: dict[str, Callable[[str, str], str]] = {
 }
 # Those of one namespace: two releases in it have two names.
 IN_A_NAMESPACE: dict[str, Callable[[str], str]] = {
-    "object_name": lambda release: labels.object_name(f"{release}-roost", "controllers"),
-    "object_name of a StatefulSet": lambda release: labels.object_name(f"{release}-roost", "placeholder-default", 52),
+    "object_name": lambda release: labels.object_name(labels.base_name(release), "controllers"),
+    "object_name of a StatefulSet": lambda release: labels.object_name(
+        labels.base_name(release), "placeholder-default", 52
+    ),
     "popular_pull_name": lambda release: labels.popular_pull_name(release, "node", "uid", IMAGE),
 }
 # Those are keys of labels, taints and conditions: `<domain>/<name>`, both within Kubernetes' bounds.
@@ -58,6 +60,8 @@ def test_different_hubs_have_different_keys_and_names(name: str, one: tuple[str,
 @pytest.mark.parametrize("name", IN_A_NAMESPACE)
 @given(one=RELEASES, other=RELEASES)
 @example(one="hub.a", other="hub-a")
+@example(one="hub", other="hub-roost")
+@example(one="roost", other="roost-roost")
 def test_different_releases_of_a_namespace_have_different_names(name: str, one: str, other: str) -> None:
     assume(one != other)
     assert IN_A_NAMESPACE[name](one) != IN_A_NAMESPACE[name](other)
