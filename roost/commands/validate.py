@@ -64,7 +64,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from webhook.rules.rulebook import Memory, Rulebook  # noqa: PLC0415
 
     manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
-    documents = (manifest.body.get("data") or {} for manifest in manifests if manifest.body["kind"] == "ConfigMap")
+    documents: list[Any] = [each.body.get("data") or {} for each in manifests if each.body["kind"] == "ConfigMap"]
     policy = next((data[POLICY_KEY] for data in documents if POLICY_KEY in data), None)
     if policy is None:
         return "# These values have no webhook: the pod stays as it is.\n"

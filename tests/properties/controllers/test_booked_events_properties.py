@@ -43,14 +43,14 @@ def _rules(draw: st.DrawFn, first: datetime) -> str:
         days = draw(st.sets(st.integers(0, 6))) | {first.weekday()}
         parts.append(f"BYDAY={','.join(DAYS[day] for day in days)}")
     if frequency == "MONTHLY":
-        days = draw(st.lists(st.integers(-31, 31).filter(bool), max_size=3))
-        parts += [f"BYMONTHDAY={','.join(map(str, days))}"] if days else []
+        dates = draw(st.lists(st.integers(-31, 31).filter(bool), max_size=3))
+        parts += [f"BYMONTHDAY={','.join(map(str, dates))}"] if dates else []
         # RFC 5545 leaves open what both together mean.
         ordinals = draw(st.sampled_from([st.just(0), st.integers(-5, 5).filter(bool)]))
         weekdays = draw(st.lists(st.tuples(ordinals, st.sampled_from(DAYS)), max_size=3))
         parts += [f"BYDAY={','.join(f'{number or str()}{day}' for number, day in weekdays)}"] if weekdays else []
         places = draw(st.lists(st.integers(-4, 4).filter(bool), max_size=2))
-        parts += [f"BYSETPOS={','.join(map(str, places))}"] if places and (days or weekdays) else []
+        parts += [f"BYSETPOS={','.join(map(str, places))}"] if places and (dates or weekdays) else []
     if weekly and draw(st.booleans()):
         parts.append(f"WKST={draw(st.sampled_from(DAYS))}")
     end = draw(st.sampled_from(["", "COUNT", "UNTIL"]))
