@@ -64,7 +64,7 @@ cluster: setup  ## a real control plane with fake nodes to play with; prints a k
 image: setup  ## the Dockerfile's image, built by buildah over Debian's Python, into build/image.tar
 	@$(PY) -m tools.image
 
-generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, tables of lab/docs/simulator.md)
+generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md)
 	@$(PY) -m tools.write_arguments
 	@$(PY) -m tools.write_chart
 	@$(PY) -m tools.write_values_reference

@@ -1,7 +1,7 @@
-"""Write docs/command-line.md: what `--help` of each command prints.
+"""Write docs/command-line.md and lab/docs/command-line.md: what `--help` of each command prints.
 
-.venv/bin/python -m tools.write_command_line            write it
-.venv/bin/python -m tools.write_command_line --check    exit 1 unless it is fresh
+.venv/bin/python -m tools.write_command_line            write them
+.venv/bin/python -m tools.write_command_line --check    exit 1 unless they are fresh
 """
 
 from __future__ import annotations
@@ -13,42 +13,68 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from roost.cli import cli
+from roost.cli import GROUPS, cli, groups
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from roost.cli import CommandGroup
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "command-line.md"
+LAB_PAGE: Final = ROOT / "lab" / "docs" / "command-line.md"
 WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
-_HEAD: Final = """# Command line
+_HEAD: Final = """# {title}
 
-What `--help` of each command prints; `make generated` writes this page from the commands' own declarations.
+What `--help` of each command prints, group by group; `make generated` writes this page.
 """
 
 
 def page() -> str:
-    """The whole page: a section for the program and for each of its commands, in alphabetical order."""
-    parts = [_HEAD]
-    for name, text in _helps(cli, "roost", None):
-        parts.append(f"\n## {name}\n\n```text\n{text}\n```\n")
-    return "".join(parts)
+    """Roost's own page: the program, then its groups."""
+    return _page("Command line", [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)])
+
+
+def lab_page() -> str:
+    """The page of the groups that roost-lab adds."""
+    return _page("Command line of the lab", _groups(groups()[len(GROUPS) :]))
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or check it."""
-    return write_or_check([(PAGE, page())], arguments, WRITER)
+    """Write the pages, or check them."""
+    return write_or_check([(PAGE, page()), (LAB_PAGE, lab_page())], arguments, WRITER)
+
+
+def _page(title: str, helps: Iterable[tuple[str, str]]) -> str:
+    parts = [f"\n## {name}\n\n```text\n{_trim(text)}\n```\n" for name, text in helps]
+    return "".join([_HEAD.format(title=title), *parts])
+
+
+def _groups(tables: Iterable[CommandGroup]) -> Iterator[tuple[str, str]]:
+    top = _context(cli, "roost", None)
+    for table in tables:
+        for name in table.commands:
+            command = cli.get_command(top, name)
+            if command is not None:
+                yield from _helps(command, f"roost {name}", top)
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    # The terminal's width must not matter, nor where the writer runs.
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    return click.Context(command, info_name=name.rpartition(" ")[2], parent=parent, **settings)
+
+
+def _trim(text: str) -> str:
+    return "\n".join(line.rstrip() for line in inspect.cleandoc(text).splitlines())
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """Name and help of a command, then of those below it."""
-    # The terminal's width must not matter, nor where the writer runs.
-    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
-    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent, **settings)
-    text = inspect.cleandoc(command.get_help(context))
-    yield name, "\n".join(line.rstrip() for line in text.splitlines())
+    context = _context(command, name, parent)
+    yield name, command.get_help(context)
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
             below = command.get_command(context, each)

@@ -99,9 +99,9 @@ def test_an_address_is_known_in_one_place_only() -> None:
     assert re.findall(r'^(\w+) = "[^"]*"', text, re.MULTILINE) == ["repository", "documentation", "image", "charts"]
 
 
-def test_the_command_lines_page_has_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    page = write_command_line.page()
-    assert re.findall(r"^## (roost records \w+)$", page, re.MULTILINE) == [
+def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    page, lab = write_command_line.page(), write_command_line.lab_page()
+    assert re.findall(r"^## (roost records \w+)$", lab, re.MULTILINE) == [
         "roost records export",
         "roost records import",
         "roost records send",
