@@ -50,9 +50,9 @@ from roost.controllers.main import scope_of
 from roost.controllers.runtime.loop import RESYNC_SECONDS
 from roost.controllers.runtime.watching import PodReader
 from roost.controllers.settings import parse_settings
+from roost_core.objects.node import read_node
 from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import attract_label
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.controlplane import ControlPlane
@@ -104,14 +104,14 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         pod = read(body)
         if pod is not None:
             pods[pod.key] = pod
-    nodes = {body["metadata"]["name"]: read_node_state(body) for body in all_nodes(shapes, size)}
+    nodes = {body["metadata"]["name"]: read_node(body) for body in all_nodes(shapes, size)}
     # The newest node, marked and empty: the mover has to judge whether placeholders would now go there.
     newest = one_node(shapes["node"], size.nodes)
     newest["metadata"]["labels"][attract_label(RELEASE, NAMESPACE, "default")] = "true"
     newest["metadata"]["creationTimestamp"] = LATER
     for condition in newest["status"]["conditions"]:
         condition["lastTransitionTime"] = LATER
-    nodes[newest["metadata"]["name"]] = read_node_state(newest)
+    nodes[newest["metadata"]["name"]] = read_node(newest)
     sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
     stateful_sets = {
         one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders, size.placeholders) for one in sets

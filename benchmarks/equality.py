@@ -22,13 +22,15 @@ import jsonpatch
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE, write_policy
 from benchmarks.programs import program
+from roost_core.objects.node import read_node
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
 from webhook.review import Reviewer
-from webhook.rules.facts import Facts, Homes, Nodes, pod_key, read_builder, read_home_pod, read_node
+from webhook.rules.facts import Facts, Homes, pod_key, read_builder, read_home_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,7 +100,7 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
         and (home := read_home_pod(pod, home_class)) is not None
     }
     return Facts(
-        nodes=Nodes([read_node(node, with_allocatable=True) for node in known["nodes"]]),
+        nodes=Nodes([read_node(node, with_images=False) for node in known["nodes"]]),
         builder_nodes={home_class: frozenset(builders)},
         homes=Homes(homes),
     )

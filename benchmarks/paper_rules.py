@@ -11,9 +11,9 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.rendezvous import Ring
 from roost_core.placement.warm_sets import MAX_NODES, set_size, slots_of, with_weights
-from roost_core.scheduler.objects import CPU, MEMORY
 from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
 
 if TYPE_CHECKING:

@@ -27,12 +27,14 @@ from benchmarks.policy import pulled_labels, write_policy
 from benchmarks.programs import program
 from benchmarks.servers import Servers, load_cores, pinned, server_cores
 from benchmarks.stage import make_pods, review_of
+from roost_core.objects.node import Node
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import read_settings
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
 from webhook.review import Reviewer
-from webhook.rules.facts import Facts, NodeFact, Nodes
+from webhook.rules.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +92,7 @@ def _labels(number: int) -> dict[str, str]:
 def _facts(nodes: int) -> Facts:
     names = _node_names(nodes)
     return Facts(
-        nodes=Nodes([NodeFact(name=name, labels=_labels(number)) for number, name in enumerate(names)]),
+        nodes=Nodes([Node(name=name, labels=_labels(number)) for number, name in enumerate(names)]),
         builder_nodes={"build": frozenset(names)},
     )
 

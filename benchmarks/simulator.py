@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks import scheduling
 from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
 from benchmarks.policy import REPO
+from roost_core.objects.node import read_node
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
@@ -65,7 +65,7 @@ def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
         read_pod_state({**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}}, specs=specs)
         for body in map(scheduling.user_pod, range(pods))
     ]
-    return _decide(ClusterState(map(read_node_state, nodes)), read)
+    return _decide(ClusterState(map(read_node, nodes)), read)
 
 
 @cache

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
+from roost_core.objects.node import Node
 from roost_core.placement.labels import pulled_label
-from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Settings, parse_settings
 from webhook.review import Answer, Outcome, Reviewer
 from webhook.rules.facts import Facts, HomePod, Homes
@@ -102,10 +103,10 @@ def node(
     unschedulable: bool = False,
     ready: bool = True,
     allocatable: Mapping[str, int] | None = None,
-) -> NodeFact:
+) -> Node:
     """A Ready node that holds `images`. allocatable: None: its room isn't known."""
     all_labels = {"kubernetes.io/hostname": name, **held(*images), **(labels or {})}
-    return NodeFact(
+    return Node(
         name=name,
         labels=all_labels,
         taints=taints,
@@ -116,7 +117,7 @@ def node(
 
 
 def facts(
-    *nodes: NodeFact,
+    *nodes: Node,
     builders: str = "",
     builds: Mapping[str, str] | None = None,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
@@ -130,7 +131,7 @@ def facts(
     )
 
 
-def builder_nodes(count: int = 5) -> list[NodeFact]:
+def builder_nodes(count: int = 5) -> list[Node]:
     """Ready nodes node-0 …"""
     return [node(f"node-{index}") for index in range(count)]
 

@@ -9,6 +9,7 @@ from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice,
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, Toleration
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import (
@@ -20,10 +21,9 @@ from roost_core.placement.labels import (
     pulled_label,
     puller_container,
 )
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pullers import Puller, managed_image
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ class GateWorld:
     def __init__(self, settings: GateSettings) -> None:
         self.settings = settings
         self.memory = GateMemory()
-        self.nodes: dict[str, NodeState] = {}
+        self.nodes: dict[str, Node] = {}
         self.pods: dict[str, PodState] = {}
         self.events: dict[str, PullEvent] = {}
         self.wall = 1_800_000_000.0
@@ -93,8 +93,11 @@ class GateWorld:
         ready: bool = True,
     ) -> None:
         self._made += 1
-        self.nodes[name] = NodeState(
-            fact=NodeFact(name=name, labels=dict(labels or {}), taints=tuple(taints), ready=ready),
+        self.nodes[name] = Node(
+            name=name,
+            labels=dict(labels or {}),
+            taints=tuple(taints),
+            ready=ready,
             uid=f"{name}-{self._made}",
             created=self.wall,
             ready_since=self.wall if ready else None,
@@ -108,20 +111,20 @@ class GateWorld:
 
     def set_fact(self, node: str = "a", **changes: object) -> None:
         found = self.nodes[node]
-        fact = replace(found.fact, **changes)  # type: ignore[arg-type] # fields by name
-        self.nodes[node] = replace(found, fact=fact, ready_since=self.wall if fact.ready else None)
+        changed = replace(found, **changes)  # type: ignore[arg-type] # fields by name
+        self.nodes[node] = replace(changed, ready_since=self.wall if changed.ready else None)
 
     def set_taints(self, *taints: Taint, node: str = "a") -> None:
         self.set_fact(node, taints=taints)
 
     def labels(self, node: str = "a") -> dict[str, str]:
-        return dict(self.nodes[node].fact.labels)
+        return dict(self.nodes[node].labels)
 
     def puller(self, node: str = "a", *images: str, **states: ContainerState) -> str:
         """A puller pod of Roost's on a node, its containers all being created; returns its key."""
         self._made += 1
         name = f"puller-{self._made}"
-        images = images or tuple(image.reference for image in self.settings.images_for(self.nodes[node].fact))
+        images = images or tuple(image.reference for image in self.settings.images_for(self.nodes[node]))
         pod = PodState(
             NAMESPACE,
             name,
@@ -216,10 +219,9 @@ class GateWorld:
     def _change(self, action: ChangeNode) -> None:
         found = self.nodes[action.node]
         assert found.uid == action.uid
-        labels = {key: value for key, value in found.fact.labels.items() if key not in action.remove_labels}
-        taints = tuple(taint for taint in found.fact.taints if taint.key not in action.remove_taints)
-        fact = replace(found.fact, labels={**labels, **action.set_labels}, taints=taints)
-        self.nodes[action.node] = replace(found, fact=fact)
+        labels = {key: value for key, value in found.labels.items() if key not in action.remove_labels}
+        taints = tuple(taint for taint in found.taints if taint.key not in action.remove_taints)
+        self.nodes[action.node] = replace(found, labels={**labels, **action.set_labels}, taints=taints)
 
 
 def world(*images: str, mode: GateMode = GateMode.PREFER, **settings: Any) -> GateWorld:

@@ -27,13 +27,13 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
 from roost_core.kube.client import ApiError
+from roost_core.objects.node import Node, read_node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.settings import parse_settings
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.node_reader import read_node_state
-from roost_core.scheduler.objects import NodeState, Owner, PodState
+from roost_core.scheduler.objects import Owner, PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
@@ -109,7 +109,7 @@ class MoverWorld:
         self._profiles = read_profiles(self.configuration, NEWEST_MINOR)
         self.placeholders = placeholders
         self.now = START
-        self.nodes: dict[str, NodeState] = {}
+        self.nodes: dict[str, Node] = {}
         self.pods: dict[str, PodState] = {}
         self._state = ClusterState()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -210,7 +210,7 @@ class MoverWorld:
         labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
         if imaged:
             labels[PULLED] = "true"
-        node = read_node_state(
+        node = read_node(
             {
                 "metadata": {"name": name, "uid": f"uid-{name}-{next(self._count)}", "labels": labels, **metadata},
                 "status": {
@@ -235,26 +235,25 @@ class MoverWorld:
     ) -> None:
         """Change what is given of a node; labels are set."""
         node = self.nodes[name]
-        fact = node.fact
         if labels is not None:
-            fact = replace(fact, labels={**fact.labels, **labels})
+            node = replace(node, labels={**node.labels, **labels})
         if taints is not None:
-            fact = replace(fact, taints=taints)
+            node = replace(node, taints=taints)
         if cordoned is not None:
-            fact = replace(fact, unschedulable=cordoned)
+            node = replace(node, unschedulable=cordoned)
         if ready is not None:
-            kept = tuple(taint for taint in fact.taints if taint != NOT_READY)
-            fact = replace(fact, ready=ready, taints=kept if ready else (*kept, NOT_READY))
+            kept = tuple(taint for taint in node.taints if taint != NOT_READY)
+            node = replace(node, ready=ready, taints=kept if ready else (*kept, NOT_READY))
             node = replace(node, ready_since=self.now if ready else None)
-        self._set_node(replace(node, fact=fact, leaving=node.leaving if leaving is None else leaving))
+        self._set_node(replace(node, deleting=node.deleting if leaving is None else leaving))
         self.place()
         self._wake(SETTLE_SECONDS)
 
     def remove_label(self, name: str, label: str) -> None:
         """Take a label away."""
         node = self.nodes[name]
-        labels = {key: value for key, value in node.fact.labels.items() if key != label}
-        self._set_node(replace(node, fact=replace(node.fact, labels=labels)))
+        labels = {key: value for key, value in node.labels.items() if key != label}
+        self._set_node(replace(node, labels=labels))
         self._wake(SETTLE_SECONDS)
 
     def remove_node(self, name: str) -> None:
@@ -265,13 +264,13 @@ class MoverWorld:
         del self.nodes[name]
         self._wake(SETTLE_SECONDS)
 
-    def _set_node(self, node: NodeState) -> None:
+    def _set_node(self, node: Node) -> None:
         self.nodes[node.name] = node
         self._state.set_node(node)
 
     def marked(self, label: str = LABEL) -> list[str]:
         """Names of nodes with the mark."""
-        return sorted(name for name, node in self.nodes.items() if label in node.fact.labels)
+        return sorted(name for name, node in self.nodes.items() if label in node.labels)
 
     # Pods
 
@@ -289,7 +288,7 @@ class MoverWorld:
 
     def add_user(self, name: str, node: str = "") -> None:
         """A user comes, through the webhook's rules; bound to `node` at once when it is given."""
-        known = facts(*(one.fact for one in self.nodes.values()))
+        known = facts(*(one for one in self.nodes.values()))
         body = Desk(self._rules, known).place(user_pod())
         body["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         pod = read_pod_state(body, specs=None)
@@ -368,8 +367,8 @@ class MoverWorld:
         node = self.nodes.get(name)
         if node is None or node.uid != uid:
             raise ApiError(409, "uid")
-        changed = {key: value for key, value in {**node.fact.labels, **labels}.items() if value is not None}
-        self._set_node(replace(node, fact=replace(node.fact, labels=changed)))
+        changed = {key: value for key, value in {**node.labels, **labels}.items() if value is not None}
+        self._set_node(replace(node, labels=changed))
         self._wake(SETTLE_SECONDS)
 
 

@@ -16,9 +16,9 @@ from roost.controllers.popular_images.settings import (
     PopularSettings,
     read_popular_settings,
 )
-from roost_core.placement.nodes import NodeFact
+from roost_core.objects.node import Node
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import ContainerState, NodeState, PodState
+from roost_core.scheduler.objects import ContainerState, PodState
 from roost_core.scheduler.pod_reader import read_pod_state
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
@@ -92,24 +92,22 @@ def node_state(
     joined: float = WALL,
     pods: int = 110,
     image_count: int = 0,
-) -> NodeState:
+) -> Node:
     """A node that joined just now, so that it may be empty."""
     allocatable = {"pods": pods} if disk is None else {"pods": pods, "ephemeral-storage": disk}
-    return NodeState(
-        fact=NodeFact(
-            name=name,
-            labels={"kubernetes.io/hostname": name, **(labels or {})},
-            taints=taints,
-            ready=ready,
-            unschedulable=unschedulable,
-        ),
+    return Node(
+        name=name,
+        labels={"kubernetes.io/hostname": name, **(labels or {})},
+        taints=taints,
+        ready=ready,
+        unschedulable=unschedulable,
         uid=f"uid-{name}-{joined:.0f}",
         created=joined,
         allocatable=allocatable,
         images=dict(images or {}),
         conditions=dict(conditions or {}),
         ready_since=joined if ready else None,
-        leaving=leaving,
+        deleting=leaving,
         image_count=image_count,
     )
 
@@ -148,7 +146,7 @@ def users(count: int, image: str, **details: Any) -> list[PodState]:
     return [user(f"{slug}-{index}", image, **details) for index in range(count)]
 
 
-def cluster(nodes: Iterable[NodeState], pods: Iterable[PodState]) -> Snapshot:
+def cluster(nodes: Iterable[Node], pods: Iterable[PodState]) -> Snapshot:
     """A snapshot of these."""
     return Snapshot(
         release=RELEASE,

@@ -29,10 +29,10 @@ import jsonpatch
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
+from roost_core.objects.node import read_node
 from roost_core.placement.labels import attract_label, base_name, object_name, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
@@ -171,7 +171,7 @@ class Cluster:
             },
         }  # fmt: skip
         self._api.put("/api/v1/nodes", node)
-        self._state.set_node(read_node_state(node))
+        self._state.set_node(read_node(node))
 
     def _add_builder(self, node: str) -> None:
         pod = yaml.safe_load((DATA / "builder.yaml").read_text())

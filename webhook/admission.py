@@ -87,7 +87,7 @@ def decide(
     """Decide on a pod that is about to be created. Changes none of its arguments, except for the caches of `memory`.
 
     pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply only these rules of
-    the class; None: all. Raises MalformedPodError when a part of the pod that has to change is malformed.
+    the class; None: all. Raises MalformedObjectError when a part of the pod that has to change is malformed.
     """
     pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
     if pod_class is None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.rules.facts import NodeFact, Nodes, WarmFacts
+    from roost_core.objects.node import Node
+    from roost_core.placement.nodes import Nodes
+    from webhook.rules.facts import WarmFacts
 
 Key = TypeVar("Key")
 
@@ -22,10 +24,10 @@ class NodeImages:
         # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
         # Each node as it was when a report of its images was last taken in, and the nodes of the last time.
-        self._reported: dict[str, NodeFact] = {}
+        self._reported: dict[str, Node] = {}
         self._reported_at: tuple[object, int] | None = None
 
-    def note_replaced(self, known: Nodes, changes: Mapping[str, NodeFact | None]) -> None:
+    def note_replaced(self, known: Nodes, changes: Mapping[str, Node | None]) -> None:
         """Note the names of nodes that were replaced by other machines within these changes."""
         self._replaced |= {
             name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid
@@ -57,7 +59,7 @@ class NodeImages:
         if not warm or nodes.moment == self._reported_at:
             return warm
         changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
-        reports: list[tuple[str, tuple[NodeFact | None, NodeFact]]] = []
+        reports: list[tuple[str, tuple[Node | None, Node]]] = []
         # Replaced at the end, and not before: after a fault the same reports are taken in again.
         reported = {} if changed is None else {name: at for name, at in self._reported.items() if name not in changed}
         for name in nodes if changed is None else changed:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from roost_core.placement.pods import MalformedPodError, read_pod
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.placement.pods import read_pod
 from webhook.admission import Decision, Result, beyond, decide
 from webhook.rules.bounds import MOST, Bound, is_oversized
 from webhook.rules.facts import pod_key
@@ -216,7 +217,7 @@ class Reviewer:
             pod = read_pod(review.body, review.namespace)
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
             return key, decide(pod, self._current_rulebook(), self._facts(), self._memory, pod_key=key, now=now)
-        except MalformedPodError as error:
+        except MalformedObjectError as error:
             return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.objects.fields import JSONObject, MalformedObjectError
+from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import (
@@ -28,22 +30,11 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
     POLICY_REVISION_ANNOTATION,
 )
-from roost_core.placement.pods import MIRROR_ANNOTATION, JSONObject, MalformedPodError, read_pod
+from roost_core.placement.nodes import Nodes
+from roost_core.placement.pods import MIRROR_ANNOTATION, read_pod
 from roost_core.placement.settings import SCHEDULER
 from webhook.node_images import NodeImages
-from webhook.rules.facts import (
-    Facts,
-    HomePod,
-    Homes,
-    NodeFact,
-    Nodes,
-    WarmFacts,
-    WarmPod,
-    read_builder,
-    read_home_pod,
-    read_node,
-    read_warm_pod,
-)
+from webhook.rules.facts import Facts, HomePod, Homes, WarmFacts, WarmPod, read_builder, read_home_pod, read_warm_pod
 from webhook.rules.rulebook import Reads, Rulebook
 
 if TYPE_CHECKING:
@@ -236,11 +227,10 @@ class _Watches:
             )
 
         classes = settings.classes.values()
-        self._nodes: WatchCache[NodeFact] | None = None
+        self._nodes: WatchCache[Node] | None = None
         if settings.reads_nodes:
-            reads_room = bool(self._classes_that_read(Reads.ROOM))
             reads_images = bool(self._classes_that_read(Reads.WARM))
-            read = partial(read_node, with_allocatable=reads_room, with_images=reads_images)
+            read = partial(node_or_none, with_images=reads_images)
             self._nodes = cache("/api/v1/nodes", read, "nodes")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
@@ -396,7 +386,7 @@ class _Watches:
         )
         return facts, seen
 
-    def _take_nodes(self, changes: Mapping[str, NodeFact | None]) -> None:
+    def _take_nodes(self, changes: Mapping[str, Node | None]) -> None:
         if self._known_nodes is None:
             self._known_nodes = Nodes(node for node in changes.values() if node is not None)
         elif changes:
@@ -469,7 +459,7 @@ class _Watches:
             namespace = item["metadata"].get("namespace") or ""
             try:
                 pod = read_pod(item, namespace)
-            except MalformedPodError:
+            except MalformedObjectError:
                 return None
             # Two classes can select the same pod: it belongs to one of them.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:

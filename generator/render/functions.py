@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from generator.locations import chart_folder
+from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups, with_images
 
@@ -28,7 +29,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
         "namespace_name": labels.NAMESPACE_NAME_LABEL,
         "hostname": labels.HOSTNAME_LABEL,
-        "domain": labels.DOMAIN,
+        "domain": DOMAIN,
         "puller": labels.OWN_PULLER,
         "puller_set": labels.PULLER_SET_LABEL,
         "popular_puller": labels.OWN_POPULAR_PULLER,

@@ -56,8 +56,9 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     import jsonpatch  # noqa: PLC0415
 
     from roost.doctor.try_pod import make_pod  # noqa: PLC0415
+    from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.placement.labels import POLICY_KEY  # noqa: PLC0415
-    from roost_core.placement.pods import MalformedPodError, read_pod  # noqa: PLC0415
+    from roost_core.placement.pods import read_pod  # noqa: PLC0415
     from roost_core.placement.settings import read_settings  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.rules.facts import Facts  # noqa: PLC0415
@@ -73,7 +74,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     try:
         pod = read_pod(body, options.release.namespace)
         decision = decide(pod, rulebook, Facts(), Memory(), pod_key="", now=0.0)
-    except MalformedPodError as error:
+    except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
     said = [f"# {key}: {text}\n" for key, text in decision.audit.items()] or ["# no class: the pod stays as it is\n"]
     admitted = jsonpatch.apply_patch(body, list(decision.operations))

@@ -18,6 +18,8 @@ from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import read_node
 from roost_core.placement.labels import (
     CONTROLLERS_MANAGER,
     OWN_COMPONENT_LABEL,
@@ -29,12 +31,11 @@ from roost_core.placement.labels import (
     is_own_node_label,
     startup_taint,
 )
-from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +109,8 @@ def clean_up(
 def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
     for item in _items(client, "/api/v1/nodes", {}):
         try:
-            yield from _actions_for(read_node_state(item), options)
-        except MalformedNodeError:
+            yield from _actions_for(read_node(item), options)
+        except MalformedObjectError:
             continue
     labels = {
         PART_OF_LABEL: OWN_PART,
@@ -123,11 +124,11 @@ def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
             yield DeletePod(namespace=options.namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
 
 
-def _actions_for(node: NodeState, options: CleanupOptions) -> Iterator[Action]:
+def _actions_for(node: Node, options: CleanupOptions) -> Iterator[Action]:
     release, namespace = options.release, options.namespace
-    labels = frozenset(key for key in node.fact.labels if is_own_node_label(release, namespace, key))
+    labels = frozenset(key for key in node.labels if is_own_node_label(release, namespace, key))
     # The readiness taint is removed by the controller of its NodeReadinessRule.
-    taints = frozenset(taint.key for taint in node.fact.taints) & {startup_taint(release, namespace)}
+    taints = frozenset(taint.key for taint in node.taints) & {startup_taint(release, namespace)}
     if labels or taints:
         yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
     condition = images_condition(release, namespace)

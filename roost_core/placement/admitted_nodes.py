@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.placement.nodes import node_admits
+from roost_core.objects.node import node_admits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

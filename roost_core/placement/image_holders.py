@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.nodes import NodeFact, Nodes, node_admits, node_covers
+from roost_core.objects.node import Node, node_admits, node_covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roost_core.objects.selectors import NodeRules
+    from roost_core.placement.nodes import Nodes
 
 # Nodes tried before the cache is consulted: mostly, the first one fits.
 _TRIED_AT_ONCE: Final = 4
@@ -43,7 +44,7 @@ class Holders:
         others = [found for found in held if found is not fewest]
 
         def fits(name: str) -> bool:
-            node: NodeFact | None = nodes.get_node(name)
+            node: Node | None = nodes.get_node(name)
             if node is None or not node.ready or not node_admits(rules, node):
                 return False
             if not node_covers(requests, node.allocatable):

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference, short_name
+from roost_core.objects.metadata import DOMAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DOMAIN: Final = "hub.jupyter.org"
 
 # On every pod that Roost placed: the revision of the rules that did it.
 POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"
@@ -72,8 +71,6 @@ SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe
 OWN_PULLER: Final = "puller"
 OWN_POPULAR_PULLER: Final = "popular-puller"
 
-# Prefixes of autoscalers' annotations on pods and nodes, which say what may be moved and what must stay.
-AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
 
 MAX_LABEL_NAME: Final = 63
 MAX_DASHBOARD_UID: Final = 40
@@ -170,23 +167,6 @@ def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str
     digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
     head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
     return f"{head}-{digest}"
-
-
-_NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
-
-
-def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the annotations that Roost may read: its own, a hub's or an autoscaler's."""
-    relevant = {
-        key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(AUTOSCALER_PREFIXES)
-    }
-    # One object for the thousands without any.
-    return relevant or _NO_ANNOTATIONS
-
-
-def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the same labels with interned strings: thousands of pods have equal ones."""
-    return {intern(key): intern(value) for key, value in labels.items()} if labels else labels
 
 
 def images_condition(release: str, namespace: str) -> str:

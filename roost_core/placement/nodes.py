@@ -7,70 +7,20 @@ cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a secon
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Self
 
-from roost_core.objects.selectors import HasNodeRules, Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.objects.node import Node
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX
 
 # How many updates a reader may miss and still learn which nodes changed; after more, it reads all of them.
 _REMEMBERED_UPDATES: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFact:
-    """What placement needs to know about one node."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Taint, ...] = ()
-    unschedulable: bool = False
-    ready: bool = True
-    # CPU in millicores, all else in units; empty: not read.
-    allocatable: Mapping[str, int] = field(default_factory=dict)
-    # Differs between two nodes of one name; "": not read.
-    uid: str = ""
-    # Creation of the Node object, Unix time; 0: not read.
-    created: float = 0.0
-    # Names that status.images lists, normalised and sorted: often only the largest 50 images. Empty: not read.
-    images: tuple[str, ...] = ()
-    # How many images these are: one may have several names.
-    image_count: int = 0
-
-    @property
-    def is_usable(self) -> bool:
-        """Ready and not cordoned."""
-        return self.ready and not self.unschedulable
-
-
-def node_admits(rules: HasNodeRules, node: NodeFact) -> bool:
-    """Whether a pod with these rules may be bound to the node, room and readiness aside.
-
-    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon.
-    """
-    return node_matches(rules, node.name, node.labels) and node_is_tolerated(rules, node)
-
-
-def node_is_tolerated(rules: HasNodeRules, node: NodeFact) -> bool:
-    """Whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
-    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
-        return False
-    return not node.unschedulable or tolerates_cordon(rules.tolerations)
-
-
-def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:
-    """Whether a node with this allocatable could take these requests if it were empty.
-
-    If nothing is allocatable, its size is unknown, and it could.
-    """
-    return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
-
-
-def _pulled_labels(node: NodeFact) -> list[str]:
+def _pulled_labels(node: Node) -> list[str]:
     return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == HELD]
 
 
-class Nodes(Mapping[str, NodeFact]):
+class Nodes(Mapping[str, Node]):
     """All nodes at one time, by name, with the sets that placement needs."""
 
     __slots__ = ("_by_name", "_names", "_recent", "holders", "moment")
@@ -80,13 +30,13 @@ class Nodes(Mapping[str, NodeFact]):
     # Which history of updates this belongs to, and how many it has seen; for `changed_since`.
     moment: tuple[object, int]
 
-    def __init__(self, nodes: Iterable[NodeFact] = ()) -> None:
+    def __init__(self, nodes: Iterable[Node] = ()) -> None:
         by_name = {node.name: node for node in nodes}
         holders: dict[str, set[str]] = {}
         for node in by_name.values():
             for label in _pulled_labels(node):
                 holders.setdefault(label, set()).add(node.name)
-        self._by_name: Mapping[str, NodeFact] = by_name
+        self._by_name: Mapping[str, Node] = by_name
         # Created when first needed.
         self._names: frozenset[str] | None = None
         self.holders = {label: frozenset(names) for label, names in holders.items()}
@@ -94,7 +44,7 @@ class Nodes(Mapping[str, NodeFact]):
         # The last updates of this history: the names each changed, newest last.
         self._recent: tuple[frozenset[str], ...] = ()
 
-    def __getitem__(self, name: str) -> NodeFact:
+    def __getitem__(self, name: str) -> Node:
         return self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -103,7 +53,7 @@ class Nodes(Mapping[str, NodeFact]):
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def get_node(self, name: str) -> NodeFact | None:
+    def get_node(self, name: str) -> Node | None:
         """Return the node of that name, faster than Mapping.get."""
         return self._by_name.get(name)
 
@@ -126,7 +76,7 @@ class Nodes(Mapping[str, NodeFact]):
             return None
         return frozenset().union(*self._recent[len(self._recent) - behind :])
 
-    def updated(self, changes: Mapping[str, NodeFact | None]) -> Self:
+    def updated(self, changes: Mapping[str, Node | None]) -> Self:
         """Return the nodes after `changes` (None: the node is gone); this object stays the same. Batch many changes."""
         by_name = dict(self._by_name)
         has_same_names = True

@@ -1,6 +1,6 @@
 """Read a pod's JSON without changing it: what placement needs, and nothing secret.
 
-Null and absent are the same. Only what is needed is checked; if that has a wrong type, `MalformedPodError` names the
+Null and absent are the same. Only what is needed is checked; if that has a wrong type, `MalformedObjectError` names the
 place, and never contains the value.
 """
 
@@ -8,6 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.fields import (
+    NOTHING,
+    JSONObject,
+    MalformedObjectError,
+    child_list,
+    child_object,
+    child_objects,
+    child_text,
+    child_texts,
+)
 from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
@@ -20,80 +30,12 @@ from roost_core.placement.labels import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-JSONObject = dict[str, Any]
-
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 # Why DaemonSet pods are skipped.
 DAEMON_SET: Final = "daemon-set"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-# Stands for an absent object; never written to.
-NOTHING: Final[JSONObject] = {}
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-class MalformedPodError(Exception):
-    """The object is not a pod that placement can read. The message says where, without the object's values."""
-
-
-def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
-    """The object under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
-    value = parent.get(key)
-    if value is None:
-        return None
-    if type(value) is not dict:
-        raise MalformedPodError(f"{where}.{key} is not an object")
-    return value
-
-
-def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
-    """The list under `key`, None when it is absent or null. Raises MalformedPodError when it is something else."""
-    value = parent.get(key)
-    if value is None:
-        return None
-    if type(value) is not list:
-        raise MalformedPodError(f"{where}.{key} is not a list")
-    return value
-
-
-def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
-    """The string under `key`, "" when it is absent or null. Raises MalformedPodError when it is something else."""
-    value = parent.get(key)
-    if value is None:
-        return ""
-    if type(value) is not str:
-        raise MalformedPodError(f"{where}.{key} is not a string")
-    return value
-
-
-def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
-    """The strings by key under `key`, {} when it is absent or null. Raises MalformedPodError for anything else."""
-    texts = child_object(parent, key, where) or NOTHING
-    for value in texts.values():
-        if type(value) is not str:
-            raise MalformedPodError(f"{where}.{key} holds something that is not a string")
-    return texts
-
-
-def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
-    """The objects under `key`, [] when it is absent or null. Raises MalformedPodError for anything else."""
-    children = child_list(parent, key, where)
-    if children is None:
-        return []
-    for child in children:
-        if type(child) is not dict:
-            raise MalformedPodError(f"{where}.{key} holds something that is not an object")
-    return children
-
-
-def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
-    """The integer under `key`, 0 when it is absent or null. Raises MalformedPodError when it is something else."""
-    value = parent.get(key)
-    if value is None:
-        return 0
-    if type(value) is not int:
-        raise MalformedPodError(f"{where}.{key} is not an integer")
-    return value
 
 
 class Pod(NamedTuple):
@@ -189,17 +131,17 @@ def _owned_by_daemon_set(metadata: JSONObject) -> bool:
 
 
 def read_pod(body: object, namespace: str) -> Pod:
-    """Read a pod from an admission request. Raises MalformedPodError, and nothing else, whatever `body` is."""
+    """Read a pod from an admission request. Raises MalformedObjectError, and nothing else, whatever `body` is."""
     if type(body) is not dict:
-        raise MalformedPodError("the object is not a JSON object")
+        raise MalformedObjectError("the object is not a JSON object")
     if body.get("kind") not in (None, "Pod"):
-        raise MalformedPodError("the object's kind is not Pod")
+        raise MalformedObjectError("the object's kind is not Pod")
     metadata = child_object(body, "metadata", "object")
     if metadata is None:
         metadata = NOTHING
     spec = child_object(body, "spec", "object")
     if spec is None:
-        raise MalformedPodError("the pod has no spec")
+        raise MalformedObjectError("the pod has no spec")
     affinity = child_object(spec, "affinity", "spec") or NOTHING
     node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or NOTHING
     where = "spec.affinity.nodeAffinity"

@@ -14,8 +14,8 @@ from roost_core.placement.settings import GateMode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeTerm
-    from roost_core.placement.nodes import NodeFact
     from roost_core.placement.settings_reader import Document, Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
@@ -98,7 +98,7 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
     return terms is None or any(node_term_matches(term, node_name, labels) for term in terms)
 
 
-def serving(pullers: Sequence[Puller], node: NodeFact) -> list[Puller]:
+def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
     """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that select it."""
     selecting = [puller for puller in pullers if selects(puller, node.name, node.labels)]
     if not node.taints:

@@ -106,12 +106,12 @@ class NodeFilters:
         return self.verdicts.rejected.get(row.name)
 
     def _check_cordon(self, row: NodeRow) -> Verdict:
-        if row.node.fact.unschedulable and not tolerates_cordon(self.pod.spec.tolerations):
+        if row.node.unschedulable and not tolerates_cordon(self.pod.spec.tolerations):
             return UNSCHEDULABLE
         return None
 
     def _check_taints(self, row: NodeRow) -> Verdict:
-        taints = row.node.fact.taints
+        taints = row.node.taints
         return TAINTED if taints and untolerated(taints, self.pod.spec.tolerations) else None
 
     def _check_affinity(self, row: NodeRow) -> Verdict:
@@ -138,7 +138,7 @@ class NodeFilters:
         if verdicts.kept_off is None:
             tolerations, rows = self.pod.spec.tolerations, self.state.rows
             verdicts.kept_off = frozenset(
-                name for name, row in rows.items() if untolerated(row.node.fact.taints, tolerations)
+                name for name, row in rows.items() if untolerated(row.node.taints, tolerations)
             )
         return verdicts.kept_off
 
@@ -184,7 +184,7 @@ class NodeFilters:
             tolerations = self.pod.spec.tolerations
             counts = {}
             for name, row in self.state.rows.items():
-                number = count_unwanted(row.node.fact.taints, tolerations)
+                number = count_unwanted(row.node.taints, tolerations)
                 if number:
                     counts[name] = number
             verdicts.unwanted = counts

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from roost_core.scheduler.objects import CPU, MEMORY, PODS, HostPort, NodeState, PodState
+from roost_core.objects.requests import CPU, MEMORY, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import HostPort, PodState
 
 
 _Key = TypeVar("_Key")
@@ -21,7 +24,7 @@ class NodeRow:
         "scored",
     )  # fmt: skip
 
-    def __init__(self, node: NodeState) -> None:
+    def __init__(self, node: Node) -> None:
         self.pods: dict[str, PodState] = {}
         # Bound nowhere yet; pre-emption makes room for them here.
         self.nominated: dict[str, PodState] = {}
@@ -33,11 +36,11 @@ class NodeRow:
         self.image_view: Mapping[str, tuple[int, int]] | None = None
         self.set_node(node)
 
-    def set_node(self, node: NodeState) -> None:
+    def set_node(self, node: Node) -> None:
         """Replace what is known of the node itself."""
         self.node = node
-        self.name = node.fact.name
-        self.labels = node.fact.labels
+        self.name = node.name
+        self.labels = node.labels
         self.allocatable = node.allocatable
         self.max_pods = node.allocatable.get(PODS, 0)
 

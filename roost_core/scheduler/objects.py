@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
-    from roost_core.placement.nodes import NodeFact
 
-CPU: Final = "cpu"
-MEMORY: Final = "memory"
-PODS: Final = "pods"
-EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -197,30 +192,3 @@ class PodState:
 # Like `dataclasses.replace`, but fast enough for thousands of pods.
 copy_spec: Final = Copier(PodSpec)
 copy_pod: Final = Copier(PodState)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """One node at one time; times are Unix time."""
-
-    fact: NodeFact
-    uid: str = ""
-    created: float = 0.0
-    allocatable: Mapping[str, int] = field(default_factory=dict)
-    # Bytes by each name of an image in `status.images`.
-    images: Mapping[str, int] = field(default_factory=dict)
-    # Length of that list; kubelets cut it, by default at 50.
-    image_count: int = 0
-    # "True", "False" or "Unknown", by type.
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    # Since when it is Ready (its creation if the condition has no time); None if it isn't.
-    ready_since: float | None = None
-    # Only those that `kept_annotations` keeps.
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    # It has a deletionTimestamp.
-    leaving: bool = False
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-        return self.fact.name

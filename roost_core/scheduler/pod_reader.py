@@ -9,21 +9,10 @@ from __future__ import annotations
 from sys import intern
 from typing import TYPE_CHECKING
 
-from roost_core.objects.selectors import (
-    read_label_selector,
-    read_node_term,
-    read_node_terms,
-    read_tolerations,
-)
-from roost_core.objects.timestamps import read_moment
-from roost_core.placement.labels import intern_labels, kept_annotations
-from roost_core.placement.pods import (
-    DEFAULT_SCHEDULER,
+from roost_core.objects.fields import (
     NOTHING,
-    PREFERRED,
-    REQUIRED,
     JSONObject,
-    MalformedPodError,
+    MalformedObjectError,
     child_list,
     child_number,
     child_object,
@@ -31,9 +20,17 @@ from roost_core.placement.pods import (
     child_text,
     child_texts,
 )
+from roost_core.objects.metadata import intern_labels, kept_annotations
+from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
+from roost_core.objects.selectors import (
+    read_label_selector,
+    read_node_term,
+    read_node_terms,
+    read_tolerations,
+)
+from roost_core.objects.timestamps import read_moment
+from roost_core.placement.pods import DEFAULT_SCHEDULER, PREFERRED, REQUIRED
 from roost_core.scheduler.objects import (
-    CPU,
-    MEMORY,
     ContainerState,
     HostPort,
     Owner,
@@ -44,7 +41,6 @@ from roost_core.scheduler.objects import (
     WeightedNodeTerm,
     WeightedPodTerm,
 )
-from roost_core.scheduler.requests import is_sidecar, sum_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
@@ -59,14 +55,14 @@ def read_pod_state(
     """Read a Pod as the API's JSON has it.
 
     keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
-    Raises MalformedPodError, and nothing else, when a part that is read has a wrong type.
+    Raises MalformedObjectError, and nothing else, when a part that is read has a wrong type.
     """
     if not isinstance(body, dict):
-        raise MalformedPodError("the object is not a JSON object")
+        raise MalformedObjectError("the object is not a JSON object")
     metadata, status = (child_object(body, part, "pod") or NOTHING for part in ("metadata", "status"))
     spec = child_object(body, "spec", "pod")
     if spec is None:
-        raise MalformedPodError("the pod has no spec")
+        raise MalformedObjectError("the pod has no spec")
     read = _read_spec(spec, status)
     return PodState(
         namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
@@ -158,7 +154,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
-    """Read one of `topologySpreadConstraints`, with the API's defaults. Raises MalformedPodError."""
+    """Read one of `topologySpreadConstraints`, with the API's defaults. Raises MalformedObjectError."""
     where = "spec.topologySpreadConstraints[]"
     keys = child_list(body, "matchLabelKeys", where) or ()
     return SpreadConstraint(

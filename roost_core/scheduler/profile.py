@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, read_node_term, read_node_terms
 from roost_core.placement.pods import PREFERRED, REQUIRED
-from roost_core.scheduler.objects import CPU, MEMORY, SpreadConstraint, WeightedNodeTerm
+from roost_core.scheduler.objects import SpreadConstraint, WeightedNodeTerm
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DEFAULT_PREEMPTION,

@@ -14,7 +14,7 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from roost_core.scheduler.objects import CPU, MEMORY
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DYNAMIC_RESOURCES,

@@ -23,8 +23,9 @@ from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
-    from roost_core.scheduler.objects import HostPort, NodeState, PodSpec, PodState, PodTerm
+    from roost_core.scheduler.objects import HostPort, PodSpec, PodState, PodTerm
 
 _Found = TypeVar("_Found")
 # Cached counts of selectors; the least recently used goes first.
@@ -103,7 +104,7 @@ class ClusterState:
 
     def __init__(
         self,
-        nodes: Iterable[NodeState] = (),
+        nodes: Iterable[Node] = (),
         pods: Iterable[PodState] = (),
         surroundings: Surroundings = NO_SURROUNDINGS,
         *,
@@ -183,9 +184,9 @@ class ClusterState:
             column = self._labels[key] = values, None not in values and len(set(values)) == len(values)
         return column
 
-    def set_node(self, node: NodeState) -> None:
+    def set_node(self, node: Node) -> None:
         """Add a node, or replace what is known of it; its pods stay."""
-        name = node.fact.name
+        name = node.name
         row = self.rows.get(name)
         if row is None:
             row = self.rows[name] = NodeRow(node)
@@ -200,7 +201,7 @@ class ClusterState:
         else:
             before = row.node
             row.set_node(node)
-            if before.fact != node.fact:
+            if before != node:
                 old_zone, zone = _zone_of(before), _zone_of(node)
                 if old_zone != zone:
                     # As in kube-scheduler, the order follows only when another node comes or goes.
@@ -462,8 +463,8 @@ class ClusterState:
         return self.surroundings.namespaces.get(namespace) or {}
 
 
-def _zone_of(node: NodeState) -> str:
-    labels = node.fact.labels
+def _zone_of(node: Node) -> str:
+    labels = node.labels
     zone, region = (
         next((labels[label] for label in names if label in labels), "") for names in (_ZONE_LABELS, _REGION_LABELS)
     )

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from roost_core.objects.node import read_node
 from roost_core.objects.selectors import read_label_selector
 from roost_core.objects.timestamps import read_moment
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
@@ -267,7 +267,7 @@ class World:
             log.wait(NODE_ORDER)
             order = [entry.fields["node"] for entry in log.all(NODE_ORDER)]
         self._state = ClusterState(
-            [read_node_state(nodes[name]) for name in order], (), self._surroundings(), stale_images=True
+            [read_node(nodes[name]) for name in order], (), self._surroundings(), stale_images=True
         )
         for body in self._api.list("/api/v1/pods"):
             pod = read_pod_state(body, specs=self._specs)
@@ -325,7 +325,7 @@ class World:
         body = nodes.set_labels(name, {"touched": str(self._names)})
         versions.append(body["metadata"]["resourceVersion"])
         log.wait_count(len(set(versions)) - 1, "Update event for node", node=name)
-        self._state.set_node(read_node_state(body))
+        self._state.set_node(read_node(body))
 
     def _remove_pod(self, log: Log) -> None:
         candidates = sorted(key for key, pod in self._bound.items() if not pod.leaving)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
-from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.rules.facts import Facts, HomePod, Homes
+
+if TYPE_CHECKING:
+    from roost_core.objects.node import Node
 
 Object = dict[str, Any]
 
@@ -144,7 +147,7 @@ pods: st.SearchStrategy[Object] = st.builds(
 taints = st.sampled_from([Taint("dedicated", "user", "NoSchedule"), Taint("leaving", "", "PreferNoSchedule")])
 
 
-def _node(name: str, images: list[str], labels: dict[str, str], more: tuple[list[Taint], bool, bool]) -> NodeFact:
+def _node(name: str, images: list[str], labels: dict[str, str], more: tuple[list[Taint], bool, bool]) -> Node:
     node_taints, unschedulable, ready = more
     return node(name, *images, labels=labels, taints=tuple(node_taints), unschedulable=unschedulable, ready=ready)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roost_core.scheduler.node_reader import read_node_state
+from roost_core.objects.node import read_node
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
@@ -12,7 +12,8 @@ from roost_core.scheduler.profile import Profile, read_profiles
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 MIB = 2**20
 GIB = 2**30
@@ -31,11 +32,11 @@ def node(
     images: Mapping[str, int] | None = None,
     cordoned: bool = False,
     extra: Mapping[str, str] | None = None,
-) -> NodeState:
+) -> Node:
     """A Ready node with its hostname label; taints as KEY=VALUE:EFFECT, extra: further resources."""
     allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(extra or {})}
     all_labels: dict[str, str] = {HOSTNAME: name, **(labels or {})}
-    return read_node_state(
+    return read_node(
         {
             "metadata": {"name": name, "labels": all_labels},
             "spec": {"taints": [_taint(one) for one in taints], "unschedulable": cordoned},

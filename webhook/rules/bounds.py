@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.placement.pods import child_list, child_object
+from roost_core.objects.fields import child_list, child_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

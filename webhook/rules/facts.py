@@ -7,28 +7,22 @@ takes microseconds even with thousands of nodes.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
-from sys import intern
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from roost_core.objects.images import normalise_reference
-from roost_core.objects.selectors import Taint
-from roost_core.objects.timestamps import read_moment
+from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE, Node
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
-from roost_core.placement.nodes import NodeFact, Nodes
-from roost_core.placement.pods import MalformedPodError
-from roost_core.scheduler.node_reader import read_allocatable
 from roost_core.scheduler.node_rows import bump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Set
 
+    from roost_core.objects.fields import JSONObject
     from roost_core.placement.lease_state import LeaseState
-    from roost_core.placement.pods import JSONObject
+    from roost_core.placement.nodes import Nodes
 
     # Of a table, one that may be changed: a copy, or the table itself.
     _ToChange = Callable[[Any], dict[Any, Any]]
@@ -37,26 +31,16 @@ __all__ = [
     "Facts",
     "HomePod",
     "Homes",
-    "NodeFact",
-    "Nodes",
     "WarmFacts",
     "WarmPod",
     "pod_key",
     "read_builder",
     "read_home_pod",
-    "read_node",
     "read_warm_pod",
 ]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
-# Images remembered per node: more than a disk usually has room for. Pods choose their names, so both are bounded.
-MAX_IMAGES_A_NODE: Final = 1000
-_MAX_REFERENCE: Final = 1024
-# Names of one image in a node's report.
-_MAX_NAMES: Final = 5
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
-# Nodes report the same images again and again.
-_normalise: Final = lru_cache(maxsize=8192)(normalise_reference)
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
 
@@ -213,7 +197,7 @@ class WarmFacts:
         new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
 
-    def with_reports(self, reports: Mapping[str, tuple[NodeFact | None, NodeFact]]) -> Self:
+    def with_reports(self, reports: Mapping[str, tuple[Node | None, Node]]) -> Self:
         """A copy with what nodes report of their images: by node, as it was when it last reported any, and as it is.
 
         What is new in a report is on the node. A report of fewer images than before isn't cut, for others would have
@@ -229,14 +213,17 @@ class WarmFacts:
             if pod.node in needed:
                 needed[pod.node].update(pod.images)
         for node, (before, now) in reports.items():
-            if not now.images:
+            if before and before.images == now.images and node not in needed:
                 continue
             known = self._images.get(node, _NO_IMAGES)
-            reported = frozenset(before.images) if before else frozenset[str]()
-            new = [image for image in now.images if image not in reported and image not in known]
+            names = now.image_names
+            if not names:
+                continue
+            reported = frozenset(before.image_names) if before else frozenset[str]()
+            new = [image for image in names if image not in reported and image not in known]
             gone: list[str] = []
             if node in needed:
-                listed = frozenset(now.images)
+                listed = frozenset(names)
                 gone = [image for image in known if image not in listed and image not in needed[node]]
             if not new and not gone:
                 continue
@@ -361,7 +348,7 @@ class WarmFacts:
 
 def _surplus(images: Mapping[str, int]) -> list[str]:
     """The oldest of more images than are remembered."""
-    return list(islice(images, max(0, len(images) - MAX_IMAGES_A_NODE)))
+    return list(islice(images, max(0, len(images) - MAX_IMAGES)))
 
 
 def _drop(gone: Iterable[str], images: dict[str, int], node: str, moved: list[_Move]) -> None:
@@ -406,51 +393,6 @@ def _is_true(obj: JSONObject, condition_type: str) -> bool:
     )
 
 
-def read_node(node: JSONObject, *, with_allocatable: bool = False, with_images: bool = False) -> NodeFact:
-    """What placement needs of a Node, as the API's JSON has it.
-
-    with_allocatable: its room and age, too. with_images: the images that it reports, too.
-    """
-    metadata, spec = _object(node, "metadata"), _object(node, "spec")
-    reported = _reported_images(node) if with_images else []
-    allocatable: Mapping[str, int] = {}
-    created = 0.0
-    if with_allocatable:
-        created = read_moment(metadata.get("creationTimestamp")) or 0.0
-        # A node that says nothing readable of its room is one of which nothing is known.
-        with suppress(MalformedPodError):
-            allocatable = read_allocatable(_object(node, "status"))
-    return NodeFact(
-        name=metadata.get("name") or "",
-        labels=_object(metadata, "labels"),
-        taints=tuple(
-            Taint(taint.get("key") or "", taint.get("value") or "", taint.get("effect") or "")
-            for taint in spec.get("taints") or ()
-        ),
-        # A node that is being deleted takes no more pods, though nobody cordons it.
-        unschedulable=bool(spec.get("unschedulable") or metadata.get("deletionTimestamp")),
-        ready=_is_true(node, "Ready"),
-        allocatable=allocatable,
-        uid=metadata.get("uid") or "",
-        created=created,
-        # Sorted, because kubelets may list images of the same size in any order.
-        images=tuple(sorted({name for names in reported for name in names})),
-        image_count=len(reported),
-    )
-
-
-def _reported_images(node: JSONObject) -> list[list[str]]:
-    """The names of each image that a Node reports, normalised; nodes share their text, for they hold the same ones."""
-    images = islice(_object(node, "status").get("images") or (), MAX_IMAGES_A_NODE)
-    readable = ([name for name in image.get("names") or () if _is_readable(name)] for image in images)
-    # A kubelet reports at most five, with tags and digests.
-    return [[intern(_normalise(name)) for name in names[:_MAX_NAMES]] for names in readable if names]
-
-
-def _is_readable(name: object) -> bool:
-    return isinstance(name, str) and 0 < len(name) <= _MAX_REFERENCE
-
-
 def _target(pod: JSONObject, annotation: str) -> str:
     """The node where Roost sent the pod; "" for none, and for what no node can be called: pods may write anything."""
     node = str(_object(_object(pod, "metadata"), "annotations").get(annotation) or "")
@@ -486,6 +428,6 @@ def read_warm_pod(pod: JSONObject) -> WarmPod | None:
         return WarmPod(_target(pod, WARM_TARGET_ANNOTATION), ())
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written = dict.fromkeys(str(one.get("image") or "") for one in containers)
-    images = [normalise_reference(one) for one in written if one and len(one) <= _MAX_REFERENCE]
+    images = [normalise_reference(one) for one in written if one and len(one) <= MAX_REFERENCE]
     is_starting = _object(pod, "status").get("phase") == "Pending"
-    return WarmPod(str(bound), tuple(images[:MAX_IMAGES_A_NODE]), is_starting)
+    return WarmPod(str(bound), tuple(images[:MAX_IMAGES]), is_starting)

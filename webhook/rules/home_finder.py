@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from roost_core.objects.node import node_admits
 from roost_core.placement.admitted_nodes import AdmittedNodes
 from roost_core.placement.home_load import choose_homes
-from roost_core.placement.nodes import node_admits
 from roost_core.placement.rendezvous import Ring
 from webhook.rules.facts import HomePod
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.fields import JSONObject, child_list, child_object
 from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.placement.pods import PREFERRED, REQUIRED, JSONObject, Pod, child_list, child_object
+from roost_core.placement.pods import PREFERRED, REQUIRED, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -237,7 +238,7 @@ def _add(path: str, value: object) -> Operation:
 def patch_for(pod: Pod, changes: Sequence[Change]) -> list[Operation]:
     """JSON Patch that makes the pod carry `changes`; [] when it does already.
 
-    The operations share objects with `changes`: serialize them, don't edit them. Raises MalformedPodError when a place
+    The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a place
     that has to change isn't of a pod's shape.
     """
     wishes = _sort(changes)

@@ -12,7 +12,9 @@ from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.requests import read_requests
 from roost_core.placement.classes import Classes
 from roost_core.placement.image_holders import Holders
 from roost_core.placement.labels import (
@@ -28,7 +30,7 @@ from roost_core.placement.labels import (
     scheduler_name,
 )
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.pods import DEFAULT_SCHEDULER, JSONObject, MalformedPodError, Pod
+from roost_core.placement.pods import DEFAULT_SCHEDULER, Pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import (
     CONTROLLERS,
@@ -40,7 +42,6 @@ from roost_core.placement.settings import (
     Settings,
     WhenNoHolder,
 )
-from roost_core.scheduler.requests import read_requests
 from webhook.rules.bounds import MAX_LABEL_VALUE, MAX_REFERENCE
 from webhook.rules.home_finder import HomeFinder, HomeRequest
 from webhook.rules.ledger import Ledger
@@ -115,15 +116,13 @@ class Reads(Flag):
 
     NOTHING = 0
     NODES = auto()
-    # How large nodes are, and since when they exist.
-    ROOM = auto()
     BUILDERS = auto()
     HOMES = auto()
     WARM = auto()
     LEASES = auto()
 
 
-_READS_FOR_WARM: Final = Reads.NODES | Reads.ROOM | Reads.WARM
+_READS_FOR_WARM: Final = Reads.NODES | Reads.WARM
 
 
 class ClassRules:
@@ -337,7 +336,7 @@ def _satisfiable(case: Case, missing: list[GateTerms]) -> tuple[list[GateTerms],
 def _requests_if_readable(case: Case) -> tuple[tuple[str, int], ...]:
     try:
         return _requests_of(case)
-    except MalformedPodError:
+    except MalformedObjectError:
         # The API server will reject the pod and say why.
         return ()
 
@@ -389,7 +388,7 @@ class WarmNeeds(NamedTuple):
 
 
 def read_warm_needs(case: Case) -> WarmNeeds:
-    """What the case's pod says of its warm nodes. Raises MalformedPodError for requests that can't be read."""
+    """What the case's pod says of its warm nodes. Raises MalformedObjectError for requests that can't be read."""
     images = [(reference, normalise_reference(reference)) for reference in case.pod.images]
     brought = case.rulebook.brought_images
     return WarmNeeds(case.pod.rules, _requests_of(case), images, all(normalised in brought for _, normalised in images))
@@ -408,7 +407,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
         return "nodes can't be read"
     try:
         needs = needs or read_warm_needs(case)
-    except MalformedPodError:
+    except MalformedObjectError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         return "the pod's requests can't be read"
     if needs.are_brought and facts.uses_only(case.rulebook.brought_images):
@@ -421,7 +420,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
 
 
 def _requests_of(case: Case) -> tuple[tuple[str, int], ...]:
-    """The pod's requests, or those that its class gives to pods without any. Raises MalformedPodError."""
+    """The pod's requests, or those that its class gives to pods without any. Raises MalformedObjectError."""
     pod, by_default = case.pod, case.rules.requests.requests
     own = read_requests(pod.spec)
     if own or not by_default:
@@ -561,7 +560,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(name_revision, lambda _: True),
     Rule(set_scheduler, lambda rules: bool(rules.scheduler_name), Reads.LEASES),
     Rule(prefer_pulled_images, lambda rules: rules.prefers_pulled),
-    Rule(require_pulled_images, lambda rules: rules.requires_pulled, Reads.NODES | Reads.ROOM | Reads.LEASES),
+    Rule(require_pulled_images, lambda rules: rules.requires_pulled, Reads.NODES | Reads.LEASES),
     Rule(prefer_warm, lambda rules: rules.warm is not None and not rules.joins_unless_warm, _READS_FOR_WARM),
     Rule(prefer_warm_or_join, lambda rules: rules.joins_unless_warm, _READS_FOR_WARM),
     Rule(prefer_home, lambda rules: rules.pod_class.home is not None, Reads.NODES | Reads.BUILDERS | Reads.HOMES),

@@ -9,15 +9,16 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import node_term_matches, read_node_term
-from roost_core.placement.nodes import node_admits
 from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeRules
-    from roost_core.placement.nodes import NodeFact, Nodes
+    from roost_core.placement.nodes import Nodes
     from roost_core.placement.settings import Warm
     from webhook.rules.facts import WarmFacts
 
@@ -124,7 +125,7 @@ class WarmFinder:
             self._kinds[key] = kind
         return kind
 
-    def _judged(self, request: WarmRequest, nodes: Iterable[NodeFact]) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _judged(self, request: WarmRequest, nodes: Iterable[Node]) -> Iterator[tuple[str, tuple[int, int]]]:
         for node in nodes:
             if node.is_usable and node_admits(request.rules, node):
                 liked = sum(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
-from roost_core.scheduler.objects import CPU, MEMORY
 from roost_lab.pages.names import shorten
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 

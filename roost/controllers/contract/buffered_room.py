@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
+from roost_core.objects.node import node_admits
 from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.nodes import node_admits
+from roost_core.objects.requests import CPU, PODS
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import CPU, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.snapshot import Snapshot
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeRules
     from roost_core.placement.settings_reader import Document
-    from roost_core.scheduler.objects import NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def nodes_with_room(snapshot: Snapshot, sets: Sequence[BufferedSet]) -> Mapping[
         rooms = sorted(
             (places, node.name)
             for node in snapshot.nodes.values()
-            if node.fact.ready and not node.leaving and node_admits(each.rules, node.fact)
+            if node.ready and not node.leaving and node_admits(each.rules, node)
             if (places := _places(each, node, taken[node.name]))
         )
         left, names = _replicas(snapshot, each), []
@@ -84,7 +84,7 @@ def _replicas(snapshot: Snapshot, buffered: BufferedSet) -> int:
     return 0 if buffer is None or not buffer.template else buffer.replicas or 0
 
 
-def _places(buffered: BufferedSet, node: NodeState, taken: Counter[str]) -> int:
+def _places(buffered: BufferedSet, node: Node, taken: Counter[str]) -> int:
     """How many of the set's placeholders would fit beside the node's pods."""
     wanted = {**buffered.requests, PODS: 1}
     return max(0, min((node.allocatable.get(key, 0) - taken[key]) // amount for key, amount in wanted.items()))

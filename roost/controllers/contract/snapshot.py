@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.bookings import BookingSource
+    from roost_core.objects.node import Node
     from roost_core.placement.kubelet_pulls import PullEvent
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.scheduler.objects import PodState
 
 
 class Moment(NamedTuple):
@@ -62,7 +63,7 @@ class Snapshot:
     release: str
     namespace: str
     # By name.
-    nodes: Mapping[str, NodeState] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
     # By `namespace/name`, in every namespace that may be read; without others' finished pods.
     pods: Mapping[str, PodState] = field(default_factory=dict)
     # By name.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost.controllers.contract.actions import KeepHistory, Notice
 from roost.controllers.headroom.whole_nodes import read_size
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import node_matches, untolerated
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_history import (
@@ -25,7 +26,6 @@ from roost_core.placement.headroom_history import (
     size_in_placeholders,
 )
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSet, LearnSettings
+    from roost_core.objects.node import Node
     from roost_core.placement.headroom_windows import Period
-    from roost_core.placement.nodes import NodeFact
     from roost_core.scheduler.objects import PodSpec
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
@@ -171,7 +171,7 @@ def _read(stored: str, boot_seconds: int, now: Moment) -> tuple[History | None, 
 
 def _level(headroom_set: HeadroomSet, snapshot: Snapshot) -> float:
     """How many of the set's placeholders its users would fill, those that wait for a node included."""
-    nodes = {name: node.fact for name, node in snapshot.nodes.items() if _is_of_set(headroom_set, node.fact)}
+    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(headroom_set, node)}
     sizes: dict[PodSpec, float] = {}
     waits_here: dict[PodSpec, bool] = {}
     level = 0.0
@@ -194,7 +194,7 @@ def _level(headroom_set: HeadroomSet, snapshot: Snapshot) -> float:
     return level
 
 
-def _is_of_set(headroom_set: HeadroomSet, node: NodeFact) -> bool:
+def _is_of_set(headroom_set: HeadroomSet, node: Node) -> bool:
     rules = headroom_set.rules
     taints = [
         taint for taint in node.taints if taint.key not in LEAVING_TAINTS and not taint.key.startswith(_STATE_TAINTS)
@@ -202,7 +202,7 @@ def _is_of_set(headroom_set: HeadroomSet, node: NodeFact) -> bool:
     return node_matches(rules, node.name, node.labels) and untolerated(taints, rules.tolerations) is None
 
 
-def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, NodeFact]) -> bool:
+def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, Node]) -> bool:
     """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the set selects.
 
     What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.

@@ -12,18 +12,19 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.objects.node import node_admits
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.nodes import node_admits
-from roost_core.scheduler.objects import CPU, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.headroom.settings import HeadroomSet
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 # By then a node's daemon pods run; and a size must have been wrong for this long.
@@ -88,12 +89,12 @@ class Pool:
         self.nodes = {
             node.name: node
             for node in snapshot.nodes.values()
-            if not node.leaving and node_matches(headroom_set.rules, node.name, node.fact.labels)
+            if not node.deleting and node_matches(headroom_set.rules, node.name, node.labels)
         }
         usable = [
             node
             for node in self.nodes.values()
-            if node.ready_since is not None and node_admits(headroom_set.rules, node.fact)
+            if node.ready_since is not None and node_admits(headroom_set.rules, node)
         ]
         self.is_without_nodes = not usable
         self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
@@ -204,11 +205,11 @@ def _step(amount: int, step: int) -> int:
     return max(step, int(amount * (1 - MARGIN)) // step * step)
 
 
-def _instance_type(node: NodeState) -> str:
-    return next((node.fact.labels[key] for key in INSTANCE_TYPE_LABELS if key in node.fact.labels), "")
+def _instance_type(node: Node) -> str:
+    return next((node.labels[key] for key in INSTANCE_TYPE_LABELS if key in node.labels), "")
 
 
-def _taken_by_daemons(pods: Iterable[PodState], nodes: Mapping[str, NodeState]) -> dict[str, Size]:
+def _taken_by_daemons(pods: Iterable[PodState], nodes: Mapping[str, Node]) -> dict[str, Size]:
     """Return the requests of DaemonSets' pods and static pods, by node."""
     taken = dict.fromkeys(nodes, Size(0, 0))
     for pod in pods:

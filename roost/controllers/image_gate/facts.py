@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost_core.objects.node import Node
     from roost_core.placement.kubelet_pulls import PullEvent
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import ContainerState, NodeState, PodState
+    from roost_core.scheduler.objects import ContainerState, PodState
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50
@@ -205,7 +206,7 @@ def _runs(container: ContainerState, image: ManagedImage) -> bool:
     return normalise_reference(container.image) == image.normalised
 
 
-def look_up(node: NodeState, image: ManagedImage, known_bytes: int | None) -> Listing:
+def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing:
     """Look an image up in the node's list. known_bytes: its size by an earlier list, None if no list had it."""
     listed = node.images
     for spelling in image.spellings:

@@ -60,7 +60,7 @@ def gauge_values(
             Opening.USER_WAITS if (name, label) in to_users and why is Opening.EARLIER else why
             for label, why in memory.opened.items()
         )
-        tainted += any(taint.key == settings.taint_key for taint in memory.node.fact.taints)
+        tainted += any(taint.key == settings.taint_key for taint in memory.node.taints)
         if not memory.missing:
             continue
         waiting += 1

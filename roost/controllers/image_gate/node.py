@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence, Token
     from roost.controllers.image_gate.node_reports import NodeNotice
     from roost.controllers.image_gate.node_view import PlanContext
+    from roost_core.objects.node import Node
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import NodeState
 
 # Until a write comes back by the watch; after that it is requested again.
 ECHO_SECONDS: Final = 10.0
@@ -41,22 +41,22 @@ class Judgement(NamedTuple):
 
 
 def judge_node(
-    node: NodeState, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
+    node: Node, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
 ) -> Judgement:
     """Decide what a node needs. before: what was remembered of this very node, None at first."""
     view = NodeView(node, evidence, before, context)
     settings = view.settings
     facts = _find_facts(view)
     absent = tuple(image for image in view.wanted if image.normalised not in facts or not facts[image.normalised].holds)
-    is_served = view.is_reporting and settings.taint_against_pullers(node.fact) is None
+    is_served = view.is_reporting and settings.taint_against_pullers(node) is None
     missing = absent if is_served else ()
     waiting_since = view.waiting_since() if missing else None
     faults = _find_faults(view, missing) if missing else NO_FAULTS
     unwanted = find_unwanted(view)
     unattended_since = find_unattended(view, absent)
     targets = choose_targets(view, facts, unattended_since)
-    change = None if node.leaving else plan_change(view, targets, absent, unwanted)
-    condition = None if node.leaving else plan_condition(view, absent, faults)
+    change = None if node.deleting else plan_change(view, targets, absent, unwanted)
+    condition = None if node.deleting else plan_condition(view, absent, faults)
     notices = (*fault_notices(view, faults), *puller_notices(view, missing, waiting_since))
     if change is not None or condition is not None:
         view.waits.append(ECHO_SECONDS)
@@ -87,7 +87,7 @@ def _find_facts(view: NodeView) -> Mapping[str, Fact]:
     before = view.before.facts if view.before is not None else {}
     if not view.is_reporting:
         return before
-    labels = view.node.fact.labels
+    labels = view.node.labels
     sizes = view.context.image_bytes
     facts: dict[str, Fact] = {}
     for image in view.wanted:

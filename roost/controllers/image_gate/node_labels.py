@@ -37,7 +37,7 @@ _HELD: Final = LabelTarget(HELD)
 def find_unwanted(view: NodeView) -> Mapping[str, float]:
     """Return labels of this hub's images that don't belong on the node, and since when that is known."""
     prefix = view.settings.label_prefix
-    ours = [label for label in view.node.fact.labels if label.startswith(prefix)]
+    ours = [label for label in view.node.labels if label.startswith(prefix)]
     if not ours:
         return NO_TIMES
     wanted = {image.label for image in view.wanted} if view.settings.labels_nodes else set()
@@ -63,11 +63,11 @@ def choose_targets(
     """Decide what the labels of the images that belong on the node should be, by label."""
     if not view.settings.labels_nodes:
         return {}
-    labels = view.node.fact.labels
+    labels = view.node.labels
     if not view.is_reporting:
         return {image.label: _target_before_ready(view, image, labels.get(image.label)) for image in view.wanted}
     targets: dict[str, LabelTarget] = {}
-    taint = view.settings.taint_against_pullers(view.node.fact)
+    taint = view.settings.taint_against_pullers(view.node)
     for image in view.wanted:
         fact = facts[image.normalised]
         label = labels.get(image.label)
@@ -100,7 +100,7 @@ def _target_before_ready(view: NodeView, image: ManagedImage, label: str | None)
         and not view.was_ready
         and view.settings.closes_nodes
         and view.context.has_puller
-        and not view.node.leaving
+        and not view.node.deleting
         and not any(spelling in view.node.images for spelling in image.spellings)
     ):
         return LabelTarget(PULLING)
@@ -109,15 +109,15 @@ def _target_before_ready(view: NodeView, image: ManagedImage, label: str | None)
 
 def _is_draining(view: NodeView) -> bool:
     """Whether the node is cordoned, or a taint says that it leaves or may leave."""
-    fact = view.node.fact
-    return fact.unschedulable or any(taint.key in LEAVING_TAINTS for taint in fact.taints)
+    node = view.node
+    return node.unschedulable or any(taint.key in LEAVING_TAINTS for taint in node.taints)
 
 
 def _is_kept_from_pullers(view: NodeView) -> bool:
     """Whether a taint keeps the puller away that isn't known to be a startup taint."""
-    fact = view.node.fact
-    lasting = tuple(taint for taint in fact.taints if not is_startup_taint(taint))
-    return view.settings.taint_against_pullers(replace(fact, taints=lasting)) is not None
+    node = view.node
+    lasting = tuple(taint for taint in node.taints if not is_startup_taint(taint))
+    return view.settings.taint_against_pullers(replace(node, taints=lasting)) is not None
 
 
 def _target_under_taint(view: NodeView, label: str | None) -> LabelTarget:
@@ -135,7 +135,7 @@ def _absence(view: NodeView, image: ManagedImage, fact: Fact, unattended_since: 
     name = image.normalised
     faults = [pod.faults[name] for pod in view.evidence if name in pod.faults]
     return Absence(
-        label=view.node.fact.labels.get(image.label),
+        label=view.node.labels.get(image.label),
         is_coming=any(pod.still_brings(name) for pod in view.evidence),
         is_stuck=bool(faults) and all(fault.reason in STUCK_REASONS for fault in faults),
         was_brought=any(name in pod.images for pod in view.evidence),
@@ -164,7 +164,7 @@ def plan_change(
     unwanted: Mapping[str, float],
 ) -> ChangeNode | None:
     """Return what makes the node's labels and startup taint what they should be; None if they are."""
-    labels = view.node.fact.labels
+    labels = view.node.labels
     differing = {label: target for label, target in targets.items() if target.value != labels.get(label)}
     by_value = {
         value: [label for label, target in differing.items() if target.value == value]
@@ -207,7 +207,7 @@ def _why_opened(view: NodeView, label: str, target: LabelTarget) -> str:
 
 def _may_remove(view: NodeView, label: str, since: float) -> bool:
     """Whether a label that doesn't belong on the node may be removed."""
-    if view.node.fact.labels[label] != HELD:
+    if view.node.labels[label] != HELD:
         return True
     seconds_left = since + LEFT_SET_SECONDS - view.now.steady
     if seconds_left > 0:
@@ -226,7 +226,7 @@ def _is_disproved(view: NodeView, label: str) -> bool:
 
 def _why_taint_goes(view: NodeView, absent: tuple[ManagedImage, ...]) -> str:
     """Return why the startup taint goes now; "" if it stays, or the node has none."""
-    if all(taint.key != view.settings.taint_key for taint in view.node.fact.taints):
+    if all(taint.key != view.settings.taint_key for taint in view.node.taints):
         return ""
     if not view.settings.labels_nodes:
         return "the image gate is off"
@@ -241,6 +241,6 @@ def _why_taint_goes(view: NodeView, absent: tuple[ManagedImage, ...]) -> str:
     if seconds_left > 0:
         view.waits.append(seconds_left)
         return ""
-    taint = view.settings.taint_against_pullers(view.node.fact)
+    taint = view.settings.taint_against_pullers(view.node)
     kept_away = f", as taint {taint.key} keeps the puller away" if taint is not None else ""
     return f"its deadline of {deadline} s has passed, and it still lacks {join_references(absent)}{kept_away}"

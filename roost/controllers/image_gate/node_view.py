@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from roost.controllers.image_gate.absent_images import Opening
     from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence
     from roost.controllers.image_gate.settings import GateSettings
+    from roost_core.objects.node import Node
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.scheduler.objects import PodState
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}
@@ -25,7 +26,7 @@ NO_FAULTS: Final[Mapping[str, Fault]] = {}
 class NodeMemory(NamedTuple):
     """What is remembered of one node; times are steady seconds."""
 
-    node: NodeState
+    node: Node
     evidence: tuple[PodEvidence, ...]
     # By normalised reference.
     facts: Mapping[str, Fact]
@@ -98,7 +99,7 @@ class NodeView:
     """One node as one plan sees it. before: what was remembered of this very node, None at first."""
 
     def __init__(
-        self, node: NodeState, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
+        self, node: Node, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
     ) -> None:
         self.node = node
         self.evidence = evidence
@@ -109,10 +110,10 @@ class NodeView:
         # Seconds until the node should be judged again although nothing changes.
         self.waits: list[float] = []
         # Only a Ready node's kubelet reports the present state.
-        self.is_reporting = node.fact.ready and not node.leaving
+        self.is_reporting = node.ready and not node.deleting
         self.was_ready = before is not None and before.was_ready
         # The images that belong on it.
-        self.wanted = context.settings.images_for(node.fact)
+        self.wanted = context.settings.images_for(node)
         # In steady seconds.
         self.ready_since = self._ready_since()
 

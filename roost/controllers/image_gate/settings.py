@@ -27,8 +27,8 @@ from roost_core.placement.settings import GateMode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import Taint, Toleration
-    from roost_core.placement.nodes import NodeFact
     from roost_core.placement.pullers import ManagedImage, Puller
     from roost_core.placement.settings_reader import Document, Reader
 
@@ -99,7 +99,7 @@ class GateSettings:
     def _wanted(self) -> dict[tuple[str, ...], tuple[ManagedImage, ...]]:
         return {}
 
-    def images_for(self, node: NodeFact) -> tuple[ManagedImage, ...]:
+    def images_for(self, node: Node) -> tuple[ManagedImage, ...]:
         """The images of all pullers that serve the node, in order of use; equal results are one object."""
         pullers = serving(self.pullers, node)
         names = tuple(puller.name for puller in pullers)
@@ -113,7 +113,7 @@ class GateSettings:
     def _tolerations(self) -> tuple[Toleration, ...]:
         return (*self.tolerations, *tolerations_of_all(self.release, self.namespace))
 
-    def taint_against_pullers(self, node: NodeFact) -> Taint | None:
+    def taint_against_pullers(self, node: Node) -> Taint | None:
         """The taint that keeps the puller's pods off the node; None: they tolerate all."""
         if not node.taints:
             return None

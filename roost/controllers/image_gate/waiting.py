@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.gated_pods import gate_labels, is_gate, waits_at_gate
 from roost.controllers.image_gate.absent_images import is_startup_taint
+from roost_core.objects.node import node_covers
+from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.labels import OPENED
-from roost_core.placement.nodes import node_covers
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodSpec, copy_spec
+from roost_core.scheduler.objects import PodSpec, copy_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
@@ -50,7 +52,7 @@ class _Waiting(NamedTuple):
 
 
 def plan_openings(
-    nodes: Mapping[str, NodeState],
+    nodes: Mapping[str, Node],
     pods: Mapping[str, PodState],
     closed: Mapping[str, frozenset[str]],
     just_opened: Iterable[str],
@@ -139,22 +141,21 @@ def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
     return copy_spec(spec, required_node_terms=tuple(terms))
 
 
-def _may_admit(spec: PodSpec, node: NodeState, now: float) -> bool:
+def _may_admit(spec: PodSpec, node: Node, now: float) -> bool:
     """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were there."""
-    fact = node.fact
     is_starting = _is_starting(node, now)
-    taints = [taint for taint in fact.taints if not is_startup_taint(taint)] if is_starting else fact.taints
+    taints = [taint for taint in node.taints if not is_startup_taint(taint)] if is_starting else node.taints
     return (
-        (fact.ready or is_starting)
+        (node.ready or is_starting)
         and not node.leaving
-        and (not fact.unschedulable or tolerates_cordon(spec.tolerations))
+        and (not node.unschedulable or tolerates_cordon(spec.tolerations))
         and untolerated(taints, spec.tolerations) is None
-        and node_matches(spec, fact.name, fact.labels)
+        and node_matches(spec, node.name, node.labels)
         and node_covers(_certain_requests(spec, node, now), node.allocatable)
     )
 
 
-def _certain_requests(spec: PodSpec, node: NodeState, now: float) -> Iterable[tuple[str, int]]:
+def _certain_requests(spec: PodSpec, node: Node, now: float) -> Iterable[tuple[str, int]]:
     """Return the pod's requests without devices that a young node may not report yet."""
     is_young = node.ready_since is not None and now - node.ready_since < DEVICES_SECONDS
     if not (is_young or _is_starting(node, now)):
@@ -166,21 +167,21 @@ def _certain_requests(spec: PodSpec, node: NodeState, now: float) -> Iterable[tu
     ]
 
 
-def _is_starting(node: NodeState, now: float) -> bool:
+def _is_starting(node: Node, now: float) -> bool:
     """Whether a node has just registered, and should soon be Ready."""
-    return not node.fact.ready and now - node.created < STARTING_SECONDS
+    return not node.ready and now - node.created < STARTING_SECONDS
 
 
-def _is_awaited(node: NodeState, prefix: str, now: float) -> bool:
+def _is_awaited(node: Node, prefix: str, now: float) -> bool:
     return _is_starting(node, now) and any(
-        value == OPENED and label.startswith(prefix) for label, value in node.fact.labels.items()
+        value == OPENED and label.startswith(prefix) for label, value in node.labels.items()
     )
 
 
 class _Room:
     """Room on some nodes for a pod; pods of lower priority give way."""
 
-    def __init__(self, nodes: Mapping[str, NodeState], pods: Iterable[PodState], names: Iterable[str]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], pods: Iterable[PodState], names: Iterable[str]) -> None:
         self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
         self._pods: dict[str, list[PodState]] = {name: [] for name in self._allocatable}
         for pod in pods:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Unfit
     from roost.controllers.placeholder_mover.view import View
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
 
 MARK: Final = "true"
 
@@ -44,17 +44,17 @@ class _LabelChanges:
     """Label changes, one action a node; nodes that gain a mark come first."""
 
     def __init__(self) -> None:
-        self._changes: dict[str, tuple[NodeState, set[str], set[str], list[str]]] = {}
+        self._changes: dict[str, tuple[Node, set[str], set[str], list[str]]] = {}
 
-    def add(self, node: NodeState, label: str, why: str) -> None:
+    def add(self, node: Node, label: str, why: str) -> None:
         self._of(node)[1].add(label)
         self._of(node)[3].append(why)
 
-    def remove(self, node: NodeState, label: str, why: str) -> None:
+    def remove(self, node: Node, label: str, why: str) -> None:
         self._of(node)[2].add(label)
         self._of(node)[3].append(why)
 
-    def _of(self, node: NodeState) -> tuple[NodeState, set[str], set[str], list[str]]:
+    def _of(self, node: Node) -> tuple[Node, set[str], set[str], list[str]]:
         return self._changes.setdefault(node.name, (node, set(), set(), []))
 
     def actions(self) -> list[Action]:
@@ -92,7 +92,7 @@ def plan_marks(view: View, before: Mapping[str, Mark]) -> MarkPlan:
         if current is not None:
             marks[each.name] = current
             marked = snapshot.nodes[current.node]
-            if each.label not in marked.fact.labels:
+            if each.label not in marked.labels:
                 changes.add(marked, each.label, f"attracts set {each.name}: the newest fit node of its pool")
         for node in carrying:
             if current is None or node.name != current.node:
@@ -103,17 +103,17 @@ def plan_marks(view: View, before: Mapping[str, Mark]) -> MarkPlan:
     return MarkPlan(marks, [*changes.actions(), *notices], waits)
 
 
-def _carriers(nodes: Iterable[NodeState], prefix: str) -> dict[str, list[NodeState]]:
+def _carriers(nodes: Iterable[Node], prefix: str) -> dict[str, list[Node]]:
     """Nodes by each mark of this release that they carry."""
-    carriers: dict[str, list[NodeState]] = {}
+    carriers: dict[str, list[Node]] = {}
     for node in nodes:
-        for key in node.fact.labels:
+        for key in node.labels:
             if key.startswith(prefix):
                 carriers.setdefault(key, []).append(node)
     return carriers
 
 
-def _current(carrying: Sequence[NodeState], before: Mark | None, snapshot: Snapshot, now: Moment) -> Mark | None:
+def _current(carrying: Sequence[Node], before: Mark | None, snapshot: Snapshot, now: Moment) -> Mark | None:
     """Return the last plan's mark, whose label may be on its way; else the newest marked node's."""
     if before is not None and (node := snapshot.nodes.get(before.node)) is not None and node.uid == before.uid:
         return before
@@ -122,8 +122,8 @@ def _current(carrying: Sequence[NodeState], before: Mark | None, snapshot: Snaps
 
 
 def _choose(
-    placeholder_set: PlaceholderSet, newest_first: Sequence[NodeState], judge: NodeJudge, waits: list[float]
-) -> NodeState | None:
+    placeholder_set: PlaceholderSet, newest_first: Sequence[Node], judge: NodeJudge, waits: list[float]
+) -> Node | None:
     for node in newest_first:
         unfit = judge.why_unattractive(node, placeholder_set)
         if unfit is None:
@@ -133,7 +133,7 @@ def _choose(
     return None
 
 
-def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: NodeState, waits: list[float]) -> bool:
+def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: Node, waits: list[float]) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
@@ -151,7 +151,7 @@ def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: N
     return True
 
 
-def _outlasts(view: View, placeholder_set: PlaceholderSet, node: NodeState, unfit: Unfit, waits: list[float]) -> bool:
+def _outlasts(view: View, placeholder_set: PlaceholderSet, node: Node, unfit: Unfit, waits: list[float]) -> bool:
     """Whether the pool's newest node may be fit again soon: placeholders moved to an older one would come back."""
     if unfit.is_for_good:
         return False
@@ -163,7 +163,7 @@ def _outlasts(view: View, placeholder_set: PlaceholderSet, node: NodeState, unfi
     return True
 
 
-def _notice(placeholder_set: PlaceholderSet, chosen: NodeState, before: Mark | None) -> Notice:
+def _notice(placeholder_set: PlaceholderSet, chosen: Node, before: Mark | None) -> Notice:
     instead = f" instead of {before.node}" if before is not None else ""
     return Notice(
         kind="Node",

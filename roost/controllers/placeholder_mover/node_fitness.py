@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from roost_core.objects.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
+from roost_core.objects.node import node_is_tolerated
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
-from roost_core.placement.nodes import node_is_tolerated
 from roost_core.placement.pullers import serving
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.pod_index import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
 
 
 class Unfit(NamedTuple):
@@ -64,7 +64,7 @@ class NodeHistory:
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
     """Note which nodes stopped being ready since the last plan."""
-    ready = frozenset(node.uid for node in snapshot.nodes.values() if node.fact.ready)
+    ready = frozenset(node.uid for node in snapshot.nodes.values() if node.ready)
     horizon = now.steady - settings.flap_seconds
     lost = {uid: at for uid, at in history.lost.items() if at > horizon}
     if history.ready is not None:
@@ -94,15 +94,15 @@ class NodeJudge:
         # The history's, updated with each judgement.
         self.fitness = dict(history.fitness)
 
-    def why_unattractive(self, node: NodeState, placeholder_set: PlaceholderSet) -> Unfit | None:
+    def why_unattractive(self, node: Node, placeholder_set: PlaceholderSet) -> Unfit | None:
         """Return why the set's placeholders must not be attracted to the node; None if they may."""
-        if not node_matches(placeholder_set.rules, node.name, node.fact.labels):
+        if not node_matches(placeholder_set.rules, node.name, node.labels):
             return Unfit("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
         # Where pullers label nodes, the labels say which images are present.
         if why is None and not self._settings.pullers and node.name in self.pulling:
             why = Unfit("images are being pulled")
-        if why is None and not node_is_tolerated(placeholder_set.rules, node.fact):
+        if why is None and not node_is_tolerated(placeholder_set.rules, node):
             why = Unfit("a taint keeps the set off")
         key = NodeOfSet(node.uid, placeholder_set.name)
         if why is not None:
@@ -114,14 +114,14 @@ class NodeJudge:
         seconds_left = self._settings.mark_after_seconds - fit_seconds
         return Unfit("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
-    def why_unmoved(self, node: NodeState) -> Unfit | None:
+    def why_unmoved(self, node: Node) -> Unfit | None:
         """Return why placeholders should neither be evicted from the node nor sent to it now; None if they may."""
         why = self._why_unusable(node)
         if why is None and node.name in self.pulling:
             why = Unfit("images are being pulled")
         return why
 
-    def unfit_seconds(self, node: NodeState, placeholder_set: PlaceholderSet) -> float:
+    def unfit_seconds(self, node: Node, placeholder_set: PlaceholderSet) -> float:
         """Seconds for which the node has been unfit to attract the set; 0.0 if it is fit."""
         fitness = self.fitness.get(NodeOfSet(node.uid, placeholder_set.name))
         return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
@@ -132,15 +132,15 @@ class NodeJudge:
             before = self.fitness[key] = Fitness(fit, self._now.steady)
         return before
 
-    def _why_unusable(self, node: NodeState) -> Unfit | None:
-        if node.leaving:
+    def _why_unusable(self, node: Node) -> Unfit | None:
+        if node.deleting:
             return Unfit("being deleted", is_for_good=True)
-        taints = {taint.key for taint in node.fact.taints}
+        taints = {taint.key for taint in node.taints}
         if taints & GOING_TAINTS:
             return Unfit("an autoscaler takes it away", is_for_good=True)
-        if not node.fact.ready:
+        if not node.ready:
             return Unfit("not ready")
-        if node.fact.unschedulable:
+        if node.unschedulable:
             return Unfit("cordoned")
         if taints & MAYBE_GOING_TAINTS:
             return Unfit("an autoscaler may take it away")
@@ -150,7 +150,7 @@ class NodeJudge:
             return Unfit("images are missing")
         return self._flapping(node)
 
-    def _flapping(self, node: NodeState) -> Unfit | None:
+    def _flapping(self, node: Node) -> Unfit | None:
         flap_seconds = self._settings.flap_seconds
         lost_at = self._history.lost.get(node.uid)
         if lost_at is not None:
@@ -162,9 +162,9 @@ class NodeJudge:
             return None
         return Unfit("flapping", seconds_left) if seconds_left > 0 else None
 
-    def _lacks_images(self, node: NodeState) -> bool:
-        labels = node.fact.labels
-        for puller in serving(self._settings.pullers, node.fact):
+    def _lacks_images(self, node: Node) -> bool:
+        labels = node.labels
+        for puller in serving(self._settings.pullers, node):
             missing = {label for label in puller.labels if labels.get(label) != HELD}
             # An image that no node holds may be impossible to pull (a wrong name, say), so the others suffice, if any.
             held = self._held_labels & puller.labels
@@ -172,7 +172,7 @@ class NodeJudge:
                 return True
         return False
 
-    def _ready_seconds(self, node: NodeState) -> float:
+    def _ready_seconds(self, node: Node) -> float:
         return 0.0 if node.ready_since is None else max(0.0, self._now.wall - node.ready_since)
 
     @cached_property
@@ -183,7 +183,7 @@ class NodeJudge:
         for node in self._snapshot.nodes.values():
             if len(held) == len(wanted):
                 break
-            labels = node.fact.labels
+            labels = node.labels
             held.update(label for label in wanted if labels.get(label) == HELD)
         return frozenset(held)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roost_core.objects.requests import PODS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -13,7 +14,6 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
     PLACEHOLDER_SET_LABEL,
 )
-from roost_core.scheduler.objects import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost.controllers.placeholder_mover.pod_index import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class PlaceholderMap:
         """The pods that take room on a node."""
         return self._pods.on_node(node)
 
-    def has_room(self, node: NodeState, spec: PodSpec) -> bool:
+    def has_room(self, node: Node, spec: PodSpec) -> bool:
         """Whether the node has the requested resources left for one more pod of this spec."""
         pods = self.pods_on(node.name)
         if len(pods) >= node.allocatable.get(PODS, 0):

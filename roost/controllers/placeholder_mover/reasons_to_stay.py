@@ -32,7 +32,7 @@ def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None
     if mark is None:
         return Reason("no marked node")
     node = snapshot.nodes[mark.node]
-    if placeholder_set.label not in node.fact.labels:
+    if placeholder_set.label not in node.labels:
         return Reason("mark on its way")
     if (unfit := view.judge.why_unattractive(node, placeholder_set) or view.judge.why_unmoved(node)) is not None:
         return Reason(f"marked node: {unfit.reason}", unfit.seconds_left)

@@ -15,7 +15,8 @@ from roost_core.scheduler.state import ClusterState
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
 
 
@@ -41,7 +42,7 @@ class SchedulerModel:
 
     def _reset(self) -> None:
         self._state = ClusterState()
-        self._nodes: dict[str, NodeState] = {}
+        self._nodes: dict[str, Node] = {}
         self._pods: dict[str, PodState] = {}
         self._tried: list[PodState] = []
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roost.controllers.placeholder_mover.node_fitness import NodeJudge
     from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class View:
     now: Moment
     _users: dict[str, int] = field(default_factory=dict)
 
-    def is_full(self, placeholder_set: PlaceholderSet, node: NodeState) -> bool:
+    def is_full(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
         """Whether the node has no room for one more placeholder of the set."""
         spec = self.placeholders.by_set[placeholder_set.name].spec
         return spec is not None and not self.placeholders.has_room(node, spec)

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.popular_images.settings import DISK_BYTES_PER_IMAGE_BYTE
 from roost_core.objects.images import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.node import node_admits
+from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import NodeRules, read_tolerations, untolerated
-from roost_core.placement.nodes import node_admits
 from roost_core.placement.pullers import serving
-from roost_core.scheduler.objects import EPHEMERAL_STORAGE, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import Toleration
-    from roost_core.scheduler.objects import NodeState
 
 # Conditions that make a kubelet evict pods and delete images.
 PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
@@ -38,9 +38,9 @@ STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One node, as derived from its NodeState."""
+    """One node, as derived from its Node."""
 
-    state: NodeState
+    state: Node
     # Normalised references of its images, by tag and by digest.
     holds: frozenset[str]
     # Sum over its images, as reported, each counted once.
@@ -72,25 +72,25 @@ class NodeViews:
         self._same_rules = same_rules
         self._tolerations = read_tolerations(settings.pull_pod.tolerations)
 
-    def view(self, state: NodeState, before: NodeView | None) -> NodeView:
+    def view(self, state: Node, before: NodeView | None) -> NodeView:
         """Return the view of `state`; as much as possible is reused from an earlier view."""
         if before is not None and before.state is state and self._same_rules:
             return before
-        settings, fact = self._settings, state.fact
+        settings = self._settings
         if before is not None and before.state.images == state.images:
             holds, image_bytes = before.holds, before.image_bytes
         else:
             holds, image_bytes = _read_images(state)
         is_cut = 0 <= settings.reported_images <= state.image_count
         disk = state.allocatable.get(EPHEMERAL_STORAGE)
-        if self._same_rules and before is not None and before.state.fact == fact:
+        if self._same_rules and before is not None and _is_alike(before.state, state):
             admits, pullers, is_complete = before.admits, before.pullers, before.is_managed_complete
         else:
-            admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, fact))
-            serving_pullers = serving(settings.managed.pullers, fact)
+            admits = sum(1 << bit for bit, rules in enumerate(self._rules) if node_admits(rules, state))
+            serving_pullers = serving(settings.managed.pullers, state)
             pullers = sum(1 << bit for bit, puller in enumerate(settings.managed.pullers) if puller in serving_pullers)
             is_complete = all(
-                fact.labels.get(label) == "true"
+                state.labels.get(label) == "true"
                 for puller in settings.managed.labelling
                 if puller in serving_pullers
                 for label in puller.labels
@@ -110,6 +110,16 @@ class NodeViews:
         )
 
 
+def _is_alike(one: Node, other: Node) -> bool:
+    """Whether the same pods may run on both."""
+    return (one.labels, one.taints, one.unschedulable, one.leaving) == (
+        other.labels,
+        other.taints,
+        other.unschedulable,
+        other.leaving,
+    )
+
+
 def disk_bytes_of(image_bytes: int) -> int:
     """Estimate, rather high, the disk space of images with this many reported bytes."""
     return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
@@ -120,28 +130,27 @@ def image_sizes(images: Mapping[str, int]) -> Iterable[tuple[str, int]]:
     return zip(map(_normal, images), images.values(), strict=True)
 
 
-def _closed(state: NodeState, settings: PopularSettings, tolerations: tuple[Toleration, ...]) -> str:
-    fact = state.fact
+def _closed(state: Node, settings: PopularSettings, tolerations: tuple[Toleration, ...]) -> str:
     if state.leaving:
         return "leaving"
-    if not fact.ready:
+    if not state.ready:
         return "not-ready"
-    if fact.unschedulable:
+    if state.unschedulable:
         return "cordoned"
     for condition in PRESSURES:
         if state.conditions.get(condition) == "True":
             return "pressure"
-    for taint in fact.taints:
+    for taint in state.taints:
         if taint.key in LEAVING_TAINTS:
             return "leaving"
         if taint.key in settings.startup_taints or taint.key.startswith(STARTUP_TAINT_PREFIX):
             return "starting"
-    if untolerated(fact.taints, tolerations) is not None:
+    if untolerated(state.taints, tolerations) is not None:
         return "tainted"
     return ""
 
 
-def _read_images(state: NodeState) -> tuple[frozenset[str], int]:
+def _read_images(state: Node) -> tuple[frozenset[str], int]:
     images = state.images
     # A node lists up to five names of an image, all with the same size. Two images of one repository with exactly the
     # same size count as one.

@@ -31,7 +31,8 @@ from roost_core.placement.labels import (
 
 if TYPE_CHECKING:
     from roost.controllers.popular_images.settings import PopularSettings
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 JSONObject = dict[str, Any]
 
@@ -56,7 +57,7 @@ class Pull(NamedTuple):
     reference: str
 
 
-def pull_pod(settings: PopularSettings, node: NodeState, pull: Pull) -> JSONObject:
+def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
     """Return the manifest of the pod."""
     parts = settings.pull_pod
     security = dict(parts.container_security)

@@ -15,10 +15,10 @@ from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, S
 from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import node_or_none
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, OWN_PART, PART_OF_LABEL
-from roost_core.placement.pods import MalformedPodError
-from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from roost.controllers.contract.bookings import BookingSource
     from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
+    from roost_core.objects.node import Node
     from roost_core.placement.events import Limits
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.
 STALE_SECONDS: Final = 180.0
@@ -75,7 +76,7 @@ class Watching:
                 client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **more
             )
 
-        self._nodes: WatchCache[NodeState] = cache("/api/v1/nodes", _read_node, "nodes")
+        self._nodes: WatchCache[Node] = cache("/api/v1/nodes", node_or_none, "nodes")
         pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
         self._pods: WatchCache[PodState] = cache(
             pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
@@ -131,7 +132,7 @@ class Watching:
                 field_selector=f"metadata.name={scope.history_name}",
                 keeps_changes=False,
             )
-        self._nodes_now: dict[str, NodeState] = {}
+        self._nodes_now: dict[str, Node] = {}
         self._pods_now: dict[str, PodState] = {}
 
     @property
@@ -213,7 +214,7 @@ class PodReader:
         )
         try:
             pod = read_pod_state(item, keeps_containers, specs=self._specs)
-        except MalformedPodError:
+        except MalformedObjectError:
             return None
         # Finished pods take no room; only our own have to be deleted.
         return None if pod.is_finished and not is_own else pod
@@ -241,13 +242,6 @@ def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
             known.pop(key, None)
         else:
             known[key] = changed
-
-
-def _read_node(item: JSONObject) -> NodeState | None:
-    try:
-        return read_node_state(item)
-    except MalformedNodeError:
-        return None
 
 
 def read_stateful_set(item: JSONObject) -> StatefulSetState:

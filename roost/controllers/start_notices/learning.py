@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 PULLS, NODES = "pull", "node"
 # Pulls that took less show that the image was there, unlisted.
@@ -37,7 +38,7 @@ def keys_of_pool(pod: PodState) -> tuple[str, str]:
     return NODES, f"{NODES} {pod.spec.node_selector}"
 
 
-def is_new_for(node: NodeState, waits_since: float) -> bool:
+def is_new_for(node: Node, waits_since: float) -> bool:
     """Whether the node may have been started for who waits since then, in Unix time."""
     return node.created > waits_since - _NODE_LEAD_SECONDS
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +181,5 @@ def _images_in_use(pods: Iterable[PodState], nodes: set[str]) -> dict[str, set[s
     return images
 
 
-def _held_by(node: NodeState | None) -> set[str]:
+def _held_by(node: Node | None) -> set[str]:
     return set() if node is None else {normalise_reference(name) for name in node.images}

@@ -77,7 +77,7 @@ class Day:
             self.booting += 1
             world.at(BOOT_SECONDS, self.join_booted)
         for name, node in list(world.nodes.items()):
-            is_wanted = world.count_users(name) or GOING in node.fact.taints or len(world.nodes) <= 2
+            is_wanted = world.count_users(name) or GOING in node.taints or len(world.nodes) <= 2
             if is_wanted or world.count_placeholders(name) > 4:
                 self.empty_since.pop(name, None)
             elif world.now - self.empty_since.setdefault(name, world.now) > EMPTY_SECONDS:
@@ -100,7 +100,7 @@ class Day:
     def leave(self, name: str) -> None:
         self.drains += 1
         self.upsets.append(self.world.now)
-        taints = self.world.nodes[name].fact.taints
+        taints = self.world.nodes[name].taints
         self.world.change_node(name, taints=(*taints, GOING))
         self.world.at(20, lambda: self.world.remove_node(name))
 
@@ -112,7 +112,7 @@ class Day:
             return
         # The newest node is where moves go: it has its share.
         name = self.draw.choice([*self.world.nodes, *self.world.marked()])
-        if GOING in self.world.nodes[name].fact.taints or not self.world.nodes[name].fact.ready:
+        if GOING in self.world.nodes[name].taints or not self.world.nodes[name].ready:
             return
         self.upsets.append(self.world.now)
         if self.draw.random() < 0.75:

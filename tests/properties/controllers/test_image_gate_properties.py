@@ -145,7 +145,7 @@ def settle(world: GateWorld) -> None:
 
 
 def taint_keeps_pullers_off(world: GateWorld, name: str) -> bool:
-    return world.settings.taint_against_pullers(world.nodes[name].fact) is not None
+    return world.settings.taint_against_pullers(world.nodes[name]) is not None
 
 
 @given(worlds, st.lists(steps, max_size=25))
@@ -181,7 +181,7 @@ def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there(draw
         if isinstance(action, ChangeNode):
             held = [key for key, value in action.set_labels.items() if value == "true"]
             assert all((action.node, key) in allowed for key in held)
-            assert world.nodes[action.node].fact.ready or set(action.set_labels.values()) <= {"pulling"}
+            assert world.nodes[action.node].ready or set(action.set_labels.values()) <= {"pulling"}
             assert set(action.set_labels.values()) <= {"true", "pulling", "open"}
             assert world.settings.mode is GateMode.REQUIRE_LABEL or len(held) == len(action.set_labels)
 
@@ -200,7 +200,7 @@ def test_whatever_was_said_before_the_labels_come_to_what_the_list_says_for_good
         world.wait(seconds)
         settle(world)
     for name in NODES:
-        wanted = [image.reference for image in world.settings.images_for(world.nodes[name].fact)]
+        wanted = [image.reference for image in world.settings.images_for(world.nodes[name])]
         prefix = pulled_prefix(RELEASE, NAMESPACE)
         labelled = {key: value for key, value in world.labels(name).items() if key.startswith(prefix)}
         is_on = world.settings.mode is not GateMode.OFF
@@ -223,7 +223,7 @@ def test_any_order_of_what_kubelets_say_comes_to_the_same(drawn: Any, order: lis
     play(world, [one for step in order for one in (step, ("turn",))])
     play(other, [one for step in reversed(order) for one in (step, ("turn",))])
     assert world.labels("a") == other.labels("a")
-    assert world.nodes["a"].fact.taints == other.nodes["a"].fact.taints
+    assert world.nodes["a"].taints == other.nodes["a"].taints
 
 
 @given(worlds, st.lists(steps, max_size=15))
@@ -238,9 +238,9 @@ def test_two_leaders_one_after_the_other_take_nothing_away_that_one_would_have_k
     other.new_leader()
     other.turn()
     for name in NODES:
-        if not world.nodes[name].fact.ready:
+        if not world.nodes[name].ready:
             continue
-        belong = {image.label for image in world.settings.images_for(world.nodes[name].fact)}
+        belong = {image.label for image in world.settings.images_for(world.nodes[name])}
         kept = {key for key, value in world.labels(name).items() if key in belong and value == "true"}
         before_turn = {key for key, value in other.labels(name).items() if key in belong and value == "true"}
         lost = kept - before_turn

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
+from roost_core.objects.node import Node
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.nodes import NodeFact
-from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
@@ -27,8 +27,10 @@ CLUSTER = st.tuples(
 
 def _snapshot(cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]) -> Snapshot:
     nodes = {
-        name: NodeState(
-            NodeFact(name, {"kubernetes.io/hostname": name}, unschedulable=cordoned),
+        name: Node(
+            name,
+            {"kubernetes.io/hostname": name},
+            unschedulable=cordoned,
             allocatable={"cpu": cpu, "memory": 2**34, "pods": 5},
         )
         for name, (cpu, cordoned) in cluster[0].items()
@@ -79,7 +81,7 @@ def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
     snapshot = _snapshot(({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)}))
     model, profile = SchedulerModel(), default_profile(NEWEST_MINOR)
     snapshot = replace(
-        snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], fact=NodeFact("a", unschedulable=True))}
+        snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], labels={}, unschedulable=True)}
     )
     model.follow(snapshot)
     answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Planned
     from roost.controllers.contract.snapshot import Snapshot
     from roost.controllers.popular_images.settings import PopularSettings
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 NODES = ("a", "b", "c")
 IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(
@@ -72,7 +73,7 @@ class World:
     led_since: float | None = None
     begun_bytes: int = 0
 
-    def node(self, name: str) -> NodeState:
+    def node(self, name: str) -> Node:
         conditions = {"DiskPressure": "True"} if name in self.troubled else {}
         # 70 % of the disk hold six gigabytes or so, as containerd counts them.
         return node_state(name, disk=33 * GB, images=self.held[name], conditions=conditions)
@@ -267,7 +268,7 @@ def test_the_order_in_which_things_are_listed_means_nothing(
     nodes = [node_state(name, images={image: SIZES[image] for image in sorted(held.get(name, ()))}) for name in NODES]
     rules = popular_settings(parallel_per_node=2, parallel_per_cluster=4, perNode=3)
 
-    def plans(nodes: Sequence[NodeState], people: Sequence[PodState]) -> list[list[str]]:
+    def plans(nodes: Sequence[Node], people: Sequence[PodState]) -> list[list[str]]:
         snapshot, memory, found = cluster(nodes, people), PopularMemory(), []
         for seconds in (0, 60, 4000, 9000):
             # The second half of the users leaves in the end.

@@ -7,10 +7,11 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules
 from roost_core.placement.admitted_nodes import AdmittedNodes
 from roost_core.placement.home_load import choose_homes
-from roost_core.placement.nodes import NodeFact, Nodes, node_admits
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.rendezvous import Ring, rank_nodes
 from tests.builders import held, node
 from tests.properties import strategies as draw_from
@@ -75,7 +76,7 @@ changes = st.lists(
 def test_nodes_changed_step_by_step_are_nodes_built_at_once(
     steps: list[dict[str, tuple[list[str], bool] | None]],
 ) -> None:
-    nodes, expected = Nodes(), dict[str, NodeFact]()
+    nodes, expected = Nodes(), dict[str, Node]()
     for step in steps:
         change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
         before = nodes

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import read_node
 from roost_core.objects.selectors import Requirement
-from roost_core.placement.pods import MalformedPodError
 from roost_core.scheduler.cycle import feasible_wanted, schedule
 from roost_core.scheduler.filters import Cycle
-from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
@@ -25,7 +25,8 @@ from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (
@@ -73,7 +74,7 @@ class Cluster:
         self._number = 0
         self.pods = [self.pod(on=name) for name in self.drawing.node_names for _ in range(self.drawing.number(0, 4))]
 
-    def node(self, name: str) -> NodeState:
+    def node(self, name: str) -> Node:
         body = self.drawing.node(name)
         # One size everywhere: the first report of several would count.
         images = {image: IMAGES[image] for image in body.get("images", ())}
@@ -351,8 +352,8 @@ def whole_node() -> Any:
 @settings(max_examples=500)
 def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int, place: int, odd: Any) -> None:
     for whole, read, error in (
-        (whole_pod(seed % 50), lambda body: read_pod_state(body, keep_containers=True), MalformedPodError),
-        (whole_node(), read_node_state, MalformedNodeError),
+        (whole_pod(seed % 50), lambda body: read_pod_state(body, keep_containers=True), MalformedObjectError),
+        (whole_node(), read_node, MalformedObjectError),
     ):
         places = everywhere(whole)
         parent, key = places[place % len(places)]
@@ -363,7 +364,7 @@ def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int
 
 @given(JSON)
 def test_the_readers_raise_one_error_each_for_what_is_no_object_at_all(body: Any) -> None:
-    with contextlib.suppress(MalformedPodError):
+    with contextlib.suppress(MalformedObjectError):
         read_pod_state(body)
-    with contextlib.suppress(MalformedNodeError):
-        read_node_state(body)
+    with contextlib.suppress(MalformedObjectError):
+        read_node(body)

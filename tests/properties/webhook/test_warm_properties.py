@@ -8,8 +8,9 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import NodeRules
-from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Warm
 from roost_core.placement.warm_sets import MAX_NODES, Spare, doubt, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
@@ -102,9 +103,9 @@ pods = st.builds(
 )
 
 
-def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[NodeFact]:
+def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[Node]:
     return st.builds(
-        NodeFact,
+        Node,
         name,
         st.fixed_dictionaries({"pool": st.sampled_from(["a", "a", "a", "b"])}),
         unschedulable=st.sampled_from([False, False, False, True]),
@@ -137,8 +138,8 @@ changes = st.tuples(
     liked=st.sampled_from(["", "a", "b"]),
 )
 def test_with_any_history_the_finder_answers_as_the_plain_rule(
-    first: tuple[tuple[NodeFact, ...], list[WarmPod], bool],
-    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+    first: tuple[tuple[Node, ...], list[WarmPod], bool],
+    history: list[tuple[dict[str, WarmPod | None], list[Node | None]]],
     warm: Warm,
     pool: str,
     liked: str,
@@ -209,7 +210,7 @@ def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
         facts = facts.updated({f"jhub/{name}-{one}": WarmPod(name, (f"more-{one}",)) for one in range(more)})
     sure = frozenset(f"h{place}" for place in labelled)
     finder = WarmFinder(Warm(pods_per_node=10_000, spare=Spare(percent=900), nodes=limit))
-    nodes = Nodes([NodeFact(name, {}, created=float(place)) for place, name in enumerate(names)])
+    nodes = Nodes([Node(name, {}, created=float(place)) for place, name in enumerate(names)])
     wanted = WarmRequest(NodeRules(), (), [[facts.holders("x")]], [("x", sure)])
     by_load = sorted(names, key=facts.pods_on)
     best = sorted(by_load, key=lambda name: 0 if name in sure else doubt(facts.images_since(name, "x")))
@@ -218,7 +219,7 @@ def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
 
 @given(history=st.lists(changes, max_size=6))
 def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
-    history: list[tuple[dict[str, WarmPod | None], list[NodeFact | None]]],
+    history: list[tuple[dict[str, WarmPod | None], list[Node | None]]],
 ) -> None:
     facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, WarmPod]()
     ever: set[tuple[str, str]] = set()

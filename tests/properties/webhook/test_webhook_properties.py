@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import is_empty_term, read_node_rules
-from roost_core.placement.nodes import node_admits
 from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from

@@ -11,10 +11,10 @@ from roost.controllers.contract.actions import ChangeNode, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.waiting import STARTING_SECONDS, Openings, plan_openings
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
-from roost_core.placement.nodes import NodeFact
-from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import PodSpec, PodState
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label
 
 if TYPE_CHECKING:
@@ -26,9 +26,17 @@ GATE = Requirement(label(SCIPY), "NotIn", frozenset({PULLING}))
 
 def openings(*, waits: float, node_age: float, taints: tuple[Taint, ...] = (), is_ready: bool = True) -> Openings:
     """One user who waits, one node that pulls; seconds."""
-    fact = NodeFact(name="new", labels={label(SCIPY): PULLING}, taints=taints, ready=is_ready)
     since = NOW - node_age if is_ready else None
-    node = NodeState(fact=fact, uid="new", created=NOW - node_age, ready_since=since, allocatable={"pods": 9})
+    node = Node(
+        name="new",
+        labels={label(SCIPY): PULLING},
+        taints=taints,
+        ready=is_ready,
+        uid="new",
+        created=NOW - node_age,
+        ready_since=since,
+        allocatable={"pods": 9},
+    )
     spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
     user = PodState("hub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - waits)
     return plan_openings(
@@ -75,10 +83,17 @@ def test_a_node_that_registers_is_opened_before_it_is_ready_so_that_no_other_pod
 
 
 def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_meanwhile() -> None:
-    def node(name: str, value: str, *, is_ready: bool) -> NodeState:
-        fact = NodeFact(name=name, labels={label(SCIPY): value}, ready=is_ready)
+    def node(name: str, value: str, *, is_ready: bool) -> Node:
         ready_since = NOW - 5 if is_ready else None
-        return NodeState(fact=fact, uid=name, created=NOW - 5, ready_since=ready_since, allocatable={"pods": 1})
+        return Node(
+            name,
+            {label(SCIPY): value},
+            ready=is_ready,
+            uid=name,
+            created=NOW - 5,
+            ready_since=ready_since,
+            allocatable={"pods": 1},
+        )
 
     def labels(*names: str) -> Mapping[str, frozenset[str]]:
         spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
@@ -99,22 +114,20 @@ def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_
 
 
 def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:
-    def planned(memory: GateMemory, node: NodeState) -> Planned[GateMemory]:
+    def planned(memory: GateMemory, node: Node) -> Planned[GateMemory]:
         spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
         user = PodState("jhub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - 60)
         snapshot = Snapshot(RELEASE, NAMESPACE, nodes={node.name: node}, pods={user.key: user})
         return plan_image_gate(snapshot, memory, gate_settings(SCIPY), Moment(NOW, 0.0))
 
-    registered = NodeState(
-        fact=NodeFact("new", taints=(NOT_READY,), ready=False), uid="new", created=NOW, allocatable={"pods": 9}
-    )
+    registered = Node("new", taints=(NOT_READY,), ready=False, uid="new", created=NOW, allocatable={"pods": 9})
     (change,) = planned(GateMemory(), registered).actions
     assert isinstance(change, ChangeNode)
     assert change.set_labels == {label(SCIPY): OPENED}
     # One that was ready and isn't: what it says may be old.
-    ready = replace(registered, fact=NodeFact("new", {label(SCIPY): PULLING}, ready=True), ready_since=NOW - 1)
+    ready = replace(registered, labels={label(SCIPY): PULLING}, taints=(), ready=True, ready_since=NOW - 1)
     memory = planned(GateMemory(), ready).memory
-    silent = replace(ready, fact=replace(ready.fact, ready=False, taints=(NOT_READY,)), ready_since=None)
+    silent = replace(ready, ready=False, taints=(NOT_READY,), ready_since=None)
     assert planned(memory, silent).actions == []
 
 
@@ -126,8 +139,7 @@ def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
 
     users = [user("ada", SCIPY), user("bob", GPU), user("eve", SCIPY)]
     labels = {label(SCIPY): PULLING, label(GPU): PULLING}
-    fact = NodeFact(name="new", labels=labels, ready=True)
-    node = NodeState(fact=fact, uid="new", created=NOW, ready_since=NOW, allocatable={"pods": 2})
+    node = Node("new", labels, uid="new", created=NOW, ready_since=NOW, allocatable={"pods": 2})
     found = plan_openings(
         {"new": node},
         {one.key: one for one in users},

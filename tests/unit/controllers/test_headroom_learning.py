@@ -13,13 +13,13 @@ from roost.controllers.contract.actions import Action, KeepHistory, Notice, Scal
 from roost.controllers.contract.planner import Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import LEARNED, make_headroom
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ class Hub:
     now: float = NOW
     replicas: int = 3
     pods: dict[str, PodState] = field(default_factory=dict)
-    nodes: dict[str, NodeState] = field(
-        default_factory=lambda: {"n": NodeState(NodeFact("n", {"pool": "user"}), "uid-n", 0.0)}
-    )
+    nodes: dict[str, Node] = field(default_factory=lambda: {"n": Node("n", {"pool": "user"}, uid="uid-n")})
 
     def __post_init__(self) -> None:
         self.has_buffer = self.document.get("placeholderBackend") == "capacityBuffer"
@@ -225,9 +223,9 @@ def test_users_who_come_and_wait_and_go_are_learned_and_stored_each_hour() -> No
 
 def test_others_pods_do_not_count() -> None:
     hub = Hub(stored={"default": _history(2)})
-    hub.nodes["gpu"] = NodeState(NodeFact("gpu", {"pool": "gpu"}), "uid-gpu", 0.0)
+    hub.nodes["gpu"] = Node("gpu", {"pool": "gpu"}, uid="uid-gpu")
     taint = Taint("team", "other", "NoSchedule")
-    hub.nodes["tainted"] = NodeState(NodeFact("tainted", {"pool": "user"}, (taint,)), "uid-t", 0.0)
+    hub.nodes["tainted"] = Node("tainted", {"pool": "user"}, (taint,), uid="uid-t")
     hub.pass_minutes(65)
     hub.add("elsewhere", node="gpu")
     hub.add("reserved", node="tainted")
@@ -249,8 +247,7 @@ def test_a_node_that_is_cordoned_and_uncordoned_brings_no_users() -> None:
     hub.pass_minutes(65)
     node = hub.nodes["n"]
     for key in ("node.kubernetes.io/unschedulable", "DeletionCandidateOfClusterAutoscaler"):
-        fact = replace(node.fact, taints=(Taint(key, "", "NoSchedule"),), unschedulable=True)
-        hub.nodes["n"] = replace(node, fact=fact)
+        hub.nodes["n"] = replace(node, taints=(Taint(key, "", "NoSchedule"),), unschedulable=True)
         hub.pass_minutes(10)
         hub.nodes["n"] = node
         hub.pass_minutes(10)

@@ -10,11 +10,11 @@ from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import make_headroom
 from roost.controllers.runtime.watching import read_capacity_buffer
+from roost_core.objects.node import Node
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import NodeState, Owner, PodSpec, PodState
+from roost_core.scheduler.objects import Owner, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
 
 SET = "hub-roost-placeholder-default"
@@ -53,7 +53,7 @@ class Cluster:
     steady: float = 1000.0
     replicas: int = 3
     requests: dict[str, object] = field(default_factory=lambda: {"cpu": "50m", "memory": "1Gi"})
-    nodes: dict[str, NodeState] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, PodState] = field(default_factory=dict)
     outcome: Outcome = Outcome.DONE
 
@@ -86,7 +86,9 @@ class Cluster:
         labels = {"pool": "user", "node.kubernetes.io/instance-type": kind}
         created = self.now - age
         allocatable = {"cpu": cpu, "memory": memory, "pods": 110}
-        self.nodes[name] = NodeState(NodeFact(name, labels), f"uid-{name}", created, allocatable, ready_since=created)
+        self.nodes[name] = Node(
+            name, labels, uid=f"uid-{name}", created=created, allocatable=allocatable, ready_since=created
+        )
 
     def add_pod(self, name: str, node: str, cpu: int, memory: int, owner: str = "DaemonSet") -> None:
         spec = PodSpec(requests=(("cpu", cpu), ("memory", memory)))
@@ -328,7 +330,7 @@ def test_the_newest_instance_type_counts_and_nodes_elsewhere_do_not() -> None:
     cluster = _whole_nodes()
     cluster.add_node("large", 16_000, 64 * GIB, kind="xl", age=600)
     cluster.add_node("other", 32_000, 256 * GIB, kind="xxl", age=100)
-    cluster.nodes["other"] = replace(cluster.nodes["other"], fact=NodeFact("other", {"pool": "gpu"}))
+    cluster.nodes["other"] = replace(cluster.nodes["other"], labels={"pool": "gpu"})
     cluster.add_node("fresh", 64_000, 512 * GIB, kind="new", age=-40)
     (resize,) = cluster.pass_time(90)
     assert isinstance(resize, ResizeSet)
@@ -346,7 +348,7 @@ def test_of_two_instance_types_the_one_in_use_counts_as_long_as_the_pool_has_a_n
         if index == 3:
             # Of the type in use there is only one that isn't Ready, for a while.
             ready = cluster.nodes["large"]
-            cluster.nodes["large"] = replace(ready, ready_since=None, fact=replace(ready.fact, ready=False))
+            cluster.nodes["large"] = replace(ready, ready_since=None, ready=False)
             assert cluster.pass_time(1800) == []
             cluster.nodes["large"] = ready
         if index == 5:

@@ -11,10 +11,10 @@ from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState, NodeState
+from roost_core.scheduler.objects import ContainerState
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
 PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'
@@ -269,6 +269,6 @@ def test_a_pending_pod_that_only_keeps_off_pulling_nodes_keeps_no_label_of_an_im
 
 def test_nothing_is_written_on_a_node_of_which_nothing_is_new() -> None:
     w = world()
-    w.nodes["a"] = NodeState(fact=NodeFact("a", {label(SCIPY): "true"}), uid="a", images={SCIPY: 1}, image_count=1)
+    w.nodes["a"] = Node("a", {label(SCIPY): "true"}, uid="a", images={SCIPY: 1}, image_count=1)
     w.turn()
     assert not [one for one in w.plan().actions if isinstance(one, ChangeNode)]

@@ -128,11 +128,11 @@ class TestStartupTaint:
         puller = w.puller()
         w.pulled_event(puller, SCIPY)
         w.turn()
-        assert STARTUP in w.nodes["a"].fact.taints
+        assert STARTUP in w.nodes["a"].taints
         w.pulled_event(puller, GPU)
         (change,) = [action for action in w.turn().actions if isinstance(action, ChangeNode)]
         assert set(change.set_labels) == {label(GPU)}
-        assert w.nodes["a"].fact.taints == (Taint("other", "", "NoSchedule"),)
+        assert w.nodes["a"].taints == (Taint("other", "", "NoSchedule"),)
         (notice,) = w.notices()
         assert (notice.kind, notice.name, notice.warning) == ("Node", "a", False)
 
@@ -145,7 +145,7 @@ class TestStartupTaint:
         assert not [action for action in w.turn().actions if isinstance(action, ChangeNode)]
         w.wait(1)
         w.turn()
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
         planned = w.turn()
         (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
         assert notice.warning
@@ -156,7 +156,7 @@ class TestStartupTaint:
         w.turn()
         planned = w.turn()
         assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
 
     @pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
     def test_an_event_that_could_not_be_told_is_told_later(self, outcome: Outcome) -> None:
@@ -187,7 +187,7 @@ class TestStartupTaint:
         w.turn()
         w.wait(300)
         w.turn()
-        assert w.nodes["a"].fact.taints == (Taint("gpu", "", "NoSchedule"),)
+        assert w.nodes["a"].taints == (Taint("gpu", "", "NoSchedule"),)
         planned = w.turn()
         (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
         assert (notice.reason, notice.warning) == ("OpenedWithoutImages", True)
@@ -216,10 +216,10 @@ class TestStartupTaint:
         w.set_fact(ready=True)
         w.wait(200)
         w.turn()
-        assert STARTUP in w.nodes["a"].fact.taints
+        assert STARTUP in w.nodes["a"].taints
         w.wait(100)
         w.turn()
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
 
     def test_a_jump_of_the_clock_does_not_move_the_deadline(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
@@ -228,28 +228,28 @@ class TestStartupTaint:
         w.turn()
         w.wall += 86400
         w.turn()
-        assert STARTUP in w.nodes["a"].fact.taints
+        assert STARTUP in w.nodes["a"].taints
 
     def test_a_node_that_no_group_selects_is_opened_at_once(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, groups={"puller-gpu": ({"pool": "gpu"}, [GPU])})
         w.add_node(taints=[STARTUP], ready=False)
         w.turn()
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
 
     def test_it_waits_for_the_images_of_all_groups_that_select_the_node(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
         w.add_node(taints=[STARTUP], labels={"pool": "gpu"}, images=[OTHER, SCIPY])
         w.turn()
-        assert STARTUP in w.nodes["a"].fact.taints
+        assert STARTUP in w.nodes["a"].taints
         w.list_images(OTHER, SCIPY, GPU)
         w.turn()
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
 
     def test_mode_off_lifts_it(self) -> None:
         w = world(mode=GateMode.OFF)
         w.add_node(taints=[STARTUP])
         w.turn()
-        assert w.nodes["a"].fact.taints == ()
+        assert w.nodes["a"].taints == ()
         (notice,) = w.notices()
         assert (notice.reason, notice.warning) == ("StartupTaintLifted", False)
 

@@ -14,10 +14,10 @@ from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
 from roost.controllers.runtime.watching import _is_minor
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from roost_core.placement.nodes import NodeFact
-from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import PodSpec, PodState
 from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
 
@@ -40,10 +40,10 @@ def node(
     value: str = "pulling",
     taints: tuple[Taint, ...] = (),
     labels: Mapping[str, str] | None = None,
-) -> NodeState:
+) -> Node:
     allocatable = {"cpu": cpu, "memory": 16 * GB, "pods": 10, **({"nvidia.com/gpu": gpus} if gpus else {})}
-    fact = NodeFact(name, {label(SCIPY): value, **(labels or {})}, taints)
-    return NodeState(fact=fact, uid=name, allocatable=allocatable, ready_since=NOW - ready_for)
+    carried = {label(SCIPY): value, **(labels or {})}
+    return Node(name, carried, taints, uid=name, allocatable=allocatable, ready_since=NOW - ready_for)
 
 
 def user(
@@ -73,12 +73,12 @@ def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> PodState
 
 
 def openings(
-    nodes: list[NodeState], pods: list[PodState], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
+    nodes: list[Node], pods: list[PodState], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
 ) -> tuple[dict[str, frozenset[str]], float | None]:
     closed = {
-        one.name: frozenset(key for key, value in one.fact.labels.items() if value == "pulling")
+        one.name: frozenset(key for key, value in one.labels.items() if value == "pulling")
         for one in nodes
-        if "pulling" in one.fact.labels.values()
+        if "pulling" in one.labels.values()
     }
     found = plan_openings(
         {one.name: one for one in nodes},
@@ -92,7 +92,7 @@ def openings(
     return dict(found.labels), found.wait_seconds
 
 
-def opened(nodes: list[NodeState], pods: list[PodState]) -> set[str]:
+def opened(nodes: list[Node], pods: list[PodState]) -> set[str]:
     return set(openings(nodes, pods)[0])
 
 
@@ -146,12 +146,12 @@ def test_a_node_that_was_opened_a_moment_ago_is_counted_on_before_another_is_ope
         node("a", ready_for=12, taints=(Taint("gpu", "", "NoSchedule"),)),
         node("a", ready_for=12, labels={"pool": "cpu"}),
         node("a", ready_for=12, cpu=999),
-        replace(node("a"), fact=replace(node("a").fact, ready=False), ready_since=None),
-        replace(node("a"), fact=replace(node("a").fact, unschedulable=True)),
-        replace(node("a"), leaving=True),
+        replace(node("a"), ready=False, ready_since=None),
+        replace(node("a"), unschedulable=True),
+        replace(node("a"), deleting=True),
     ],
 )
-def test_nodes_that_the_pods_own_rules_or_its_size_rule_out_stay_closed(closed: NodeState) -> None:
+def test_nodes_that_the_pods_own_rules_or_its_size_rule_out_stay_closed(closed: Node) -> None:
     terms = (NodeTerm((Requirement("pool", "NotIn", frozenset({"cpu"})), KEEPS_OFF), ()),)
     assert opened([closed], [user(terms=terms)]) == set()
 
@@ -199,7 +199,7 @@ def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_open
     without, zero = young, replace(young, allocatable={**young.allocatable, "nvidia.com/gpu": 0})
     for one in (without, zero):
         assert opened([one], [user(gpus=1)]) == ({"a"} if is_opened else set())
-    registers = replace(young, fact=replace(young.fact, ready=False), created=NOW - 1, ready_since=None)
+    registers = replace(young, ready=False, created=NOW - 1, ready_since=None)
     assert opened([registers], [user(gpus=1)]) == {"a"}
     # What a kubelet counts itself is known from the beginning, and so is how many of a device there are.
     assert opened([node("a", ready_for=0)], [user(cpu=5000, gpus=1)]) == set()
@@ -304,13 +304,13 @@ others = st.builds(
     st.lists(others, unique_by=lambda one: one.name),
 )
 def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_that_could_take_it(
-    there: list[NodeState], waiting: list[PodState], running: list[PodState]
+    there: list[Node], waiting: list[PodState], running: list[PodState]
 ) -> None:
     by_name = {one.name: one for one in there}
     found, _ = openings(there, [*waiting, *running])
-    assert all(by_name[name].fact.labels[label(SCIPY)] == "pulling" for name in found)
+    assert all(by_name[name].labels[label(SCIPY)] == "pulling" for name in found)
     for one in there:
-        if one.fact.labels[label(SCIPY)] != "pulling" or one.fact.taints:
+        if one.labels[label(SCIPY)] != "pulling" or one.taints:
             assert one.name not in found
             continue
         takes = [pod for pod in waiting if all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)]
@@ -328,8 +328,8 @@ def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_th
         due = [
             one
             for one in there
-            if one.fact.labels[label(SCIPY)] == "pulling"
-            and not one.fact.taints
+            if one.labels[label(SCIPY)] == "pulling"
+            and not one.taints
             and all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)
             and NOW - (pod.unschedulable_since or 0.0) >= AFTER
         ]

@@ -194,8 +194,8 @@ def test_marks_of_sets_that_are_gone_go_and_marks_of_other_releases_stay() -> No
     world = settled_world()
     world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
     world.run(2)
-    assert FORMER_SET not in world.nodes["old"].fact.labels
-    assert OTHER_HUB in world.nodes["old"].fact.labels
+    assert FORMER_SET not in world.nodes["old"].labels
+    assert OTHER_HUB in world.nodes["old"].labels
 
 
 def test_of_two_marked_nodes_one_keeps_the_mark() -> None:

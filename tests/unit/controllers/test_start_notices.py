@@ -25,10 +25,10 @@ from roost.controllers.start_notices.estimates import (
 from roost.controllers.start_notices.plan import make_start_notices
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import ENGLISH
+from roost_core.objects.node import Node
 from roost_core.placement.kubelet_pulls import PullEvent
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import ContainerState, NodeState, PodSpec, PodState
+from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE, default_values
 
 if TYPE_CHECKING:
@@ -63,15 +63,13 @@ class Cluster:
 
     planner: Planner = field(default_factory=_planner)
     now: float = 1_000_000.0
-    nodes: dict[str, NodeState] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, PodState] = field(default_factory=dict)
     told: list[Notice] = field(default_factory=list)
     events: dict[str, PullEvent] = field(default_factory=dict)
 
     def node(self, name: str, *images: str, age: float = 86400.0) -> None:
-        self.nodes[name] = NodeState(
-            fact=NodeFact(name), created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images)
-        )
+        self.nodes[name] = Node(name, created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images))
 
     def pod(self, name: str, image: str = IMAGE, **changes: Any) -> None:
         pod = PodState(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubespawner.utils import recursive_update
 
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import puller_component, puller_container
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.pullers import Puller, managed_image, selects, serving
 
 Values = dict[str, Any]
@@ -228,7 +228,7 @@ def test_an_image_is_brought_to_every_node_that_its_users_may_use(
         )
         for group in puller_groups(values, {"tolerations": [USERS]})
     ]
-    node = NodeFact(name="node", labels=labels, taints=tuple(taints), unschedulable=False, ready=True)
+    node = Node(name="node", labels=labels, taints=tuple(taints), unschedulable=False, ready=True)
     there = {
         image.reference
         for puller in pullers

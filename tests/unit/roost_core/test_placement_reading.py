@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.selectors import NodeRules
@@ -14,7 +15,7 @@ from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.image_holders import Holders
 from roost_core.placement.managed_images import managed_images
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.pods import MalformedPodError, read_pod
+from roost_core.placement.pods import read_pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import KeySource
 from tests.builders import NAMESPACE, build_pod, held, node, settings, user_pod
@@ -221,7 +222,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
     ],
 )
 def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> None:
-    with pytest.raises(MalformedPodError) as caught:
+    with pytest.raises(MalformedObjectError) as caught:
         read_pod(body, NAMESPACE)
     assert "secret-token" not in str(caught.value)
 

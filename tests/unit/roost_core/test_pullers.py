@@ -14,9 +14,9 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.controllers.image_gate.settings import read_gate
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
-from roost_core.placement.nodes import NodeFact
 from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSetti
     return settings
 
 
-def node(*taints: Taint, **labels: str) -> NodeFact:
-    return NodeFact(name="node", labels=labels, taints=taints, unschedulable=False, ready=True)
+def node(*taints: Taint, **labels: str) -> Node:
+    return Node(name="node", labels=labels, taints=taints, unschedulable=False, ready=True)
 
 
-def images(settings: GateSettings, at: NodeFact) -> list[str]:
+def images(settings: GateSettings, at: Node) -> list[str]:
     return [image.reference for image in settings.images_for(at)]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import read_node
+from roost_core.objects.requests import read_requests
 from roost_core.objects.selectors import Requirement, Taint
 from roost_core.objects.timestamps import read_moment
-from roost_core.placement.pods import MalformedPodError
-from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.objects import Owner, PodSpec
 from roost_core.scheduler.pod_reader import read_pod_state
-from roost_core.scheduler.requests import read_requests
 
 MIB = 2**20
 
@@ -180,13 +180,13 @@ class TestPods:
         ],
     )
     def test_what_is_no_pod_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(MalformedPodError):
+        with pytest.raises(MalformedObjectError):
             read_pod_state(body)
 
 
 class TestNodes:
     def test_what_scheduling_needs_is_read(self) -> None:
-        state = read_node_state(
+        state = read_node(
             {
                 "metadata": {
                     "name": "a",
@@ -202,8 +202,8 @@ class TestNodes:
                 },
             }
         )
-        assert state.fact.taints == (Taint("k", "", "NoSchedule"),)
-        assert (state.fact.unschedulable, state.fact.ready) == (True, True)
+        assert state.taints == (Taint("k", "", "NoSchedule"),)
+        assert (state.unschedulable, state.ready) == (True, True)
         assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
         assert state.images == {"i@sha256:1": 5, "i:1": 5}
         assert state.ready_since is not None
@@ -211,8 +211,8 @@ class TestNodes:
 
     @pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
     def test_what_is_no_node_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(MalformedNodeError):
-            read_node_state(body)
+        with pytest.raises(MalformedObjectError):
+            read_node(body)
 
 
 @pytest.mark.parametrize(
@@ -255,5 +255,5 @@ def test_requests_that_are_remembered_differ_by_all_that_they_follow_from() -> N
         too_deep = {"deep": too_deep}
     deep = {"name": "main", "resources": {"requests": {"cpu": "1"}, "limits": too_deep}}
     assert dict(read_requests({"containers": [deep]})) == {"cpu": 1000}
-    with pytest.raises(MalformedPodError):
+    with pytest.raises(MalformedObjectError):
         read_requests({"containers": [{"resources": {"requests": {"cpu": 10**30 * 1.5e300}}}]})

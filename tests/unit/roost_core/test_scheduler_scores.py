@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from roost_core.objects.node import read_node
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.filters import Cycle
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.scores import SCORERS, Chosen, ScoreTable, pick
@@ -20,7 +20,8 @@ from tests.unit.scheduling_builders import GIB, HOSTNAME, MIB, ZONE, app, argume
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -30,7 +31,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def scores(
     plugin: str,
     incoming: PodState,
-    nodes: Sequence[NodeState],
+    nodes: Sequence[Node],
     pods: Sequence[PodState] = (),
     using: Profile | None = None,
     *,
@@ -318,5 +319,5 @@ def test_a_table_holds_weighted_points_and_their_sums() -> None:
 
 
 def test_a_node_without_any_room_told_scores_nothing() -> None:
-    bare = read_node_state({"metadata": {"name": "a"}})
+    bare = read_node({"metadata": {"name": "a"}})
     assert scores("NodeResourcesFit", pod("p"), [bare]) == [0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import (
     NodeRules,
     Requirement,
@@ -19,7 +20,7 @@ from roost_core.objects.selectors import (
     tolerates,
     untolerated,
 )
-from roost_core.placement.nodes import NodeFact, Nodes, node_admits
+from roost_core.placement.nodes import Nodes
 from tests.builders import expression, held, node
 
 LABELS = {"zone": "a", "size": "8"}
@@ -145,7 +146,7 @@ def rules(
 
 def test_terms_are_ored_and_an_empty_list_of_them_matches_nothing() -> None:
     in_a, in_b = ({"matchExpressions": [expression("zone", zone)]} for zone in "ab")
-    here = NodeFact("node-1", {"zone": "b"})
+    here = Node("node-1", {"zone": "b"})
     assert node_admits(rules(terms=[in_a, in_b]), here)
     assert not node_admits(rules(terms=[in_a, {}]), here)
     assert not node_admits(rules(terms=[]), here)
@@ -154,17 +155,17 @@ def test_terms_are_ored_and_an_empty_list_of_them_matches_nothing() -> None:
 
 def test_the_node_selector_counts_beside_the_terms() -> None:
     in_b = {"matchExpressions": [expression("zone", "b")]}
-    assert not node_admits(rules({"pool": "gpu"}, [in_b]), NodeFact("node-1", {"zone": "b"}))
+    assert not node_admits(rules({"pool": "gpu"}, [in_b]), Node("node-1", {"zone": "b"}))
 
 
 def test_a_cordoned_node_admits_only_pods_that_tolerate_it() -> None:
-    cordoned = NodeFact("node-1", unschedulable=True)
+    cordoned = Node("node-1", unschedulable=True)
     assert not node_admits(rules(), cordoned)
     assert node_admits(rules(tolerations=({"operator": "Exists"},)), cordoned)
 
 
 def test_a_hard_taint_keeps_a_pod_off_unless_tolerated() -> None:
-    tainted = NodeFact("node-1", taints=(TAINT,))
+    tainted = Node("node-1", taints=(TAINT,))
     assert not node_admits(rules(), tainted)
     assert node_admits(rules(tolerations=({"key": "dedicated", "operator": "Exists"},)), tainted)
 
@@ -172,7 +173,7 @@ def test_a_hard_taint_keeps_a_pod_off_unless_tolerated() -> None:
 def test_changing_nodes_one_by_one_gives_what_building_them_anew_gives() -> None:
     image = "example.org/a:1"
     nodes = Nodes([node("n1", image), node("n2"), node("n3", ready=False)])
-    changes: list[dict[str, NodeFact | None]] = [
+    changes: list[dict[str, Node | None]] = [
         {"n2": node("n2", image)},
         {"n1": None, "n4": node("n4", image, unschedulable=True)},
         {"n3": node("n3"), "n9": None},

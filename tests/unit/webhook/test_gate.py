@@ -36,7 +36,7 @@ from webhook.rules.facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.nodes import NodeFact
+    from roost_core.objects.node import Node
     from roost_core.placement.settings import Settings
 
 OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
@@ -149,7 +149,7 @@ def degraded_outcome(body: Object, known: Facts, rules: Settings | None = None) 
         node("n1", IMAGE, labels={"pool": "gpu"}, ready=False),
     ],
 )
-def test_a_holder_that_the_pods_own_rules_shut_out_is_no_holder(holder: NodeFact) -> None:
+def test_a_holder_that_the_pods_own_rules_shut_out_is_no_holder(holder: Node) -> None:
     # Else a pool at zero, whose new nodes lack the label, would never start: its pods would wait for ever.
     body = user_pod(nodeSelector={"pool": "gpu"})
     placed, degraded, _ = degraded_outcome(body, facts(holder, node("n2", labels={"pool": "gpu"})))

@@ -33,7 +33,7 @@ from tests.unit.webhook.small_hub import FIVE, HERE, RING
 from webhook.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from roost_core.placement.nodes import NodeFact
+    from roost_core.objects.node import Node
 
 
 def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> None:
@@ -188,7 +188,7 @@ def test_ring_sizes_follow_the_nodes() -> None:
     desk = Desk(known=FIVE)
     nodes = FIVE.nodes
     assert nodes is not None
-    steps: list[tuple[dict[str, NodeFact | None], int]] = [
+    steps: list[tuple[dict[str, Node | None], int]] = [
         ({}, 5),
         ({"node-0": node("node-0", ready=False), "node-9": node("node-9")}, 4),
         ({"node-0": node("node-0", unschedulable=True), "node-1": None}, 3),
@@ -207,7 +207,7 @@ def test_ring_sizes_follow_the_nodes() -> None:
     [(node(RING[0], ready=False), RING), (node(RING[0], unschedulable=True), RING), (node(RING[0]), RING[1:])],
 )
 def test_a_node_that_isnt_ready_is_cordoned_or_lacks_a_ready_builder_is_not_in_the_ring(
-    first: NodeFact, builders: list[str]
+    first: Node, builders: list[str]
 ) -> None:
     placed = place(build_pod(), facts(first, *map(node, RING[1:]), builders=" ".join(builders)))
     assert [name for _, name in homes_of(placed)] == RING[1:4]

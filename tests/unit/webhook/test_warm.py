@@ -7,23 +7,15 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.node import Node, node_or_none, read_node
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Warm
 from roost_core.placement.settings_reader import SettingsError
 from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.rules.facts import (
-    Facts,
-    HomePod,
-    NodeFact,
-    Nodes,
-    WarmFacts,
-    WarmPod,
-    read_home_pod,
-    read_node,
-    read_warm_pod,
-)
+from webhook.rules.facts import Facts, HomePod, WarmFacts, WarmPod, read_home_pod, read_warm_pod
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -195,7 +187,7 @@ def test_images_are_forgotten_with_their_node() -> None:
 
 
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES_A_NODE", 2)
+    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
     # Seen again, it is the newest.
     facts = facts.updated({"ns/c": WarmPod("n1", ("x",))}).updated({"ns/d": WarmPod("n1", ("z",))})
@@ -225,65 +217,80 @@ def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_befor
     assert facts.pulls_on("n1") == 2
 
 
-def reported(*images: str, count: int | None = None) -> NodeFact:
-    return NodeFact("n", images=tuple(sorted(images)), image_count=len(images) if count is None else count)
+def reported(*images: str, count: int | None = None) -> Node:
+    return Node("n", images=dict.fromkeys(images, 1), image_count=len(images) if count is None else count)
 
 
 def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
-    before = WarmFacts({"ns/a": WarmPod("n1", ("x",))})
-    facts = before.with_reports({"n1": (reported(), reported("x", "y")), "n2": (reported(), reported("y"))})
-    assert facts.holders("x") == {"n1"}
-    assert facts.holders("y") == {"n1", "n2"}
-    assert facts.images_since("n1", "y") == 0
-    assert facts.updated({"ns/b": WarmPod("n1", ("z",))}).images_since("n1", "y") == 1
-    assert not before.holds("n1", "y")
-    assert facts.without_nodes(["n2"]).holders("y") == {"n1"}
-    assert facts.with_reports({"n1": (reported("x"), reported("x", "y"))}) is facts
+    before = WarmFacts({"ns/a": WarmPod("n1", ("h.io/x:1",))})
+    facts = before.with_reports(
+        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1")), "n2": (reported(), reported("h.io/y:1"))}
+    )
+    assert facts.holders("h.io/x:1") == {"n1"}
+    assert facts.holders("h.io/y:1") == {"n1", "n2"}
+    assert facts.images_since("n1", "h.io/y:1") == 0
+    assert facts.updated({"ns/b": WarmPod("n1", ("h.io/z:1",))}).images_since("n1", "h.io/y:1") == 1
+    assert not before.holds("n1", "h.io/y:1")
+    assert facts.without_nodes(["n2"]).holders("h.io/y:1") == {"n1"}
+    assert facts.with_reports({"n1": (reported("h.io/x:1"), reported("h.io/x:1", "h.io/y:1"))}) is facts
 
 
 def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest_images() -> None:
-    facts = WarmFacts().with_reports({"n1": (reported(), reported("x", "y"))})
-    assert facts.with_reports({"n1": (reported("x", "y"), reported("y", "z"))}).holds("n1", "x")
+    facts = WarmFacts().with_reports({"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))})
+    assert facts.with_reports({"n1": (reported("h.io/x:1", "h.io/y:1"), reported("h.io/y:1", "h.io/z:1"))}).holds(
+        "n1", "h.io/x:1"
+    )
 
 
 def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> None:
     facts = WarmFacts({"ns/a": WarmPod("n1", ("pulling",)), "ns/b": WarmPod("n1", ("small",))})
-    facts = facts.updated({"ns/b": None}).with_reports({"n1": (reported(), reported("x", "y", "z"))})
-    assert [image for image in ("pulling", "small", "x", "y") if facts.holds("n1", image)] == [
+    facts = facts.updated({"ns/b": None}).with_reports(
+        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1", "h.io/z:1"))}
+    )
+    assert [image for image in ("pulling", "small", "h.io/x:1", "h.io/y:1") if facts.holds("n1", image)] == [
         "pulling",
         "small",
-        "x",
-        "y",
+        "h.io/x:1",
+        "h.io/y:1",
     ]
-    after = facts.with_reports({"n1": (reported("x", "y", "z"), reported("y", "z"))})
-    assert [image for image in ("pulling", "small", "x", "y") if after.holds("n1", image)] == ["pulling", "y"]
+    after = facts.with_reports({"n1": (reported("h.io/x:1", "h.io/y:1", "h.io/z:1"), reported("h.io/y:1", "h.io/z:1"))})
+    assert [image for image in ("pulling", "small", "h.io/x:1", "h.io/y:1") if after.holds("n1", image)] == [
+        "pulling",
+        "h.io/y:1",
+    ]
     assert after.holders("small") == set()
 
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES_A_NODE", 2)
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports({"n1": (reported(), reported("x", "y"))})
+    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES", 2)
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports(
+        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))}
+    )
     # What a pod showed comes before what only the node reports.
-    assert [image for image in "axy" if facts.holds("n1", image)] == ["a", "y"]
+    assert [image for image in ("a", "h.io/x:1", "h.io/y:1") if facts.holds("n1", image)] == ["a", "h.io/y:1"]
 
 
 def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> None:
     facts = WarmFacts({"ns/a": WarmPod("n1", ("small",))}).updated({"ns/b": WarmPod("n1", ("s2",)), "ns/a": None})
-    two_names = reported("x:1", "x@sha256:1", "y:1", count=2)
+    two_names = reported("h.io/x:1", "h.io/x@sha256:1", "h.io/y:1", count=2)
     facts = facts.with_reports({"n1": (None, two_names)})
-    after = facts.with_reports({"n1": (two_names, reported("y:1", "z:1", count=2))})
-    assert [image for image in ("small", "x:1", "z:1") if after.holds("n1", image)] == ["small", "x:1", "z:1"]
+    after = facts.with_reports({"n1": (two_names, reported("h.io/y:1", "h.io/z:1", count=2))})
+    assert [image for image in ("small", "h.io/x:1", "h.io/z:1") if after.holds("n1", image)] == [
+        "small",
+        "h.io/x:1",
+        "h.io/z:1",
+    ]
     # So a kubelet that starts reports.
     assert after.with_reports({"n1": (two_names, reported())}) is after
 
 
 def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a_digest() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x:1",))})
-    first = reported("x:1", *(f"system-{number}:1" for number in range(30)))
+    facts = WarmFacts({"ns/a": WarmPod("n1", ("h.io/x:1",))})
+    first = reported("h.io/x:1", *(f"h.io/system-{number}:1" for number in range(30)))
     facts = facts.with_reports({"n1": (None, first)})
-    assert facts.images_since("n1", "x:1") == 0
-    later = reported(*first.images, "x@sha256:1", "y:1", "y@sha256:2", count=33)
-    assert facts.with_reports({"n1": (first, later)}).images_since("n1", "x:1") == 1
+    assert facts.images_since("n1", "h.io/x:1") == 0
+    later = reported(*first.images, "h.io/x@sha256:1", "h.io/y:1", "h.io/y@sha256:2", count=33)
+    assert facts.with_reports({"n1": (first, later)}).images_since("n1", "h.io/x:1") == 1
 
 
 def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
@@ -316,31 +323,30 @@ def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
     names = ["team/x:1", "quay.io/team/x@sha256:1a"]
     body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
-    fact = read_node(body, with_images=True)
-    assert (fact.images, fact.image_count) == (("docker.io/team/x:1", "quay.io/team/x@sha256:1a"), 1)
-    assert (read_node(body).images, read_node(body).image_count) == ((), 0)
+    read = read_node(body)
+    assert (read.image_names, read.image_count) == (("docker.io/team/x:1", "quay.io/team/x@sha256:1a"), 2)
+    without = read_node(body, with_images=False)
+    assert (without.images, without.image_count) == ({}, 0)
     body["status"] = {"images": [{"names": [None, "", 5, "x" * 2000]}, {"names": None}]}
-    assert read_node(body, with_images=True).images == ()
-    assert read_node({"metadata": {"name": "n"}, "status": {"images": None}}, with_images=True).images == ()
+    assert read_node(body).image_names == ()
+    assert read_node({"metadata": {"name": "n"}, "status": {"images": None}}).images == {}
 
 
-def test_a_nodes_room_and_age_are_read_only_when_asked_for_and_nonsense_is_none() -> None:
+def test_a_nodes_room_and_age_are_read_and_of_nonsense_there_is_no_node() -> None:
     body = {
         "metadata": {"name": "n", "creationTimestamp": "1970-01-01T00:01:00Z"},
         "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}},
     }
-    assert (read_node(body).allocatable, read_node(body).created) == ({}, 0)
-    asked = read_node(body, with_allocatable=True)
+    asked = read_node(body)
     assert (asked.allocatable, asked.created) == ({"cpu": 3920, "memory": 2 * 2**30, "pods": 110}, 60)
-    body = {"metadata": {"creationTimestamp": "lately"}, "status": {"allocatable": {"cpu": "plenty"}}}
-    asked = read_node(body, with_allocatable=True)
-    assert (asked.allocatable, asked.created) == ({}, 0)
+    assert read_node({"metadata": {"name": "n", "creationTimestamp": "lately"}}).created == 0
+    assert node_or_none({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "plenty"}}}) is None
 
 
 # --- pods ---
 
 
-def known(nodes: list[NodeFact], *pods: tuple[str, str]) -> Facts:
+def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
     running = {f"jhub/{index}": WarmPod(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
 
@@ -425,7 +431,7 @@ def test_all_images_of_the_pod_must_be_known() -> None:
 
 
 @pytest.mark.parametrize("gone", [node("n2", ready=False), node("n2", unschedulable=True)])
-def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: NodeFact) -> None:
+def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: Node) -> None:
     facts = known([N1, gone, N3], ("n2", IMAGE), ("n2", IMAGE), ("n2", IMAGE))
     assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "n1"), (50, "n3")]
 
@@ -475,8 +481,8 @@ def test_the_note_says_what_was_found() -> None:
 
 
 def test_slots_come_from_the_nodes_room_and_the_pods_requests() -> None:
-    small = NodeFact("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
-    large = NodeFact("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
+    small = Node("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
+    large = Node("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
     rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
     # Users of 1 GiB: two slots, one taken and one for this pod.
     assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1"), (50, "n2")]
@@ -484,11 +490,11 @@ def test_slots_come_from_the_nodes_room_and_the_pods_requests() -> None:
 
 
 def test_a_pod_without_requests_counts_by_those_that_its_class_gives() -> None:
-    tight = NodeFact("n1", allocatable={"memory": 2 * 2**30, "pods": 110})
+    tight = Node("n1", allocatable={"memory": 2 * 2**30, "pods": 110})
     warm = {"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}}
     body = user_pod(IMAGE)
     body["spec"]["containers"][0]["resources"] = {}
-    roomy = NodeFact("n2", allocatable={"memory": 20 * 2**30, "pods": 110})
+    roomy = Node("n2", allocatable={"memory": 20 * 2**30, "pods": 110})
     assert homes_of(place(body, known([tight, roomy], ("n1", "")), settings(podClasses=warm))) == [(100, "n2")]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
+from roost_core.objects.node import read_node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
@@ -31,7 +32,7 @@ from tests.recorded_data import DATA, PODS, REVIEWS
 from webhook.admission import Result
 from webhook.review import Reviewer
 from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.rules.facts import Facts, HomePod, Homes, read_builder, read_home_pod, read_node
+from webhook.rules.facts import Facts, HomePod, Homes, read_builder, read_home_pod
 
 if TYPE_CHECKING:
     from roost_core.placement.pods import Pod
@@ -324,14 +325,11 @@ def test_a_node_is_read_as_placement_needs_it() -> None:
         "spec": {"unschedulable": True, "taints": [{"key": "dedicated", "effect": "NoSchedule"}]},
         "status": {"conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]},
     }
-    assert read_node(raw) == node_fact_like("n1")
+    read = read_node(raw)
+    assert (read.name, read.labels, read.unschedulable, read.ready) == ("n1", {"zone": "a"}, True, True)
+    assert read.taints == (Taint("dedicated", "", "NoSchedule"),)
     assert not read_node({"metadata": {"name": "n2"}, "spec": {}, "status": {}}).ready
-    assert read_node({"metadata": {"name": "n3", "deletionTimestamp": "now"}}).unschedulable
-
-
-def node_fact_like(name: str) -> object:
-    raw = node(name, labels={"zone": "a"}, taints=(Taint("dedicated", "", "NoSchedule"),), unschedulable=True)
-    return type(raw)(name, {"zone": "a"}, raw.taints, raw.unschedulable)
+    assert not read_node({**raw, "metadata": {"name": "n3", "deletionTimestamp": "now"}, "spec": {}}).is_usable
 
 
 def builder(**changes: object) -> Object:

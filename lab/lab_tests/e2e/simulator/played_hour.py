@@ -28,7 +28,8 @@ from tests.harness.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.traces.attempt import Attempt
     from tests.harness.api import Watch
@@ -98,13 +99,13 @@ def an_hour(speed: float) -> list[Attempt]:
 class SizedNodes(WatchedWorld):
     """Nodes of the sizes above."""
 
-    def template(self, name: str, place: int = 0) -> NodeState:
+    def template(self, name: str, place: int = 0) -> Node:
         node = super().template(name, place)
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
         room = {**node.allocatable, "memory": node_bytes(int(number))}
-        return replace(node, fact=replace(node.fact, allocatable=room), allocatable=room)
+        return replace(node, allocatable=room)
 
 
 class HourWorld(SizedNodes):

@@ -20,19 +20,18 @@ from lab_tests.e2e.simulator.hour_in_step import (
     StepWorld,
     agrees,
 )
+from roost_core.objects.node import read_node
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.node_reader import read_node_state
 from roost_core.scheduler.objects import copy_pod, copy_spec
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
-from webhook.rules.facts import read_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roost_core.placement.nodes import NodeFact
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
@@ -51,14 +50,12 @@ class Report(NamedTuple):
     """A node as it said to be, from some moment of the hour on."""
 
     at: float
-    state: NodeState
-    # As the webhook reads it.
-    fact: NodeFact
+    state: Node
 
 
 def read_report(at: float, node: dict[str, Any]) -> Report:
     """From a Node as the API has it."""
-    return Report(at, read_node_state(node), read_node(node, with_allocatable=True, with_images=True))
+    return Report(at, read_node(node))
 
 
 class RememberedFacts(WebhookFacts):
@@ -78,8 +75,8 @@ class RememberedFacts(WebhookFacts):
         super().forget_pod(pod)
         self._remember()
 
-    def tell_node(self, name: str, fact: NodeFact | None) -> None:
-        super().tell_node(name, fact)
+    def tell_node(self, name: str, node: Node | None) -> None:
+        super().tell_node(name, node)
         self._remember()
 
     def older(self) -> list[tuple[float, Facts]]:
@@ -154,7 +151,7 @@ class WebhookStepWorld(StepWorld):
         self.admissions: dict[int, str] = {}
         self.ages: list[float] = []
         # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
-        self._changed: list[tuple[float, NodeState]] = []
+        self._changed: list[tuple[float, Node]] = []
         self._early: dict[str, list[PodState]] = {}
         # By pod: what this world's webhook made of it, where that differs.
         self._otherwise: dict[str, PodState] = {}
@@ -170,33 +167,22 @@ class WebhookStepWorld(StepWorld):
         """A node says what it holds; its labels and room, too. The first time that it is ready it joins."""
         node = self.nodes.get(report.state.name)
         if node is None:
-            if not report.fact.ready or report.fact.taints:
+            if not report.state.ready or report.state.taints:
                 return
             node = self.join()
             assert node.name == report.state.name
             for other in self._early.pop(node.name, ()):
                 self.state.add_pod(other)
-        before, said = node.state, report.fact
-        if (report.state.images, said.labels, said.allocatable) == (
-            before.images,
-            before.fact.labels,
-            before.fact.allocatable,
-        ):
+        before, said = node.state, report.state
+        if (said.images, said.labels, said.allocatable) == (before.images, before.labels, before.allocatable):
             return
-        fact = replace(
-            before.fact,
+        self._changed.append((self.now, before))
+        state = replace(
+            before,
             labels=said.labels,
             images=said.images,
             image_count=said.image_count,
             allocatable=said.allocatable,
-        )
-        self._changed.append((self.now, before))
-        state = replace(
-            before,
-            fact=fact,
-            images=report.state.images,
-            image_count=report.state.image_count,
-            allocatable=report.state.allocatable,
         )
         self.change_node(node, state)
 
@@ -257,7 +243,7 @@ class WebhookStepWorld(StepWorld):
         others = (self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart())
         return REPORT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
-    def _reported_a_moment_apart(self) -> Iterator[NodeState]:
+    def _reported_a_moment_apart(self) -> Iterator[Node]:
         """Nodes as they were a moment ago, or are in a moment."""
         for at, before in self._changed:
             if at >= self.now - APART_SECONDS:
@@ -265,10 +251,10 @@ class WebhookStepWorld(StepWorld):
         for report in self.reports:
             node = self.nodes.get(report.state.name)
             if node is not None and self.now < report.at <= self.now + APART_SECONDS:
-                fact = replace(node.state.fact, labels=report.fact.labels)
-                yield replace(node.state, fact=fact, images=report.state.images, image_count=report.state.image_count)
+                said = report.state
+                yield replace(node.state, labels=said.labels, images=said.images, image_count=said.image_count)
 
-    def _with_node(self, pod: PodState, state: ClusterState, profile: Profile, other: NodeState) -> Decision:
+    def _with_node(self, pod: PodState, state: ClusterState, profile: Profile, other: Node) -> Decision:
         now = self.nodes[other.name].state
         state.set_node(other)
         try:

@@ -21,7 +21,8 @@ from tests.unit.scheduling_builders import HOSTNAME, node, pod
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 # Four pods of one CPU fill a node.
 WORLD = Assumptions(min_nodes=0, max_nodes=10)
@@ -52,13 +53,13 @@ def full(name: str) -> list[PodState]:
     return [user(f"{name}-{number}", on=name) for number in range(4)]
 
 
-def scale_up(nodes: Iterable[NodeState], pods: Iterable[PodState], waiting: Iterable[PodState], **more: Any) -> int:
+def scale_up(nodes: Iterable[Node], pods: Iterable[PodState], waiting: Iterable[PodState], **more: Any) -> int:
     state = ClusterState(nodes, pods)
     return requested(state, waiting, TEMPLATE, **more)
 
 
 def requested(
-    state: ClusterState, waiting: Iterable[PodState], template: NodeState, *, booting: int = 0, max_nodes: int = 10
+    state: ClusterState, waiting: Iterable[PodState], template: Node, *, booting: int = 0, max_nodes: int = 10
 ) -> int:
     """New nodes of the only group."""
     allowed = max_nodes - len(state.rows) - booting

@@ -25,8 +25,7 @@ from roost_lab.simulator.engine.results import ONLY_FULL
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
-    from roost_core.placement.nodes import NodeFact
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode
 
 pytestmark = pytest.mark.slow
@@ -132,8 +131,8 @@ def test_whatever_the_policy_no_pod_comes_to_an_old_node(name: str) -> None:
 class Nominating(WatchedWorld):
     """Notes for which nodes pods are nominated when one is cordoned."""
 
-    def change_node(self, node: SimNode, state: NodeState) -> None:
-        if state.fact.unschedulable and self.nominated == []:
+    def change_node(self, node: SimNode, state: Node) -> None:
+        if state.unschedulable and self.nominated == []:
             self.nominated.append([pod.state.nominated_node for pod in self.scheduling.unschedulable.values()])
         super().change_node(node, state)
 
@@ -145,14 +144,14 @@ class Nominating(WatchedWorld):
 class Seeing(WatchedWorld):
     """Looks at a node when it has been cordoned."""
 
-    told: tuple[NodeFact | None, NodeFact] | None = None
+    told: tuple[Node | None, Node] | None = None
 
-    def change_node(self, node: SimNode, state: NodeState) -> None:
+    def change_node(self, node: SimNode, state: Node) -> None:
         super().change_node(node, state)
-        if state.fact.unschedulable and self.told is None:
+        if state.unschedulable and self.told is None:
             nodes = self.releases[0].facts.current().nodes
             assert nodes is not None
-            self.told = nodes.get_node(node.name), self.releases[0].controls._snapshot().nodes[node.name].fact
+            self.told = nodes.get_node(node.name), self.releases[0].controls._snapshot().nodes[node.name]
 
 
 def test_the_webhook_and_the_controllers_see_the_cordon() -> None:

@@ -21,7 +21,8 @@ from tests.unit.scheduling_builders import node, pod
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
 
 KEY = "images-pulled.roost.hub.jupyter.org/hub-image"
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"
@@ -37,7 +38,7 @@ def there(
     ready_for: float = 3600.0,
     taints: Sequence[str] = (),
     cordoned: bool = False,
-) -> NodeState:
+) -> Node:
     one = node(name, labels={"pool": "user", **labels}, taints=taints, cordoned=cordoned)
     return replace(one, ready_since=NOW - ready_for)
 
@@ -49,11 +50,11 @@ def wants(operator: str, *values: str) -> PodState:
     return pod("waits", requests={"cpu": "3"}, affinity=affinity)
 
 
-def full(*nodes: NodeState) -> ClusterState:
+def full(*nodes: Node) -> ClusterState:
     return ClusterState(nodes, [pod(f"on-{one.name}", on=one.name, requests={"cpu": "3"}) for one in nodes])
 
 
-def asked(kind: Autoscaler, nodes: Sequence[NodeState], waiting: PodState, now: float = NOW) -> int:
+def asked(kind: Autoscaler, nodes: Sequence[Node], waiting: PodState, now: float = NOW) -> int:
     scaler = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, CLOUD), now)
     return scaler.look(full(*nodes), [waiting], {}, now).request
 
@@ -114,24 +115,24 @@ def test_a_group_that_is_empty_again_is_taken_for_what_it_was() -> None:
     ],
     ids=["just ready", "cordoned", "starting", "not ready"],
 )
-def test_a_node_that_has_just_come_or_is_going_is_not_copied(one: NodeState) -> None:
+def test_a_node_that_has_just_come_or_is_going_is_not_copied(one: Node) -> None:
     assert CopiedTemplate(CLOUD).find(ClusterState([one]), NOW) is CLOUD
 
 
 def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
     taints = ["node.kubernetes.io/disk-pressure=:NoSchedule", "hub=user:NoSchedule"]
     found = CopiedTemplate(CLOUD).find(ClusterState([there("a", {KEY: "true"}, taints=taints)]), NOW)
-    assert (found.name, found.fact.labels) == (
+    assert (found.name, found.labels) == (
         "template",
         {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"},
     )
-    assert [taint.key for taint in found.fact.taints] == ["hub"]
+    assert [taint.key for taint in found.taints] == ["hub"]
 
 
 def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_of_them_helps_waits_for_it() -> None:
     nodes = [there("a", {KEY: "true"}), there("b", {KEY: "pulling"})]
     template = CopiedTemplate(CLOUD)
-    found = {template.find(ClusterState(nodes), NOW + 10 * turn).fact.labels[KEY] for turn in range(20)}
+    found = {template.find(ClusterState(nodes), NOW + 10 * turn).labels[KEY] for turn in range(20)}
     assert found == {"true", "pulling"}
     scaler = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, CLOUD), NOW)
     moment, turns = NOW, 0

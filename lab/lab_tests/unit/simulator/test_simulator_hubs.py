@@ -106,9 +106,9 @@ def test_quotas_are_each_hubs_own() -> None:
 def test_new_nodes_have_each_releases_startup_taint_and_lose_it() -> None:
     tainted = policy("roost", json.dumps({"imageGate": {"mode": "startupTaint"}, "placeholders": []}))
     _, world = play(of_hubs(in_order((600, "a"), (601, "b"))), tainted, small(8), make=in_hubs())
-    keys = {taint.key for taint in world.template("new").fact.taints}
+    keys = {taint.key for taint in world.template("new").taints}
     assert keys >= {startup_taint("hub", hub) for hub in HUBS}
-    assert all(not node.state.fact.taints for node in world.nodes.values())
+    assert all(not node.state.taints for node in world.nodes.values())
 
 
 @pytest.mark.parametrize("name", ["warm-alone", "z2jh"])

@@ -9,8 +9,9 @@ import pytest
 
 from generator.values.merge import Settings
 from roost_core.objects.images import image_repository
+from roost_core.objects.node import Node
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
-from roost_core.placement.nodes import NodeFact, Nodes
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_lab.simulator.engine.pods import PodMaker, image_reference
@@ -30,7 +31,7 @@ def test_a_gated_pod_follows_what_nodes_hold() -> None:
     maker = PodMaker(policy, Assumptions())
     attempt = Attempt(0, 0.0, "repository", MANAGED)
     label = pulled_label(policy.release, policy.namespace, MANAGED)
-    without, holding = NodeFact("node-1"), NodeFact("node-1", {label: "true"})
+    without, holding = Node("node-1"), Node("node-1", {label: "true"})
     required = []
     # Twice the same nodes, others of the same content, a change, and back.
     first = Nodes([without])
@@ -46,7 +47,7 @@ def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes
     policy = replace(load_policy("roost"), outsiders=frozenset({"other"}))
     maker = PodMaker(policy, Assumptions())
     label = pulled_label(policy.release, policy.namespace, MANAGED)
-    facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))
+    facts = Facts(nodes=Nodes([Node("node-1", {label: "true"})]))
     ours = maker.user(Attempt(0, 0.0, "repository", MANAGED), "jupyter-ada", 1.0, facts)
     theirs = maker.user(Attempt(1, 0.0, "repository", MANAGED, hub="other"), "jupyter-eve", 1.0, facts)
     assert (ours.namespace, theirs.namespace) == (policy.namespace, "other")
@@ -63,7 +64,7 @@ def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_t
     policy = load_policy("roost")
     maker = PodMaker(policy, Assumptions())
     label = pulled_label(policy.release, policy.namespace, MANAGED)
-    facts = Facts(nodes=Nodes([NodeFact("node-1", {label: "true"})]))
+    facts = Facts(nodes=Nodes([Node("node-1", {label: "true"})]))
     for image in ("example.org/one:1", "example.org/two:1", MANAGED, "example.org/three:1"):
         for memory_bytes in (2**28, 2**30):
             attempt = Attempt(0, 0.0, "repository", image, memory_bytes=memory_bytes)
@@ -80,7 +81,7 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
     maker, rulebook, memory = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Memory()
     attempt = Attempt(0, 0.0, "repository", MANAGED)
     room = {"cpu": 16_000, "memory": 2**36, "pods": 8}
-    nodes = Nodes([NodeFact(f"node-{number}", allocatable=room, created=number) for number in range(9)])
+    nodes = Nodes([Node(f"node-{number}", allocatable=room, created=number) for number in range(9)])
     warm = WarmFacts()
     seen, joined = set(), set()
     # In the end no node has room.

@@ -81,7 +81,7 @@ ON_GPU = profile(
 def pools_of(played: WatchedWorld) -> dict[int, str]:
     """Attempt -> label of its node, "t4" or "" ."""
     places = {one.number: played.nodes[one.node] for one in played.bindings if one.number is not None}
-    return {number: node.state.fact.labels.get("gpu", "") for number, node in places.items() if number is not None}
+    return {number: node.state.labels.get("gpu", "") for number, node in places.items() if number is not None}
 
 
 @pytest.mark.parametrize("autoscaler", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
@@ -142,7 +142,7 @@ def test_users_with_a_volume_return_to_its_zone() -> None:
     said = in_order(*((60.0 * number, "a") for number in range(40)), stays=20 * HOUR)
     result, played = play(said, policy("z2jh"), world(zoned, claims_share=1.0))
     assert result.started == 40
-    zones = [played.nodes[name].state.fact.labels[ZONE_LABEL] for name in played.users_nodes()]
+    zones = [played.nodes[name].state.labels[ZONE_LABEL] for name in played.users_nodes()]
     wanted = [
         played.sim_pods[one.pod].state.spec.required_node_terms for one in played.bindings if one.number is not None
     ]

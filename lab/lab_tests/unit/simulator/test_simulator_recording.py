@@ -59,7 +59,7 @@ class Sampled(World):
         nodes = {
             name: (
                 sorted((pod.key, pod.ready_at is not None or pod.kind != USER) for pod in node.pods.values()),
-                node.state.fact.is_usable,
+                node.state.is_usable,
                 len(node.state.images),
             )
             for name, node in self.nodes.items()

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_core.placement.classes import Classes
-from roost_core.scheduler.objects import CPU, MEMORY, PODS
 from roost_lab.pages.dates import US
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import show_plain, show_span
@@ -161,18 +161,18 @@ def _node_line(
     now: float,
 ) -> NodeLine:
     counts = Counter(_kind(pod, classify) for _, pod in pods)
-    fact, allocatable = node.state.fact, node.state.allocatable
+    seen, allocatable = node.state, node.state.allocatable
     requested: Counter[str] = Counter({PODS: len(pods)})
     for _, pod in pods:
         requested.update(dict(pod.state.spec.requests))
     shares = [requested[name] / allocatable[name] for name in (CPU, MEMORY, PODS) if allocatable.get(name)]
-    state = READY if fact.ready else "NotReady"
-    if node.state.leaving:
+    state = READY if seen.ready else "NotReady"
+    if seen.leaving:
         state = "leaving"
-    elif fact.unschedulable:
+    elif seen.unschedulable:
         state = "cordoned"
     return NodeLine(
-        name=fact.name,
+        name=seen.name,
         state=state,
         counts=counts,
         fullness=max(shares, default=0.0),

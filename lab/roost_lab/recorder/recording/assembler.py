@@ -309,7 +309,7 @@ class Assembler:
 
     def _bound_before(self, node: NodeReading) -> Iterator[Record]:
         """Bindings that were reported before their node. A node created after them is another one of that name."""
-        for decision in self._nodeless.pop(node.state.fact.name, {}).values():
+        for decision in self._nodeless.pop(node.state.name, {}).values():
             if node.created_us < decision.at_us + decision.resolution_us:
                 yield replace(decision, node_uid=node.state.uid)
 
@@ -355,7 +355,7 @@ class Assembler:
         return records
 
     def _has_all_images(self, node: NodeReading) -> bool:
-        labels = node.state.fact.labels
+        labels = node.state.labels
         gate_labels = self._gate_labels(labels)
         return bool(gate_labels) and all(labels.get(label) == "true" for label in gate_labels)
 

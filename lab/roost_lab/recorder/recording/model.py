@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
-from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.recorder.recording.decision_records import Judgement
@@ -25,8 +25,9 @@ from roost_lab.recorder.store.records import Candidates, CandidatesRecord, Verdi
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.scores import ScoreTable
     from roost_core.scheduler.verdicts import Rejection
@@ -234,7 +235,7 @@ def _is_same_pod(before: PodState | None, after: PodState | None) -> bool:
     )
 
 
-def _is_same_node(before: NodeState | None, after: NodeState | None) -> bool:
+def _is_same_node(before: Node | None, after: Node | None) -> bool:
     if before is None or after is None:
         return before is after
-    return before.fact == after.fact and before.allocatable == after.allocatable and before.images == after.images
+    return before == after and before.allocatable == after.allocatable and before.images == after.images

@@ -45,14 +45,14 @@ def unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
 
 def as_stored(node: NodeReading) -> StoredNode:
     """The part of a node that the database stores, for comparison with what it holds."""
-    state, fact = node.state, node.state.fact
+    state = node.state
     return StoredNode(
         name=state.name,
-        is_ready=fact.ready,
-        is_unschedulable=fact.unschedulable,
-        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in fact.taints)),
+        is_ready=state.ready,
+        is_unschedulable=state.unschedulable,
+        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)),
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
-        labels=json.dumps(dict(fact.labels), sort_keys=True),
+        labels=json.dumps(dict(state.labels), sort_keys=True),
     )
 
 
@@ -69,7 +69,7 @@ def node_changes(old: StoredNode, new: StoredNode, node: NodeReading, when: Step
     compare("taints", old.taints, new.taints)
     compare("allocatable", old.allocatable, new.allocatable)
     if old.labels is not None and old.labels != new.labels:
-        old_labels, new_labels = json.loads(old.labels), node.state.fact.labels
+        old_labels, new_labels = json.loads(old.labels), node.state.labels
         for label in sorted(old_labels.keys() | new_labels.keys()):
             compare(f"label:{label}", old_labels.get(label, ""), new_labels.get(label, ""))
     for name, before, after in changes:

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import node_or_none
 from roost_core.objects.timestamps import read_moment
-from roost_core.placement.pods import MalformedPodError
 from roost_core.placement.pods import read_pod as read_admission_pod
 from roost_core.placement.repositories import repository_of
-from roost_core.scheduler.node_reader import MalformedNodeError, read_node_state
 from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.placement.pods import Pod
     from roost_core.placement.settings import KeySource
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000
@@ -79,7 +80,7 @@ class PodReading:
 class NodeReading:
     """What the recorder needs of a node, at one time."""
 
-    state: NodeState
+    state: Node
     resource_version: str
     created_us: int
     ready_us: int | None
@@ -155,7 +156,7 @@ def read_pod(
             pod = read_admission_pod(item, state.namespace)
             repo = without_userinfo(repository_of(pod, key_sources))
             ref = reference_of(pod) if repo else ""
-    except MalformedPodError:
+    except MalformedObjectError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING
     created_us = micros(metadata.get("creationTimestamp")) or 0
@@ -226,9 +227,8 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
 
 def read_node(item: JSONObject) -> NodeReading | None:
     """What the recorder needs of a Node; None when it is malformed."""
-    try:
-        state = read_node_state(item)
-    except MalformedNodeError:
+    state = node_or_none(item)
+    if state is None:
         return None
     metadata = item["metadata"]
     ready_us = None

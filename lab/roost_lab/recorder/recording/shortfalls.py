@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import (
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
@@ -25,7 +26,6 @@ from roost_core.objects.selectors import (
 )
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
-from roost_core.scheduler.objects import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,9 +62,9 @@ def shortfalls(pod: PodState, row: NodeRow, profile: Profile, rejection: Rejecti
 
 def _of_node(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
     tolerations = pod.spec.tolerations
-    if row.node.fact.unschedulable and not tolerates_cordon(tolerations):
+    if row.node.unschedulable and not tolerates_cordon(tolerations):
         yield {"kind": CORDON}
-    for taint in row.node.fact.taints:
+    for taint in row.node.taints:
         if (
             taint.effect != PREFER_NO_SCHEDULE
             and taint.key != UNSCHEDULABLE_TAINT

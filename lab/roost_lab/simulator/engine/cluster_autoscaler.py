@@ -11,8 +11,8 @@ from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
-from roost_core.scheduler.objects import CPU, MEMORY
 from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
 from roost_lab.simulator.engine.expander import Option, choose
 from roost_lab.simulator.engine.free_room import (
@@ -29,8 +29,9 @@ from roost_lab.simulator.setup.pools import Expander
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.objects import PodSpec, PodState
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.node_groups import Fleet
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -53,7 +54,7 @@ GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 def plan_scale_up(
     state: ClusterState,
     unschedulable: Iterable[PodState],
-    templates: Sequence[NodeState],
+    templates: Sequence[Node],
     *,
     booting: Sequence[int],
     allowed: Sequence[int],
@@ -82,7 +83,7 @@ def plan_scale_up(
     ]
 
 
-def _pack(pods: Sequence[PodState], template: NodeState, most: int) -> list[Room]:
+def _pack(pods: Sequence[PodState], template: Node, most: int) -> list[Room]:
     """New nodes of one group with the pods that would go there."""
     new: list[Room] = []
     hopeless: set[int] = set()
@@ -100,7 +101,7 @@ def _pack(pods: Sequence[PodState], template: NodeState, most: int) -> list[Room
     return new
 
 
-def _size(spec: PodSpec, template: NodeState) -> float:
+def _size(spec: PodSpec, template: Node) -> float:
     return sum(
         amount / template.allocatable[name]
         for name, amount in spec.requests
@@ -252,10 +253,10 @@ class ClusterAutoscaler:
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
         unready = sum(
-            (not row.node.fact.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.fact.taints))
+            (not row.node.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.taints))
             and row.node.created + self._world.give_up_boot_seconds < now
             for row in state.rows.values()
-            if row.node.fact.taints or not row.node.fact.ready
+            if row.node.taints or not row.node.ready
         )
         return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
 
@@ -294,7 +295,7 @@ class ClusterAutoscaler:
             facts = known.get(name)
             if facts is None:
                 facts = known[name] = _read_node(row)
-            if not facts.held and facts.utilisation < threshold and not row.node.fact.unschedulable:
+            if not facts.held and facts.utilisation < threshold and not row.node.unschedulable:
                 candidates.append((row, facts))
         self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roost.controllers.contract.planner import Planner
-    from roost_core.placement.nodes import NodeFact
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.kubelets import Kubelets
     from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
@@ -68,7 +67,7 @@ class ControlledWorld(Protocol):
         """Schedule a call."""
         ...
 
-    def change_node(self, node: SimNode, state: NodeState) -> None:
+    def change_node(self, node: SimNode, state: Node) -> None:
         """Labels or taints of a node change."""
         ...
 
@@ -257,7 +256,7 @@ class Controls:
                 node = world.nodes.get(action.node)
                 if node is None:
                     return Outcome.GONE
-                world.change_node(node, replace(node.state, fact=_changed(node.state.fact, action)))
+                world.change_node(node, _changed(node.state, action))
             case EvictPod():
                 pod = world.sim_pods.get(f"{action.namespace}/{action.name}")
                 if pod is None or pod.state.uid != action.uid:
@@ -325,8 +324,8 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
     return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
 
 
-def _changed(fact: NodeFact, action: ChangeNode) -> NodeFact:
-    labels = {key: value for key, value in fact.labels.items() if key not in action.remove_labels}
+def _changed(node: Node, action: ChangeNode) -> Node:
+    labels = {key: value for key, value in node.labels.items() if key not in action.remove_labels}
     labels.update(action.set_labels)
-    taints = tuple(taint for taint in fact.taints if taint.key not in action.remove_taints)
-    return replace(fact, labels=labels, taints=taints)
+    taints = tuple(taint for taint in node.taints if taint.key not in action.remove_taints)
+    return replace(node, labels=labels, taints=taints)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_lab.simulator.engine.node_images import NodeImages
     from roost_lab.simulator.setup.policy import PlaceholderSet
     from roost_lab.traces.attempt import Attempt
@@ -89,7 +90,7 @@ class SimNode:
         "collects_at", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
     )  # fmt: skip
 
-    def __init__(self, state: NodeState, images: NodeImages, now: float) -> None:
+    def __init__(self, state: Node, images: NodeImages, now: float) -> None:
         self.name = state.name
         self.state = state
         self.images = images

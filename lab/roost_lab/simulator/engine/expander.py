@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import tanh
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.scheduler.objects import CPU, MEMORY
+from roost_core.objects.requests import CPU, MEMORY
 from roost_lab.simulator.setup.pools import Expander
 
 if TYPE_CHECKING:

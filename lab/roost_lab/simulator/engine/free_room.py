@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import node_matches, tolerates_cordon, untolerated
-from roost_core.scheduler.objects import PODS
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.objects.selectors import Taint
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.scheduler.objects import PodSpec, PodState
 
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -27,13 +28,13 @@ class Room:
 
     __slots__ = ("cordoned", "free", "free_pods", "labels", "name", "pods", "taints")
 
-    def __init__(self, name: str, node: NodeState, *, ignored_taints: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, node: Node, *, ignored_taints: tuple[str, ...] = ()) -> None:
         self.name = name
-        self.labels = node.fact.labels
-        self.taints: tuple[Taint, ...] = node.fact.taints
+        self.labels = node.labels
+        self.taints: tuple[Taint, ...] = node.taints
         if ignored_taints and self.taints:
             self.taints = tuple(taint for taint in self.taints if not taint.key.startswith(ignored_taints))
-        self.cordoned = node.fact.unschedulable
+        self.cordoned = node.unschedulable
         self.free = dict(node.allocatable)
         self.free_pods = self.free.pop(PODS, 0)
         # Pods that were placed here.
@@ -135,6 +136,6 @@ def pods_waiting(unschedulable: Iterable[PodState], cutoff: int) -> list[PodStat
     return waiting
 
 
-def rooms_coming(template: NodeState, number: int, first: int = 0) -> list[Room]:
+def rooms_coming(template: Node, number: int, first: int = 0) -> list[Room]:
     """`number` nodes on their way, after their group's template; startup taints are ignored."""
     return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_TAINTS) for index in range(number)]

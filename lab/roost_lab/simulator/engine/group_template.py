@@ -26,7 +26,7 @@ from roost_core.placement.labels import HOSTNAME_LABEL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
     from roost_core.scheduler.state import ClusterState
 
 # A node with such a taint counts as booting until the taint is removed.
@@ -43,7 +43,7 @@ _BITS: Final = 32
 class CopiedTemplate:
     """The template of Cluster Autoscaler for one group."""
 
-    def __init__(self, of_the_group: NodeState, is_member: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, of_the_group: Node, is_member: Callable[[str], bool] | None = None) -> None:
         """of_the_group: a node as the cloud describes it, before the group has any.
 
         is_member: whether a node, by its name, is of the group; None: all are.
@@ -52,7 +52,7 @@ class CopiedTemplate:
         self._last = of_the_group
         self._is_member = is_member
 
-    def find(self, state: ClusterState, now: float) -> NodeState:
+    def find(self, state: ClusterState, now: float) -> Node:
         """The template in this run."""
         nodes = [node for node in self._nodes(state) if _is_example(node, now)]
         if nodes:
@@ -64,25 +64,23 @@ class CopiedTemplate:
         """When the template may change by time alone; None: never."""
         since = (node.ready_since for node in self._nodes(state))
         moments = [at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now]
-        nodes = [node.fact.labels for node in self._nodes(state) if _is_example(node, now)]
+        nodes = [node.labels for node in self._nodes(state) if _is_example(node, now)]
         if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
             moments.append(now + turn_seconds)
         return min(moments, default=None)
 
-    def _nodes(self, state: ClusterState) -> Iterator[NodeState]:
+    def _nodes(self, state: ClusterState) -> Iterator[Node]:
         is_member = self._is_member
         return (row.node for name, row in state.rows.items() if is_member is None or is_member(name))
 
-    def _copy(self, node: NodeState) -> NodeState:
-        fact = node.fact
-        taints = tuple(taint for taint in fact.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))
-        labels = {**fact.labels, HOSTNAME_LABEL: self._name}
-        return replace(node, fact=replace(fact, name=self._name, labels=labels, taints=taints))
+    def _copy(self, node: Node) -> Node:
+        taints = tuple(taint for taint in node.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))
+        labels = {**node.labels, HOSTNAME_LABEL: self._name}
+        return replace(node, name=self._name, labels=labels, taints=taints)
 
 
-def _is_example(node: NodeState, now: float) -> bool:
-    fact = node.fact
-    if not fact.ready or fact.unschedulable or any(taint.key.startswith(STARTUP_TAINTS) for taint in fact.taints):
+def _is_example(node: Node, now: float) -> bool:
+    if not node.ready or node.unschedulable or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints):
         return False
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from roost_core.objects.node import Node
     from roost_core.scheduler.cycle import Decision
-    from roost_core.scheduler.objects import NodeState
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.node_images import Pull
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Journal(Protocol):
     """Is called as things happen. now: Unix time."""
 
-    def node_changed(self, node: SimNode, state: NodeState, now: float) -> None:
+    def node_changed(self, node: SimNode, state: Node, now: float) -> None:
         """A node joins, or its object becomes `state`; the node still has the object before."""
         ...
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import node_term_matches
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.scheduler.objects import CPU, MEMORY
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
 from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
@@ -140,11 +140,11 @@ class Karpenter:
             movable = known.get(name, _UNREAD)
             if movable is _UNREAD:
                 movable = known[name] = _read_pods(row)
-            fact = row.node.fact
+            node = row.node
             if (
                 movable is None
-                or fact.unschedulable
-                or any(taint.key.startswith(STARTUP_TAINTS) for taint in fact.taints)
+                or node.unschedulable
+                or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints)
             ):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
@@ -174,7 +174,7 @@ class Karpenter:
         fleet = self._fleet
         spare = fleet.spare_by_pool(state, ())
         there = fleet.count_by_pool(state.rows)
-        draining = fleet.count_by_pool(name for name, row in state.rows.items() if row.node.fact.unschedulable)
+        draining = fleet.count_by_pool(name for name, row in state.rows.items() if row.node.unschedulable)
         # Draining nodes use up the budget, although draining needs none.
         return {
             pool: min(number, ceil(DISRUPTED_SHARE * there[pool]) - draining[pool]) for pool, number in spare.items()

@@ -9,10 +9,9 @@ from roost_lab.simulator.engine.node_images import BACKGROUND
 from roost_lab.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
-    from roost_core.placement.nodes import NodeFact
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
     from roost_lab.simulator.engine.bounds import BoundsMeter
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.node_images import Images
@@ -36,21 +35,8 @@ class ImageWatcher(Protocol):
         ...
 
 
-class ImageReader(Protocol):
-    """What reads the images that nodes report."""
-
-    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
-        """A node's facts once it reports these images."""
-        ...
-
-
 class ImageUser(Protocol):
-    """A hub's release: its webhook and its controllers read which images nodes have."""
-
-    @property
-    def facts(self) -> ImageReader:
-        """Its webhook's."""
-        ...
+    """A hub's release: its controllers read which images nodes have."""
 
     @property
     def controls(self) -> ImageWatcher:
@@ -76,7 +62,7 @@ class KubeletsWorld(Protocol):
         """Schedule a call."""
         ...
 
-    def put(self, node: SimNode, state: NodeState) -> None:
+    def put(self, node: SimNode, state: Node) -> None:
         """Replace a node's object."""
         ...
 
@@ -148,8 +134,7 @@ class Kubelets:
             return
         images = node.images.status_images(self._world.now)
         if images is not node.state.images:
-            fact = self._world.releases[0].facts.with_images(node.state.fact, images)
-            self._world.put(node, replace(node.state, fact=fact, images=images, image_count=len(images)))
+            self._world.put(node, replace(node.state, images=images, image_count=len(images)))
             for release in self._world.releases:
                 release.controls.images_shown()
 

@@ -11,7 +11,7 @@ from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roost_core.placement.nodes import NodeFact
+    from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
@@ -49,9 +49,9 @@ class LateFacts(WebhookFacts):
         """A pod was deleted."""
         self._later(partial(super().forget_pod, pod))
 
-    def tell_node(self, name: str, fact: NodeFact | None) -> None:
+    def tell_node(self, name: str, node: Node | None) -> None:
         """A node changed; None: it was removed."""
-        self._later(partial(super().tell_node, name, fact))
+        self._later(partial(super().tell_node, name, node))
 
     def current(self) -> Facts:
         """The facts as they were."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.node import Node
+from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.placement.nodes import NodeFact
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeState
 from roost_lab.simulator.engine.pool import node_labels
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class NodeGroup:
         return f"{self.pool}-{self.zone}" if self.zone else self.pool
 
 
-def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeState:
+def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> Node:
     """A new node as its group's template describes it, with its taints."""
     taints = group.taints
     # Whoever gives new nodes the startup taint does so in the pools that pullers bring images to.
@@ -68,8 +68,10 @@ def make_node(policy: Policy, group: NodeGroup, name: str, now: float) -> NodeSt
         **dict(group.resources),
     }
     labels = {**group.labels, HOSTNAME_LABEL: name}
-    return NodeState(
-        fact=NodeFact(name, labels, taints, allocatable=allocatable, created=now),
+    return Node(
+        name,
+        labels,
+        taints,
         uid=name,
         created=now,
         allocatable=allocatable,
@@ -137,14 +139,14 @@ class Fleet:
 
     groups: Sequence[NodeGroup]
     # A new node of each group.
-    templates: Sequence[NodeState]
+    templates: Sequence[Node]
     # Name of a node, or of one that boots -> place of its group; absent: the first.
     places: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of_one(cls, assumptions: Assumptions, template: NodeState) -> Fleet:
+    def of_one(cls, assumptions: Assumptions, template: Node) -> Fleet:
         """One group."""
-        return cls((NodeGroup(assumed=assumptions, labels=template.fact.labels),), (template,))
+        return cls((NodeGroup(assumed=assumptions, labels=template.labels),), (template,))
 
     def place_of(self, node: str) -> int:
         """Place of a node's group."""
@@ -186,6 +188,6 @@ class Fleet:
 
     def spare_by_pool(self, state: ClusterState, booting: Iterable[str]) -> dict[str, int]:
         """How many nodes each pool has beyond its least; draining ones aren't counted."""
-        staying = (name for name, row in state.rows.items() if not row.node.fact.unschedulable)
+        staying = (name for name, row in state.rows.items() if not row.node.unschedulable)
         there = self.count_by_pool([*staying, *booting])
         return {group.pool: there[group.pool] - group.assumed.min_nodes for group in self.groups}

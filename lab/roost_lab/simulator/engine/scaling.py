@@ -23,7 +23,7 @@ from roost_lab.simulator.setup.assumptions import Autoscaler
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roost_core.scheduler.objects import NodeState
+    from roost_core.objects.node import Node
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.autoscaler import NodeScaler
     from roost_lab.simulator.engine.bounds import BoundsMeter
@@ -75,7 +75,7 @@ class ScaledWorld(Protocol):
         """A node is removed, with what runs there."""
         ...
 
-    def change_node(self, node: SimNode, state: NodeState) -> None:
+    def change_node(self, node: SimNode, state: Node) -> None:
         """A node is cordoned."""
         ...
 
@@ -182,8 +182,8 @@ class Scaling:
         if world.nodes.get(node.name) is not node:
             return
         self._draining.add(node.name)
-        fact = replace(node.state.fact, unschedulable=True, taints=(*node.state.fact.taints, CORDON))
-        world.change_node(node, replace(node.state, fact=fact))
+        taints = (*node.state.taints, CORDON)
+        world.change_node(node, replace(node.state, unschedulable=True, taints=taints))
         for pod in list(node.pods.values()):
             if pod.kind == PLACEHOLDER:
                 world.evict(pod)

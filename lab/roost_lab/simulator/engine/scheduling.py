@@ -193,7 +193,7 @@ class Scheduling:
         row = self._world.state.rows.get(node.name)
         if row is None or pod.state.nominated_node == node.name:
             return True
-        if len(row.pods) >= row.max_pods or row.node.fact.unschedulable:
+        if len(row.pods) >= row.max_pods or row.node.unschedulable:
             return False
         requested, allocatable = row.requested, row.allocatable
         return all(

@@ -15,7 +15,8 @@ from roost_lab.simulator.engine.node_groups import ZONE_LABEL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_core.scheduler.objects import NodeState, PodSpec, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodSpec, PodState
     from roost_lab.simulator.setup.pools import Pools, UserProfile
     from roost_lab.traces.attempt import Attempt
     from roost_lab.traces.chance import Chance
@@ -27,7 +28,7 @@ _KEPT: Final = 8192
 class UserChoices:
     """The choices of one replay's users."""
 
-    def __init__(self, pools: Pools, chance: Chance, templates: Sequence[NodeState]) -> None:
+    def __init__(self, pools: Pools, chance: Chance, templates: Sequence[Node]) -> None:
         """templates: a new node of each group."""
         self._pools = pools
         self._chance = chance
@@ -67,12 +68,12 @@ class UserChoices:
         if id(spec) not in self._zones:
             if len(self._zones) > _KEPT:
                 self._zones.clear()
-            fitting = (node.fact.labels.get(ZONE_LABEL, "") for node in self._templates if _fits(spec, node))
+            fitting = (node.labels.get(ZONE_LABEL, "") for node in self._templates if _fits(spec, node))
             self._zones[id(spec)] = spec, tuple(sorted({zone for zone in fitting if zone}))
         return self._zones[id(spec)][1]
 
 
-def _fits(spec: PodSpec, node: NodeState) -> bool:
+def _fits(spec: PodSpec, node: Node) -> bool:
     return Room(node.name, node, ignored_taints=STARTUP_TAINTS).fits(spec)
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.objects.images import normalise_reference
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.record_copier import Copier
 from webhook.rules.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from roost_core.placement.nodes import NodeFact
+    from roost_core.objects.node import Node
     from roost_core.scheduler.objects import PodState
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
 
 _copy_facts: Final = Copier(Facts)
-_normalise: Final = lru_cache(maxsize=65536)(normalise_reference)
 
 
 class WebhookFacts:
@@ -41,7 +38,7 @@ class WebhookFacts:
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
         self._has_homes = bool(maker.homes)
         # Each node as it was when it last reported other images.
-        self._reported: dict[str, NodeFact] = {}
+        self._reported: dict[str, Node] = {}
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
@@ -70,29 +67,26 @@ class WebhookFacts:
         if pod.warm_class:
             self._warm_changes[pod.warm_class][pod.key] = None
 
-    def tell_node(self, name: str, fact: NodeFact | None) -> None:
+    def tell_node(self, name: str, node: Node | None) -> None:
         """A node changed; None: it was removed."""
-        self._known_nodes = nodes = self._known_nodes.updated({name: fact})
+        before = self._known_nodes.get_node(name)
+        if not self._warm_changes and node is not None and before is not None and _is_alike(before, node):
+            # A webhook without a warm set doesn't read what images it has.
+            return
+        self._known_nodes = nodes = self._known_nodes.updated({name: node})
         # What pods brought comes first, as for the webhook: a report that shrank must not lose it.
         self._apply()
         warm = self._facts.warm
-        if fact is None:
+        if node is None:
             warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
             self._reported.pop(name, None)
-        elif fact.images and ((before := self._reported.get(name)) is None or fact.images is not before.images):
-            warm = {pod_class: known.with_reports({name: (before, fact)}) for pod_class, known in warm.items()}
-            self._reported[name] = fact
+        elif node.images and ((last := self._reported.get(name)) is None or node.images is not last.images):
+            warm = {pod_class: known.with_reports({name: (last, node)}) for pod_class, known in warm.items()}
+            self._reported[name] = node
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None
         self._facts = replace(self._facts, nodes=visible, builder_nodes=builders, warm=warm)
-
-    def with_images(self, fact: NodeFact, images: Iterable[str]) -> NodeFact:
-        """A node's facts once it reports these images; unchanged for a webhook that doesn't read them."""
-        if not self._warm_changes:
-            return fact
-        names = tuple(sorted(set(map(_normalise, images))))
-        return replace(fact, images=names, image_count=len(names))
 
     def restart(self) -> None:
         """The webhook starts anew: it knows only what nodes report and which pods there are now."""
@@ -114,3 +108,13 @@ class WebhookFacts:
             if changes:
                 self._facts.warm[name].take_in(changes)
                 changes.clear()
+
+
+def _is_alike(one: Node, other: Node) -> bool:
+    """Whether two states of a node differ in its images at most."""
+    return (one.ready, one.unschedulable, one.taints, one.labels) == (
+        other.ready,
+        other.unschedulable,
+        other.taints,
+        other.labels,
+    )

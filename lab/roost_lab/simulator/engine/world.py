@@ -13,7 +13,7 @@ from itertools import islice
 from math import log
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.scheduler.objects import NodeState, PodState, copy_pod
+from roost_core.scheduler.objects import PodState, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
@@ -42,6 +42,7 @@ from roost_lab.traces.chance import Chance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import Launch
     from roost_lab.simulator.engine.journal import Journal
     from roost_lab.simulator.engine.results import RunResult
@@ -386,7 +387,7 @@ class World:
         assumed = self.fleet.groups[place].assumed
         return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
 
-    def template(self, name: str, place: int = 0) -> NodeState:
+    def template(self, name: str, place: int = 0) -> Node:
         """A node as its group's template describes it, with the labels and taints of a new node."""
         return make_node(self.policy, self.fleet.groups[place], name, self.now)
 
@@ -404,14 +405,14 @@ class World:
             self.costs.joined(node, group, self.now)
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
-        self.put(node, replace(state, fact=replace(state.fact, ready=False), ready_since=None))
+        self.put(node, replace(state, ready=False, ready_since=None))
         for release in self.releases:
             release.controls.node_registered()
-        self.put(node, replace(node.state, fact=replace(node.state.fact, ready=True), ready_since=state.ready_since))
+        self.put(node, replace(node.state, ready=True, ready_since=state.ready_since))
         self.measures.level(NODES, 1, self.now)
         for release in self.releases:
             for puller in release.policy.pullers:
-                if puller.node_selector.items() <= state.fact.labels.items():
+                if puller.node_selector.items() <= state.labels.items():
                     self.kubelets.begin_puller(node, puller, release.controls)
         self.nodes_changed()
         if self.scaling is not None:
@@ -466,16 +467,16 @@ class World:
         for release in self.releases:
             release.controls.nodes_changed()
 
-    def change_node(self, node: SimNode, state: NodeState) -> None:
+    def change_node(self, node: SimNode, state: Node) -> None:
         """Labels, taints or images of a node change."""
         self.put(node, state)
         self.scheduling.retry()
 
-    def put(self, node: SimNode, state: NodeState) -> None:
+    def put(self, node: SimNode, state: Node) -> None:
         """Replace a node's object."""
-        if state.fact is not node.state.fact or node.name not in self.state.rows:
+        if state is not node.state or node.name not in self.state.rows:
             for release in self.releases:
-                release.facts.tell_node(node.name, state.fact)
+                release.facts.tell_node(node.name, state)
         if self.journal is not None:
             self.journal.node_changed(node, state, self.now)
         node.state = state

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from generator.faults import Path
-    from roost_core.scheduler.objects import NodeState, PodState
+    from roost_core.objects.node import Node
+    from roost_core.scheduler.objects import PodState
     from roost_lab.simulator.engine.node_groups import NodeGroup
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
@@ -51,13 +52,13 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
         raise AssumptionsError(faults)
 
 
-def _template(policy: Policy, group: NodeGroup) -> NodeState:
+def _template(policy: Policy, group: NodeGroup) -> Node:
     """A node of a group once its startup taint is removed."""
     node = make_node(policy, group, f"node-of-{group.name}" if group.name else "node", 0.0)
-    return replace(node, fact=replace(node.fact, taints=group.taints))
+    return replace(node, taints=group.taints)
 
 
-def _users(policy: Policy, assumptions: Assumptions, nodes: Sequence[NodeState]) -> Iterator[Fault]:
+def _users(policy: Policy, assumptions: Assumptions, nodes: Sequence[Node]) -> Iterator[Fault]:
     """Users who fit no pool; of a single pool the assumptions are checked."""
     pools = assumptions.pools
     if pools is None:
@@ -98,7 +99,7 @@ def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
     )
 
 
-def _placeholders(policy: Policy, assumptions: Assumptions, nodes: Sequence[NodeState]) -> Iterator[Fault]:
+def _placeholders(policy: Policy, assumptions: Assumptions, nodes: Sequence[Node]) -> Iterator[Fault]:
     for index, placeholders in enumerate(policy.placeholders):
         if not placeholders.replicas and not _may_grow(policy, placeholders):
             continue
@@ -124,7 +125,7 @@ def _fix(assumptions: Assumptions) -> str:
     return _FIX if assumptions.pools is None else _POOLS_FIX
 
 
-def _why_not(pod: PodState, policy: Policy, nodes: Sequence[NodeState]) -> str:
+def _why_not(pod: PodState, policy: Policy, nodes: Sequence[Node]) -> str:
     """Why a pod fits none of these empty nodes; "": it fits one."""
     # Pods that it must run beside may come later.
     alone = copy_pod(pod, spec=copy_spec(pod.spec, required_affinity=()))
@@ -133,12 +134,12 @@ def _why_not(pod: PodState, policy: Policy, nodes: Sequence[NodeState]) -> str:
     return "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message
 
 
-def _pullers(policy: Policy, nodes: Sequence[NodeState]) -> Iterator[Fault]:
+def _pullers(policy: Policy, nodes: Sequence[Node]) -> Iterator[Fault]:
     for puller in policy.pullers:
         wanted = puller.node_selector.items()
-        if any(wanted <= node.fact.labels.items() for node in nodes):
+        if any(wanted <= node.labels.items() for node in nodes):
             continue
-        labels = nodes[0].fact.labels
+        labels = nodes[0].labels
         missing = {key: value for key, value in wanted if labels.get(key) != value}
         present = {key: labels[key] for key in missing if key in labels}
         found = f"users of nodes with {_pairs(missing)}"
@@ -172,15 +173,15 @@ def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
                 yield _fault(policy, path, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
 
 
-def _shown(nodes: Sequence[NodeState]) -> str:
+def _shown(nodes: Sequence[Node]) -> str:
     """What nodes have, for people; of several pools each."""
     return "such as fit an empty one of " + "; or of ".join(map(_shown_node, nodes))
 
 
-def _shown_node(node: NodeState) -> str:
+def _shown_node(node: Node) -> str:
     amounts = ", ".join(f"{name} {amount:,}" for name, amount in node.allocatable.items())
-    labels = {key: value for key, value in node.fact.labels.items() if key != HOSTNAME_LABEL}
-    taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in node.fact.taints]
+    labels = {key: value for key, value in node.labels.items() if key != HOSTNAME_LABEL}
+    taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     return f"{amounts} and labels {_pairs(labels)}" + (f" and taints {', '.join(taints)}" if taints else "")
 
 

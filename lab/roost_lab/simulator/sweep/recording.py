@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
-from roost_core.scheduler.objects import CPU, MEMORY
 from roost_lab.recorder.recording.decision_records import failed_attempt
 from roost_lab.recorder.recording.node_records import as_stored, image_record, node_changes, node_record
 from roost_lab.recorder.recording.reading import NodeReading, Step
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from roost_core.placement.nodes import NodeFact
+    from roost_core.objects.node import Node
     from roost_core.scheduler.cycle import Decision
-    from roost_core.scheduler.objects import NodeState
     from roost_lab.recorder.store.records import Record, StoredNode
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.node_images import Pull
@@ -86,7 +85,7 @@ class ReplayRecorder:
 
     # As Journal
 
-    def node_changed(self, node: SimNode, state: NodeState, now: float) -> None:
+    def node_changed(self, node: SimNode, state: Node, now: float) -> None:
         """Write the first state, and each change of it."""
         story = self._nodes.get(node.name)
         if story is None:
@@ -97,8 +96,7 @@ class ReplayRecorder:
         self._changes += 1
         reading = _reading(state, self._changes)
         step = Step(self._time(now), 1)
-        before, after = story.reading.state.fact, state.fact
-        if _recorded(before) != _recorded(after):
+        if _recorded(story.reading.state) != _recorded(state):
             new = as_stored(reading)
             self._batch += node_changes(story.stored, new, reading, step)
             story.stored = new
@@ -378,14 +376,14 @@ def record_job(recording: Recording, job: Job, on_progress: Callable[[int, float
     return result
 
 
-def _reading(state: NodeState, version: int) -> NodeReading:
+def _reading(state: Node, version: int) -> NodeReading:
     ready_us = None if state.ready_since is None else _us(state.ready_since)
     # No two nodes of a replay have the same name.
     return NodeReading(replace(state, uid=state.name), str(version), _us(state.created), ready_us)
 
 
-def _recorded(fact: NodeFact) -> tuple[object, ...]:
-    return fact.ready, fact.unschedulable, fact.taints, fact.labels
+def _recorded(node: Node) -> tuple[object, ...]:
+    return node.ready, node.unschedulable, node.taints, node.labels
 
 
 def _named(image: str, repository: str) -> str:

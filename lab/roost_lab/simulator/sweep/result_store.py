@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Packages and modules that decide a replay's result; what the generator renders is in a policy's digest.
 _DECIDING: Final = (
+    "roost_core.objects",
     "roost_core.placement",
     "roost_core.scheduler",
     "webhook",

@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.pods import (
+from roost_core.objects.fields import (
     NOTHING,
     JSONObject,
-    MalformedPodError,
+    MalformedObjectError,
     child_object,
     child_objects,
     child_text,
 )
-from roost_core.scheduler.objects import CPU, EPHEMERAL_STORAGE, MEMORY
+from roost_core.objects.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 # What a container without a request counts in scores: 100 millicores, 200 MiB.
 DEFAULT_CPU_MILLICORES: Final = 100
@@ -40,7 +43,7 @@ _remembered: Final[dict[bytes, tuple[tuple[str, int], ...]]] = {}
 
 
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
-    """Return an unbound pod's total requests by resource. Raises MalformedPodError as `read_pod_state` does."""
+    """Return an unbound pod's total requests by resource. Raises MalformedObjectError as `read_pod_state` does."""
     containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
     try:
         key = orjson.dumps(
@@ -190,8 +193,8 @@ def _parse_text(text: str) -> Fraction:
 
 
 def read_quantity(amount: object, where: str) -> Fraction:
-    """Read a quantity, in cores, bytes or pieces. Raises MalformedPodError, which names `where`."""
+    """Read a quantity, in cores, bytes or pieces. Raises MalformedObjectError, which names `where`."""
     try:
         return _parse_text(amount) if isinstance(amount, str) else parse_quantity(amount)
     except ValueError:
-        raise MalformedPodError(f"{where} is no quantity") from None
+        raise MalformedObjectError(f"{where} is no quantity") from None

@@ -1,0 +1,28 @@
+"""Keep what programs read of objects' metadata, as small as thousands of objects need it."""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Of the labels and annotations of Roost, and of hubs.
+DOMAIN: Final = "hub.jupyter.org"
+_AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
+_NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
+
+
+def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the annotations that Roost may read: its own, a hub's or an autoscaler's."""
+    relevant = {
+        key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(_AUTOSCALER_PREFIXES)
+    }
+    # One object for the thousands without any.
+    return relevant or _NO_ANNOTATIONS
+
+
+def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the same labels with interned strings: thousands of objects have equal ones."""
+    return {intern(key): intern(value) for key, value in labels.items()} if labels else labels

@@ -1,0 +1,192 @@
+"""A Node as all programs see it, read from the API's JSON once, and which pods may be bound to it.
+
+Programs keep thousands of nodes, so what nobody reads isn't kept. Times are Unix time. Amounts are whole numbers as
+kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from sys import intern
+from typing import TYPE_CHECKING, Final
+
+from roost_core.objects.fields import (
+    NOTHING,
+    JSONObject,
+    MalformedObjectError,
+    child_list,
+    child_number,
+    child_object,
+    child_objects,
+    child_text,
+    child_texts,
+)
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.leaving_taints import GOING_TAINTS
+from roost_core.objects.metadata import intern_labels, kept_annotations
+from roost_core.objects.requests import PODS, is_counted, read_quantity, round_up
+from roost_core.objects.selectors import Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.objects.timestamps import read_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roost_core.objects.selectors import HasNodeRules
+
+# Images read of a node: more than a disk usually has room for.
+MAX_IMAGES: Final = 1000
+# The longest name of an image that placement uses: pods choose them.
+MAX_REFERENCE: Final = 1024
+# A kubelet reports at most five names of an image, with tags and digests.
+_MAX_NAMES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node at one time."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    # It is cordoned.
+    unschedulable: bool = False
+    ready: bool = True
+    # Differs between two nodes of one name; "": not known.
+    uid: str = ""
+    # 0: not known.
+    created: float = 0.0
+    # Empty: not known.
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    # Bytes by each name of an image in `status.images`. Empty: not read, or none.
+    images: Mapping[str, int] = field(default_factory=dict)
+    # How many images these are; kubelets cut the list, by default at 50.
+    image_count: int = 0
+    # "True", "False" or "Unknown", by type.
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    # Since when it is Ready (its creation if the condition has no time); None if it isn't.
+    ready_since: float | None = None
+    # Only those that `kept_annotations` keeps.
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    # It has a deletionTimestamp.
+    deleting: bool = False
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is being deleted, or its autoscaler takes it away for certain: nothing should be planned on it.
+
+        kube-scheduler asks for taints and cordon alone, so its model does, too.
+        """
+        return self.deleting or any(taint.key in GOING_TAINTS for taint in self.taints)
+
+    @property
+    def is_usable(self) -> bool:
+        """Ready, not cordoned, not leaving."""
+        return self.ready and not self.unschedulable and not self.leaving
+
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """Names of `images`, normalised and sorted: kubelets may list images of the same size in any order."""
+        return tuple(sorted({_normalise(name) for name in self.images if len(name) <= MAX_REFERENCE}))
+
+
+# Nodes report the same images again and again.
+_normalise: Final = lru_cache(maxsize=65536)(normalise_reference)
+
+
+def node_admits(rules: HasNodeRules, node: Node) -> bool:
+    """Whether a pod with these rules may be bound to the node, room and readiness aside.
+
+    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon. A leaving node
+    counts as cordoned, though nobody cordons it.
+    """
+    return node_matches(rules, node.name, node.labels) and node_is_tolerated(rules, node)
+
+
+def node_is_tolerated(rules: HasNodeRules, node: Node) -> bool:
+    """Whether the tolerations admit the node's NoSchedule and NoExecute taints, and its cordon."""
+    if node.taints and untolerated(node.taints, rules.tolerations) is not None:
+        return False
+    return not (node.unschedulable or node.leaving) or tolerates_cordon(rules.tolerations)
+
+
+def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, int]) -> bool:
+    """Whether a node with this allocatable could take these requests if it were empty.
+
+    If nothing is allocatable, its size is unknown, and it could.
+    """
+    return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
+
+
+def read_node(body: object, *, with_images: bool = True) -> Node:
+    """Read a Node as the API's JSON has it. with_images: its images, too, which are most of it.
+
+    Raises MalformedObjectError, and nothing else, when it has no name or its parts aren't of a Node's shape.
+    """
+    if not isinstance(body, dict):
+        raise MalformedObjectError("the object is not a JSON object")
+    metadata, spec, status = (child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status"))
+    name = child_text(metadata, "name", "metadata")
+    if not name:
+        raise MalformedObjectError("metadata.name is absent")
+    conditions: dict[str, str] = {}
+    created = read_moment(metadata.get("creationTimestamp")) or 0.0
+    ready_since = None
+    for condition in child_objects(status, "conditions", "status"):
+        kind, value = (
+            intern(child_text(condition, "type", "status.conditions[]")),
+            intern(child_text(condition, "status", "status.conditions[]")),
+        )
+        conditions[kind] = value
+        if kind == "Ready" and value == "True":
+            ready_since = read_moment(condition.get("lastTransitionTime")) or created
+    listed = child_objects(status, "images", "status") if with_images else []
+    return Node(
+        name=name,
+        labels=intern_labels(child_texts(metadata, "labels", "metadata")),
+        taints=tuple(
+            Taint(child_text(taint, "key", "spec.taints[]"), child_text(taint, "value", "spec.taints[]"), effect)
+            for taint in child_objects(spec, "taints", "spec")
+            if (effect := child_text(taint, "effect", "spec.taints[]"))
+        ),
+        unschedulable=spec.get("unschedulable") is True,
+        ready=conditions.get("Ready") == "True",
+        uid=child_text(metadata, "uid", "metadata"),
+        created=created,
+        allocatable=_read_allocatable(status),
+        images=_read_images(listed),
+        image_count=len(listed),
+        conditions=conditions,
+        ready_since=ready_since,
+        annotations=kept_annotations(child_texts(metadata, "annotations", "metadata")),
+        deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def node_or_none(body: object, *, with_images: bool = True) -> Node | None:
+    """Read a Node as `read_node` does; None when it is malformed."""
+    try:
+        return read_node(body, with_images=with_images)
+    except MalformedObjectError:
+        return None
+
+
+def _read_images(listed: list[JSONObject]) -> dict[str, int]:
+    images: dict[str, int] = {}
+    for image in islice(listed, MAX_IMAGES):
+        size = child_number(image, "sizeBytes", "status.images[]")
+        names = child_list(image, "names", "status.images[]") or ()
+        for name in islice(names, _MAX_NAMES):
+            if isinstance(name, str) and name:
+                images[intern(name)] = size
+    return images
+
+
+def _read_allocatable(status: JSONObject) -> dict[str, int]:
+    amounts = child_object(status, "allocatable", "status") or NOTHING
+    return {
+        intern(resource): round_up(resource, read_quantity(amount, f"status.allocatable.{resource}"))
+        for resource, amount in amounts.items()
+        if resource == PODS or is_counted(resource)
+    }
