@@ -128,7 +128,7 @@ class _Replica:
         threads = [threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work]
         for thread in threads:
             thread.start()
-        log.info("serving port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
+        log.info("listening port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
         ops.start()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
