@@ -20,9 +20,8 @@ from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.classes import namespace_matches
+from roost_core.placement.classes import namespace_matches, needs_namespace_labels
 from roost_core.placement.labels import (
-    NAMESPACE_NAME_LABEL,
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
     OWN_PART,
@@ -89,6 +88,8 @@ class FactsKeeper:
         self._clock = clock
         self._dirty = threading.Event()
         self._watches: _Watches | None = None
+        # Held while the watches are replaced.
+        self._replacing = threading.Lock()
         self._facts = Facts()
         self._has_facts = False
 
@@ -99,9 +100,13 @@ class FactsKeeper:
 
     def follow(self, settings: Settings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
+        with self._replacing:
+            before = self._watches
+            if before is None or not _same_watches(before.settings, settings):
+                self._watch_anew(settings)
+
+    def _watch_anew(self, settings: Settings) -> None:
         before = self._watches
-        if before is not None and _same_watches(before.settings, settings):
-            return
         watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock)
         try:
             watches.start()
@@ -166,6 +171,11 @@ class FactsKeeper:
         facts, seen = watches.refresh()
         self._facts = facts
         self._has_facts = True
+        if watches.has_other_hubs:
+            with self._replacing:
+                if self._watches is watches:
+                    log.info("other namespaces are selected now: pods are listed anew")
+                    self._watch_anew(watches.settings)
         # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
         for key in seen:
             namespace, _, name = key.partition("/")
@@ -186,12 +196,6 @@ def _same_watches(old: Settings, new: Settings) -> bool:
         )
 
     return relevant(old) == relevant(new)
-
-
-def _needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:
-    """Whether a namespaceSelector needs other labels than the name, which every review has."""
-    requirements = (read_label_selector(selector) if selector is not None else None) or frozenset()
-    return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
 
 
 class _Watches:
@@ -240,10 +244,19 @@ class _Watches:
         selectors = [pod_class.namespace_selector for pod_class in classes]
         if self._shared is not None:
             selectors.append(settings.shared_namespaces)
-        if any(map(_needs_namespace_labels, selectors)):
+        parsed = [read_label_selector(selector) for selector in selectors if selector is not None]
+        self._selectors = [selector for selector in parsed if selector is not None]
+        # A namespace that was there is selected now, or no longer: pods that it had were read as another class's.
+        self.has_other_hubs = False
+        if any(map(needs_namespace_labels, selectors)):
             self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces")
         self._builders: dict[str, WatchCache[str]] = {
-            pod_class.name: cache(own, read_builder, "builders", label_selector(pod_class.home.builder_labels))
+            pod_class.name: cache(
+                "/api/v1/pods" if pod_class.namespace_selector is not None else own,
+                self._builder_reader_for(pod_class),
+                "builders",
+                label_selector(pod_class.home.builder_labels),
+            )
             for pod_class in classes
             if pod_class.home is not None and pod_class.home.builder_labels
         }
@@ -365,7 +378,14 @@ class _Watches:
             changes = self._take(self._nodes)
             self._take_nodes(changes)
         if self._namespaces is not None:
-            self._known_namespaces = _changed(self._known_namespaces, self._take(self._namespaces))
+            before = self._known_namespaces
+            changes = self._take(self._namespaces)
+            self._known_namespaces = _changed(before, changes)
+            self.has_other_hubs |= any(
+                self._selects(name, before) != self._selects(name, self._known_namespaces)
+                for name, labels in changes.items()
+                if labels is not None and name in before
+            )
         for name, builders in self._builders.items():
             pods = self._builder_pods[name] = _changed(self._builder_pods[name], self._take(builders))
             names = frozenset(pods.values())
@@ -385,6 +405,9 @@ class _Watches:
             leases={part: lease.state for part, lease in self._leases.items()},
         )
         return facts, seen
+
+    def _selects(self, namespace: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
+        return [namespace_matches(selector, namespace, known) for selector in self._selectors]
 
     def _take_nodes(self, changes: Mapping[str, Node | None]) -> None:
         if self._known_nodes is None:
@@ -434,6 +457,20 @@ class _Watches:
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
         counts_others = self._shared is not None and Reads.WARM in self._rules[pod_class.name].reads
         return counts_others or pod_class.namespace_selector is not None
+
+    def _builder_reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], str | None]:
+        """Builders of all hubs of a class make one ring: those of the release's namespace, and of the selected ones."""
+        selector = pod_class.namespace_selector
+        required = None if selector is None else read_label_selector(selector)
+
+        def read(item: JSONObject) -> str | None:
+            namespace = item["metadata"].get("namespace") or ""
+            is_own = namespace == self.settings.namespace
+            if required is None or is_own or namespace_matches(required, namespace, self._namespace_labels()):
+                return read_builder(item)
+            return None
+
+        return read
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         classes, rules = self._classes, self._rules[pod_class.name]

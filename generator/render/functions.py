@@ -33,6 +33,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "puller": labels.OWN_PULLER,
         "puller_set": labels.PULLER_SET_LABEL,
         "popular_puller": labels.OWN_POPULAR_PULLER,
+        "hub_bookings": labels.HUB_BOOKINGS,
         "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
     }
 )

@@ -36,6 +36,9 @@ from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
+from roost_core.objects.selectors import read_label_selector
+from roost_core.placement.classes import needs_namespace_labels
+from roost_core.placement.settings import read_pod_classes
 from roost_core.placement.settings_reader import Fault, Reader, SettingsError
 
 if TYPE_CHECKING:
@@ -144,6 +147,13 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         # Users' pods: the gate applies to them, or their images are counted by digest.
         if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
     ]
+    # The planners have reported faults.
+    pod_classes = read_pod_classes(Reader(), settings.document).values()
+    hubs = [
+        read_label_selector(each.namespace_selector)
+        for each in pod_classes
+        if each.is_of_users and each.namespace_selector is not None
+    ]
     events = settings.events
     # The planner has reported their faults.
     sets = read_headroom_sets(Reader(), settings.document)
@@ -153,6 +163,8 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         all_namespaces=all_namespaces,
         user_labels=tuple(labels),
         bookings=None if events is None or not events.config_maps else events.limits,
+        hubs=tuple(selector for selector in hubs if selector is not None),
+        reads_namespaces=any(needs_namespace_labels(each.namespace_selector) for each in pod_classes),
         history_name=next((each.history_name for each in sets if each.learn is not None), ""),
         has_buffers=has_buffers(settings.document) and bool(settings.document.get("placeholders")),
     )

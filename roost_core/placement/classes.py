@@ -32,6 +32,12 @@ def namespace_matches(
     return selector_matches(requirements, {**labels, NAMESPACE_NAME_LABEL: namespace})
 
 
+def needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:
+    """Whether a namespaceSelector needs other labels than the name, which every pod tells."""
+    requirements = (read_label_selector(selector) if selector is not None else None) or frozenset()
+    return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
+
+
 class HasClasses(Protocol):
     """Settings of a program with pod classes."""
 

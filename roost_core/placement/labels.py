@@ -51,6 +51,8 @@ CONTROLLERS_MANAGER: Final = "roost-controllers"
 
 # On a ConfigMap in the release's namespace: it books events for the release of that name.
 EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
+# The ConfigMap, with that label, by which a hub of another namespace books: RBAC knows names, and no labels.
+HUB_BOOKINGS: Final = "roost-events"
 
 # On all of Roost's own pods: what runs them, and as what.
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"

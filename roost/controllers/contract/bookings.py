@@ -58,6 +58,8 @@ class BookingSource:
     events: tuple[Event, ...]
     # In words for who wrote it.
     faults: tuple[str, ...] = ()
+    # The hub's namespace that it books for; "": the release's own.
+    hub: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Booking:
     start: int
     # When its placeholders go.
     until: float
+    # As of its source.
+    hub: str = ""
 
 
 def read_booking_settings(read: Reader, document: Document) -> BookingSettings | None:
@@ -107,9 +111,13 @@ def bookable_sets(document: Document) -> tuple[str, ...]:
 
 
 def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
-    """Yield the sources, the first that came first, without the events of those that exceed MOST_IN_ALL."""
+    """Yield the sources without the events of those that exceed MOST_IN_ALL.
+
+    The release's own come first, in their order; of the hubs', those with the fewest events, so that no hub's many
+    events cost another one its few.
+    """
     left = MOST_IN_ALL
-    for source in sources:
+    for source in sorted(sources, key=lambda each: (len(each.events), each.hub) if each.hub else (0, "")):
         if len(source.events) <= left:
             left -= len(source.events)
             yield source
@@ -118,11 +126,11 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
-def all_events(settings: BookingSettings, sources: Mapping[str, BookingSource]) -> Iterable[Event]:
-    """Every event that is booked anywhere, the values' own first."""
-    yield from settings.booked
+def all_events(settings: BookingSettings, sources: Mapping[str, BookingSource]) -> Iterator[tuple[str, Event]]:
+    """Every event that is booked anywhere, with the hub that it is for, the values' own first."""
+    yield from (("", event) for event in settings.booked)
     for _, source in sorted(sources.items()):
-        yield from source.events
+        yield from ((source.hub, event) for event in source.events)
 
 
 def bookings_at(
@@ -135,7 +143,7 @@ def bookings_at(
     found: list[Booking] = []
     changes: list[float] = []
     step = int(now) // _STEP * _STEP
-    for event in all_events(settings, sources):
+    for hub, event in all_events(settings, sources):
         start = first_start_after(event, step - int(settings.settle_seconds))
         if start is None:
             continue
@@ -146,6 +154,6 @@ def bookings_at(
         elif now < start - settings.lead_seconds:
             changes.append(start - settings.lead_seconds)
         else:
-            found.append(Booking(event, start, until))
+            found.append(Booking(event, start, until, hub))
             changes.append(until)
     return sorted(found, key=lambda each: (each.start, each.event.name)), min(changes, default=None)

@@ -70,9 +70,11 @@ class Snapshot:
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
-    # ConfigMaps and the calendar that book events, by kind and name; empty while events are switched off.
+    # ConfigMaps and the calendar that book events, by kind, namespace and name; empty while events are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
     # What headroom learned, as stored: a history by the set's name; None: not read yet, or not readable.
     histories: Mapping[str, str] | None = None
     # By name; empty while placeholders are pods, and while the API server doesn't serve CapacityBuffers.
     capacity_buffers: Mapping[str, CapacityBufferState] = field(default_factory=dict)
+    # Labels of namespaces, by name; None: no class asks for them.
+    namespaces: Mapping[str, Mapping[str, str]] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -14,13 +15,13 @@ from roost_core.placement.events import first_start_after
 from roost_core.placement.headroom_windows import local_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roost.controllers.contract.bookings import Booking, BookingSettings
     from roost.controllers.contract.snapshot import Snapshot
+    from roost.controllers.headroom.settings import IsUser
     from roost_core.placement.events import Event
     from roost_core.placement.settings_reader import Document, Reader
-    from roost_core.scheduler.objects import PodState
 
 # While people come, their placeholders follow so fast.
 FOLLOW_SECONDS: Final = 10.0
@@ -34,7 +35,7 @@ class BookedRules:
     """Settings of the events, and what tells a user's pod."""
 
     settings: BookingSettings
-    is_user: Callable[[PodState], bool]
+    is_user: IsUser
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,14 @@ def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:
     came = _came(bookings, snapshot, rules)
     extra: dict[str, int] = {}
     why: dict[str, list[str]] = {}
-    left = settings.max_placeholders
+    needs = Counter[str]()
+    for booking, number in zip(bookings, came, strict=True):
+        needs[booking.hub] += booking.event.people - number
+    left = share_out(needs, settings.max_placeholders)
     for booking, number in zip(bookings, came, strict=True):
         event = booking.event
-        need = min(left, event.people - number)
-        left -= need
+        need = min(left[booking.hub], event.people - number)
+        left[booking.hub] -= need
         extra[event.set_name] = extra.get(event.set_name, 0) + need
         cut = ", as many as events.maxPlaceholders allows" if need < event.people - number else ""
         at = local_time(booking.start, event.starts.time_zone)
@@ -83,13 +87,22 @@ def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:
     return Booked(extra, {name: " and ".join(texts) for name, texts in why.items()}, seconds_left)
 
 
+def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:
+    """Divide so many placeholders among hubs: each gets what it needs, or as much as any other that needs more."""
+    shares: dict[str, int] = {}
+    for number, (hub, need) in enumerate(sorted(needs.items(), key=lambda each: (each[1], each[0]))):
+        shares[hub] = min(need, total // (len(needs) - number))
+        total -= shares[hub]
+    return shares
+
+
 def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -> list[int]:
     """How many people of each booking have come; nobody counts twice, and those with its image count first."""
     came = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
     since = min(booking.start for booking in bookings) - EARLY_SECONDS
     for pod in snapshot.pods.values():
-        if pod.created < since or pod.leaving or not rules.is_user(pod):
+        if pod.created < since or pod.leaving or not rules.is_user(pod, snapshot.namespaces):
             continue
         image = _normalise(pod.spec.images[0]) if pod.spec.images else ""
         for index in order:
@@ -98,6 +111,7 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -
                 pod.created >= booking.start - EARLY_SECONDS
                 and came[index] < booking.event.people
                 and booking.event.image in ("", image)
+                and booking.hub in ("", pod.namespace)
             ):
                 came[index] += 1
                 break
@@ -110,7 +124,12 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
         if source.kind != "ConfigMap":
             continue
         about = Notice(
-            kind=source.kind, namespace=snapshot.namespace, name=source.name, uid=source.uid, reason="", message=""
+            kind=source.kind,
+            namespace=source.hub or snapshot.namespace,
+            name=source.name,
+            uid=source.uid,
+            reason="",
+            message="",
         )
         for fault in source.faults:
             text = f"{fault} It is left out; other events count."

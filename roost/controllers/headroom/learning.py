@@ -180,7 +180,7 @@ def _level(headroom_set: HeadroomSet, snapshot: Snapshot) -> float:
             continue
         if pod.node_name and pod.node_name not in nodes:
             continue
-        if not headroom_set.is_user(pod):
+        if not headroom_set.is_user(pod, snapshot.namespaces):
             continue
         spec = pod.spec
         if not pod.node_name:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Document
     from roost_core.scheduler.objects import PodState
 
+    # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
+    IsUser = Callable[[PodState, Mapping[str, Mapping[str, str]] | None], bool]
 
 _LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
 # As with hours of growth: a longer boot would be no boot.
@@ -68,7 +70,7 @@ class HeadroomSet:
     # The ConfigMap with what was learned; its keys are names of sets.
     history_name: str = ""
     # Whether a pod is a user's.
-    is_user: Callable[[PodState], bool] = lambda _pod: False
+    is_user: IsUser = lambda _pod, _namespaces: False
     # An autoscaler keeps the room, without pods; their size is always the values'.
     has_buffer: bool = False
 
@@ -139,13 +141,16 @@ class _OwnClasses:
     classes: Mapping[str, PodClass]
 
 
-def read_user_pods(read: Reader, document: Document) -> Callable[[PodState], bool]:
-    """What recognizes users' pods: those of the class `user`, and of classes whose pods wait for images."""
+def read_user_pods(read: Reader, document: Document) -> IsUser:
+    """What recognizes users' pods: those of the class `user`, and of classes whose pods wait for images.
+
+    It takes a pod, and the labels of namespaces as a Snapshot has them.
+    """
     namespace = read.text(document.get("namespace", ""), "namespace")
     classes = Classes(_OwnClasses(namespace, read_pod_classes(read, document)))
 
-    def is_user(pod: PodState) -> bool:
-        found = classes.classify(pod.labels, pod.namespace, None)
+    def is_user(pod: PodState, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
+        found = classes.classify(pod.labels, pod.namespace, namespaces)
         return found is not None and found.is_of_users
 
     return is_user

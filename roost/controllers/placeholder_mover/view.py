@@ -37,7 +37,7 @@ class View:
         if node not in self._users:
             classes = self.settings.classifier()
             pod_classes = (
-                classes.classify(pod.labels, pod.namespace, None)
+                classes.classify(pod.labels, pod.namespace, self.snapshot.namespaces)
                 for pod in self.placeholders.pods_on(node)
                 if PLACEHOLDER_SET_LABEL not in pod.labels
             )

@@ -80,7 +80,7 @@ def plan_popular_images(
     popularity = count_users(
         memory.popularity,
         snapshot.pods.values(),
-        LaunchReader(settings),
+        LaunchReader(settings, snapshot.namespaces),
         settings.half_life_seconds,
         now.steady,
     )
@@ -113,15 +113,16 @@ def note_popular_images(memory: PopularMemory, done: Sequence[Done], _now: Momen
 class LaunchReader:
     """Reads a pod's Launch, for `count_users`."""
 
-    def __init__(self, settings: PopularSettings) -> None:
+    def __init__(self, settings: PopularSettings, namespaces: Mapping[str, Mapping[str, str]] | None) -> None:
+        """namespaces: labels, as a Snapshot has them."""
         self._classes = Classes(settings)
+        self._namespaces = namespaces
         # By id of the spec and image ids: most pods share few of them.
         self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
 
     def __call__(self, pod: PodState) -> Launch | None:
         """Return None for a pod without a class, UNCOUNTED for one of a class that isn't counted."""
-        # The labels of namespaces aren't watched: classes can name namespaces, not select them by labels.
-        pod_class = self._classes.classify(pod.labels, pod.namespace, None)
+        pod_class = self._classes.classify(pod.labels, pod.namespace, self._namespaces)
         if pod_class is None:
             return None
         if pod_class.name not in COUNTED_CLASSES:

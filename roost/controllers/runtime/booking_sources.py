@@ -1,4 +1,4 @@
-"""Read bookings where hub admins write them: ConfigMaps of the release's namespace, and a calendar on the web.
+"""Read bookings where hub admins write them: ConfigMaps of the release's and of hubs' namespaces, and a calendar.
 
 Both are written by others than the operator: texts are short, shallow and without aliases, or refused, and one that is
 refused takes nothing with it. They are bounded in number and bytes, and all of them together in the time that reading
@@ -12,6 +12,7 @@ import contextlib
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import urllib3
@@ -36,6 +37,9 @@ CALENDAR_SUFFIX: Final = ".ics"
 # Of a key of a ConfigMap, and of the calendar on the web.
 MOST_TEXT: Final = 128 * 1024
 MOST_CALENDAR: Final = 4 * 2**20
+# Of all that a hub's ConfigMap holds, and events of it: there may be a hundred hubs.
+MOST_OF_HUB: Final = 128 * 1024
+MOST_EVENTS_OF_HUB: Final = 50
 MOST_DEPTH: Final = 10
 # ConfigMaps, and the characters of all of them.
 MOST_CONFIG_MAPS: Final = 200
@@ -94,6 +98,10 @@ class BookingText(NamedTuple):
     texts: Mapping[str, str | int]
     # Up to three others.
     other_keys: tuple[str, ...]
+    # The namespace that it books for; "": the release's own.
+    hub: str = ""
+    # Characters of all that it holds.
+    size: int = 0
 
     @property
     def length(self) -> int:
@@ -101,17 +109,21 @@ class BookingText(NamedTuple):
         return sum(len(text) for text in self.texts.values() if isinstance(text, str))
 
 
-def keep_config_map(item: JSONObject) -> BookingText:
-    """Keep what is read of a ConfigMap. Raises nothing, whatever it holds."""
+def keep_config_map(item: JSONObject, hub: str = "") -> BookingText:
+    """Keep what is read of a ConfigMap. Raises nothing, whatever it holds.
+
+    hub: the namespace that it books for; "": the release's own.
+    """
     texts: dict[str, str | int] = {}
     data = item.get("data") or {}
-    for key in sorted(data):
+    size = sum(len(str(text)) for text in data.values())
+    for key in sorted(data) if not hub or size <= MOST_OF_HUB else ():
         if key == EVENTS_KEY or key.endswith(CALENDAR_SUFFIX):
             text = str(data[key])
             texts[key] = text if len(text) <= MOST_TEXT else len(text)
     metadata = item["metadata"]
     others = tuple(sorted(data.keys() - texts.keys())[:3])
-    return BookingText(metadata["name"], metadata.get("uid") or "", texts, others)
+    return BookingText(metadata["name"], metadata.get("uid") or "", texts, others, hub, size)
 
 
 class ConfigMapReader:
@@ -130,7 +142,8 @@ class ConfigMapReader:
         new = [key for key in sorted(texts) if key not in known]
         length = 0
         within: set[str] = set()
-        for key in sorted(texts):
+        # Of hubs', those with little text first, so that no hub's much text costs another one its little.
+        for key in sorted(texts, key=lambda key: (texts[key].length if texts[key].hub else 0, key)):
             length += texts[key].length
             if len(within) < MOST_CONFIG_MAPS and length <= MOST_TEXT_IN_ALL:
                 within.add(key)
@@ -148,26 +161,35 @@ class ConfigMapReader:
 
 def _beyond(text: BookingText) -> BookingSource:
     fault = (
-        f"data: found more beside the ConfigMaps that come before it by name, expected {MOST_CONFIG_MAPS} with "
+        f"data: found more beside the ConfigMaps that come before it, expected {MOST_CONFIG_MAPS} with "
         f"{MOST_TEXT_IN_ALL // 2**20} MiB in all."
     )
-    return BookingSource(CONFIG_MAP, text.name, text.uid, (), (fault,))
+    return BookingSource(CONFIG_MAP, text.name, text.uid, (), (fault,), text.hub)
 
 
 def read_config_map(text: BookingText, limits: Limits, now: float = 0.0) -> BookingSource:
-    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds."""
+    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds.
+
+    A hub's ConfigMap that is too large, or that has too many events, is refused whole: one that is cut would book what
+    its writer doesn't expect.
+    """
     read = Reader()
     events: list[Event] = []
     try:
         events = _read_data(read, text, limits, now)
     except Exception as error:  # noqa: BLE001 - plans would fail of it again and again
         read.fault("data", type(error).__name__, "events that can be read")
-    return _source(CONFIG_MAP, text.name, text.uid, events, read)
+    if text.hub and len(events) > MOST_EVENTS_OF_HUB:
+        read.fault("data", len(events), f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts")
+        events = []
+    return replace(_source(CONFIG_MAP, text.name, text.uid, events, read), hub=text.hub)
 
 
 def _read_data(read: Reader, kept: BookingText, limits: Limits, now: float) -> list[Event]:
     events: list[Event] = []
-    if not kept.texts:
+    if kept.hub and kept.size > MOST_OF_HUB:
+        read.fault("data", f"{kept.size} characters", f"at most {MOST_OF_HUB} of one hub; none of its events counts")
+    elif not kept.texts:
         expected = f"a key {EVENTS_KEY}, or one that ends with {CALENDAR_SUFFIX}"
         read.fault("data", list(kept.other_keys) or None, expected)
     for key, text in kept.texts.items():

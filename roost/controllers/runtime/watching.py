@@ -17,8 +17,9 @@ from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
+from roost_core.placement.classes import namespace_matches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
-from roost_core.placement.labels import EVENTS_LABEL, OWN_PART, PART_OF_LABEL
+from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
 from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.node import Node
+    from roost_core.objects.selectors import Requirement
     from roost_core.placement.events import Limits
     from roost_core.scheduler.objects import PodSpec, PodState
 
@@ -47,6 +49,10 @@ class Scope:
     user_labels: tuple[Mapping[str, str], ...] = ()
     # What bookings may ask for; None: ConfigMaps that book events aren't watched.
     bookings: Limits | None = None
+    # Label selectors of the hubs' namespaces, of the classes of users, which may book by HUB_BOOKINGS, too.
+    hubs: tuple[frozenset[Requirement], ...] = ()
+    # Whether classes are told by labels of namespaces, beside their names.
+    reads_namespaces: bool = False
     # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
     history_name: str = ""
     # Placeholders are CapacityBuffers.
@@ -121,6 +127,21 @@ class Watching:
                 label_selector=label_selector({EVENTS_LABEL: scope.release}),
                 keeps_changes=False,
             )
+        self._hub_bookings: WatchCache[BookingText] | None = None
+        if scope.bookings is not None and scope.hubs and scope.all_namespaces:
+            self._read_hub_bookings = ConfigMapReader(scope.bookings, self.reading_time)
+            self._hub_bookings = cache(
+                "/api/v1/configmaps",
+                lambda item: keep_config_map(item, item["metadata"].get("namespace") or ""),
+                "configmaps of hubs",
+                label_selector=label_selector({EVENTS_LABEL: scope.release}),
+                # The right is for this one name.
+                field_selector=f"metadata.name={HUB_BOOKINGS}",
+                keeps_changes=False,
+            )
+        self._namespaces: WatchCache[Mapping[str, str]] | None = None
+        if scope.reads_namespaces and scope.all_namespaces:
+            self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces", keeps_changes=False)
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
         self._histories: WatchCache[Mapping[str, str]] | None = None
@@ -141,12 +162,12 @@ class Watching:
 
         Their CustomResourceDefinition is an autoscaler's, and goes with it; the image gate must not wait for it.
         """
-        caches: tuple[WatchCache[Any], ...] = (self._nodes, self._pods, self._sets, self._pulls)
-        return caches if self._bookings is None else (*caches, self._bookings)
+        asked = (self._nodes, self._pods, self._sets, self._pulls, self._bookings, self._namespaces)
+        return tuple(cache for cache in asked if cache is not None)
 
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
-        others = [cache for cache in (self._histories, self._buffers) if cache is not None]
+        others = [cache for cache in (self._histories, self._buffers, self._hub_bookings) if cache is not None]
         for cache in (*self.caches, *others):
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
@@ -173,6 +194,7 @@ class Watching:
             namespace=self._scope.namespace,
             nodes=self._nodes_now,
             pods=self._pods_now,
+            namespaces=None if self._namespaces is None else self._namespaces.objects(),
             stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
             capacity_buffers=self._known_buffers(),
             pull_events=self._pulls.objects(),
@@ -195,7 +217,17 @@ class Watching:
         sources = [] if calendar is None else [calendar]
         if self._bookings is not None:
             sources += self._read_bookings.sources(self._bookings.objects())
-        return {f"{source.kind} {source.name}": source for source in bounded(sources)}
+        if self._hub_bookings is not None:
+            texts = {key: text for key, text in self._hub_bookings.objects().items() if self._is_hub(text.hub)}
+            sources += self._read_hub_bookings.sources(texts)
+        return {f"{source.kind} {source.hub}/{source.name}": source for source in bounded(sources)}
+
+    def _is_hub(self, namespace: str) -> bool:
+        """Whether a namespace has users of this release, beside the release's own namespace."""
+        known = None if self._namespaces is None else self._namespaces.objects()
+        return namespace != self._scope.namespace and any(
+            namespace_matches(selector, namespace, known) for selector in self._scope.hubs
+        )
 
 
 class PodReader:
@@ -279,6 +311,10 @@ def _why_unready(status: JSONObject) -> str:
             said = str(condition.get("message") or condition.get("reason") or "its condition ReadyForProvisioning")
             return "" if condition.get("status") == "True" else said.rstrip(".")
     return "it has no condition ReadyForProvisioning"
+
+
+def _read_labels(item: JSONObject) -> Mapping[str, str]:
+    return item["metadata"].get("labels") or {}
 
 
 def _read_data(item: JSONObject) -> Mapping[str, str]:

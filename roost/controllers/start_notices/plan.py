@@ -108,7 +108,7 @@ def plan_start_notices(
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     history = memory.history
     if takes_over:
-        history = earlier_waits(snapshot, lambda pod: _is_told(pod, classes))
+        history = earlier_waits(snapshot, lambda pod: _is_told(pod, classes, snapshot))
     for pull in ended:
         if pull.seconds >= LEAST_PULL_SECONDS:
             history = history.with_duration(pull.seconds, *keys_of_image(pull.image))
@@ -116,7 +116,7 @@ def plan_start_notices(
     unschedulable: dict[str, float] = {}
     waiting = {"node": 0, "image": 0}
     for pod in snapshot.pods.values():
-        if pod.phase != "Pending" or pod.leaving or not _is_told(pod, classes):
+        if pod.phase != "Pending" or pod.leaving or not _is_told(pod, classes, snapshot):
             continue
         if not pod.node_name:
             if pod.unschedulable_since is not None:
@@ -142,8 +142,8 @@ def plan_start_notices(
     )
 
 
-def _is_told(pod: PodState, classes: Classes) -> bool:
-    pod_class = classes.classify(pod.labels, pod.namespace, None)
+def _is_told(pod: PodState, classes: Classes, snapshot: Snapshot) -> bool:
+    pod_class = classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
     return pod_class is not None and pod_class.name in TOLD_CLASSES
 
 

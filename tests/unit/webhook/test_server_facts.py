@@ -304,6 +304,37 @@ def test_a_class_of_other_namespaces_is_watched_everywhere_and_sorted_by_their_l
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
 
 
+def test_users_who_are_there_when_their_namespace_is_selected_count_from_then_on(
+    server: FakeServer, kept: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "webhook.watch")
+    server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other"}}]
+    users = [pod("out", "singleuser-server", namespace="other")]
+    server.objects["/api/v1/pods", "component=singleuser-server"] = users
+    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
+    kept.wait(lambda: kept.keeper.facts.namespaces is not None)
+    assert kept.metric("roost_webhook_unplaced_pods", "user") == 0
+    for labels in ({"hub": "yes"}, {"hub": "yes", "any": "other"}):
+        server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other", "labels": labels}}]
+        kept.wait(lambda wanted=labels: (kept.keeper.facts.namespaces or {}).get("other") == wanted)  # type: ignore[misc]
+        kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+    assert [one.message for one in caplog.records].count("other namespaces are selected now: pods are listed anew") == 1
+
+
+def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, kept: Kept) -> None:
+    server.objects["/api/v1/namespaces", ""] = [
+        {"metadata": {"name": name, "labels": {"hub": "yes"} if name == "physics" else {}}}
+        for name in ("jhub", "physics", "stranger")
+    ]
+    server.objects["/api/v1/pods", "app=binder,component=image-builder"] = [
+        pod(f"dind-{name}", "image-builder", node_name=name, namespace=namespace)
+        for name, namespace in (("a", "jhub"), ("b", "physics"), ("c", "stranger"))
+    ]
+    hubs = {"build": {"match": {"namespaceSelector": {"matchLabels": {"hub": "yes"}}}}}
+    kept.keeper.follow(settings(podClasses=hubs))
+    kept.wait(lambda: kept.keeper.facts.builder_nodes.get("build") == {"a", "b"})
+
+
 def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)

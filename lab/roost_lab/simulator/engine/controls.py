@@ -246,7 +246,13 @@ class Controls:
         nodes = {name: node.state for name, node in world.nodes.items()}
         # Nothing is stored: each replay begins without a history, and its forecasts see only its own past.
         return Snapshot(
-            policy.release, policy.namespace, nodes=nodes, pods=world.pods, stateful_sets=sets, histories={}
+            policy.release,
+            policy.namespace,
+            nodes=nodes,
+            pods=world.pods,
+            stateful_sets=sets,
+            histories={},
+            namespaces=self._release.maker.namespaces,
         )
 
     def _apply(self, action: Action) -> Outcome:

@@ -125,7 +125,8 @@ class PodMaker:
         """namespaces: labels of the cluster's namespaces, as the webhook's facts have them. choices: among pools."""
         self._choices = choices
         self._policy = policy
-        self._namespaces = namespaces
+        # Labels by name; None: no class asks for them.
+        self.namespaces = namespaces
         self._assumptions = assumptions
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
         settings = policy.webhook
@@ -169,9 +170,9 @@ class PodMaker:
         """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
         if self._shared is None or self._rulebook is None:
             return None
-        if not namespace_matches(self._shared, state.namespace, self._namespaces):
+        if not namespace_matches(self._shared, state.namespace, self.namespaces):
             return None
-        return self._rulebook.classes.classify(state.labels, self._policy.namespace, self._namespaces)
+        return self._rulebook.classes.classify(state.labels, self._policy.namespace, self.namespaces)
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
         """A user's pod."""
@@ -237,7 +238,7 @@ class PodMaker:
         if known is None:
             if len(self._classes) > _KEPT:
                 self._classes.clear()
-            found = self._rulebook.classes.classify(state.labels, state.namespace, self._namespaces)
+            found = self._rulebook.classes.classify(state.labels, state.namespace, self.namespaces)
             # The labels are kept, so that this id stays their own.
             known = self._classes[key] = (state.labels, found)
         return known[1]
