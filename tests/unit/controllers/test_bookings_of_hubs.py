@@ -18,10 +18,9 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom.booked import share_out
 from roost.controllers.headroom.plan import make_headroom
 from roost.controllers.main import scope_of
-from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, read_config_map
+from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
-from roost.simulator.setup.policy import load_policy
 from roost_core.placement.events import MOST_IN_ALL, Limits
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.settings_reader import Reader
@@ -45,7 +44,7 @@ def booking(hub: str, *people: int, padding: int = 0) -> BookingSource:
     ]
     data = {"events.yaml": json.dumps(events), **({"notes": "x" * padding} if padding else {})}
     item = {"metadata": {"name": "roost-events", "namespace": hub, "uid": hub}, "data": data}
-    return read_config_map(item, LIMITS, hub)
+    return read_config_map(keep_config_map(item, hub), LIMITS)
 
 
 def document(most: int) -> dict[str, Any]:
@@ -133,8 +132,7 @@ def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases
 
 def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
     values = (f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}", "events.enabled=true")
-    policy = load_policy("roost", (), Settings(json_values=values))
-    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
+    rendered = render(merge((), Settings(json_values=values)).values, Release(RELEASE, NAMESPACE, "v1.37.2"))
     watching = Watching(cast("Any", None), scope, on_change=lambda: None)
     asked = watching._hub_bookings
     assert asked is not None
