@@ -379,11 +379,11 @@ class _Watches:
             self._take_nodes(changes)
         if self._namespaces is not None:
             before = self._known_namespaces
-            changes = self._take(self._namespaces)
-            self._known_namespaces = _changed(before, changes)
+            labels_now = self._take(self._namespaces)
+            self._known_namespaces = _changed(before, labels_now)
             self.has_other_hubs |= any(
                 self._selects(name, before) != self._selects(name, self._known_namespaces)
-                for name, labels in changes.items()
+                for name, labels in labels_now.items()
                 if labels is not None and name in before
             )
         for name, builders in self._builders.items():

@@ -66,9 +66,7 @@ def _lint_gate(report: Report) -> None:
     if at(report.values, "imageGate", "pullerPods") == "zeroToJupyterHub" and any(
         at(report.values, "podClasses", name, "match", "namespaceSelector") is not None for name in gated
     ):
-        reason = (
-            "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't seen."
-        )
+        reason = "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't seen."
         report.warn(("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs.")
     placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = at(report.values, "prePuller", "enabled") is True

@@ -24,6 +24,7 @@ from roost.controllers.settings import parse_settings
 from roost_core.placement.events import MOST_IN_ALL, Limits
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.settings_reader import Reader
+from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user
 
@@ -132,7 +133,8 @@ def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases
 
 def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
     values = (f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}", "events.enabled=true")
-    rendered = render(merge((), Settings(json_values=values)).values, Release(RELEASE, NAMESPACE, "v1.37.2"))
+    policy = load_policy("roost", (), Settings(json_values=values))
+    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
     watching = Watching(cast("Any", None), scope, on_change=lambda: None)
     asked = watching._hub_bookings
     assert asked is not None

@@ -332,7 +332,7 @@ def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, k
     ]
     hubs = {"build": {"match": {"namespaceSelector": {"matchLabels": {"hub": "yes"}}}}}
     kept.keeper.follow(settings(podClasses=hubs))
-    kept.wait(lambda: kept.keeper.facts.builder_nodes.get("build") == {"a", "b"})
+    kept.wait(lambda: kept.keeper.facts.builder_nodes.get("build", frozenset()) == {"a", "b"})
 
 
 def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
