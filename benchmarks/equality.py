@@ -29,8 +29,8 @@ from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
+from webhook.facts import Facts, Homes, pod_key, read_builder, read_home_pod
 from webhook.review import Reviewer
-from webhook.rules.facts import Facts, Homes, pod_key, read_builder, read_home_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

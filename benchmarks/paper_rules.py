@@ -1,6 +1,6 @@
 """The placement rules that `benchmarks.paper` compares with Roost's, each as an order of nodes for one user's pod.
 
-Roost's own rule prefers nodes by name (`webhook.rules.warm_finder`). A rule here takes that finder's place in a replay,
+Roost's own rule prefers nodes by name (`webhook.rules.warm`). A rule here takes its place in a replay,
 so all rules have the same knowledge, the same webhook, kube-scheduler, placeholders and autoscaler, and differ in the
 order alone: the first of the order that has room gets the pod.
 """
@@ -12,9 +12,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.placement.rendezvous import Ring
+from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.warm_sets import MAX_NODES, set_size, slots_of, with_weights
-from webhook.rules.warm_finder import WarmChoice, WarmFinder, WarmRequest
+from webhook.rules.prefer_images import gated_image
+from webhook.rules.warm import WarmChoice, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.node_images import Image
     from roost_lab.simulator.engine.world import World
-    from webhook.rules.facts import WarmFacts
+    from webhook.facts import WarmFacts
+    from webhook.rules.contract import Case
+    from webhook.rules.warm import WarmNeeds
 
 USER_CLASS: Final = "user"
 
@@ -59,27 +62,32 @@ class Rule(Protocol):
         """Names, the best first; full nodes may be among them."""
 
 
-class RuleFinder(WarmFinder):
-    """Stands in for Roost's finder: another order, of all nodes."""
+class RuleChooser:
+    """Chooses in the place of Roost's rule: another order, of all nodes."""
 
     def __init__(self, warm: Warm, rule: Rule) -> None:
-        super().__init__(warm)
         self._spare = warm.spare
         self._rule = rule
         self._slots: dict[str, int] = {}
         self._nodes: Nodes | None = None
 
-    def find(self, request: WarmRequest, nodes: Nodes, facts: WarmFacts) -> WarmChoice:
-        """The rule's order, without full nodes."""
+    def __call__(self, case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
+        """The rule's order, without full nodes, where Roost would choose."""
+        found = choose_warm_nodes(case, needs)
+        nodes = case.facts.nodes
+        if not isinstance(found, WarmChoice) or nodes is None:
+            return found
+        needs, facts = needs or read_warm_needs(case), case.facts.warm[USER_CLASS]
         if nodes is not self._nodes:
             # All users request the same, and there is one pool.
             usable = sorted((node.created, node.name) for node in nodes.values() if node.is_usable)
-            self._slots = {name: slots_of(nodes[name].allocatable, request.requests) for _, name in usable}
+            self._slots = {name: slots_of(nodes[name].allocatable, needs.requests) for _, name in usable}
             self._nodes = nodes
         loads = {name: facts.pods_on(name) for name in self._slots}
-        held = frozenset().union(*(source for found in request.holders for source in found))
-        image, _ = request.images[0]
-        scene = Scene(image, dict(request.requests), self._slots, loads, held, facts, self._spare)
+        gated = (gated_image(case.settings, reference) for reference, _ in needs.images)
+        labelled = (nodes.holders.get(image.label, frozenset()) for image in gated if image is not None)
+        held = frozenset().union(*labelled, *(facts.holders(image) for _, image in needs.images))
+        scene = Scene(needs.images[0][1], dict(needs.requests), self._slots, loads, held, facts, self._spare)
         order = dict.fromkeys((*self._rule(scene), *self._slots))
         names = [name for name in order if loads[name] < self._slots[name]][:MAX_NODES]
         return WarmChoice(with_weights(names), sum(name in held for name in names), len(names))
@@ -88,11 +96,11 @@ class RuleFinder(WarmFinder):
 def use_rule(world: World, rule: Rule) -> None:
     """Let a replay that hasn't begun place users by a rule; its policy must have a warm set for users."""
     # Only comparisons replace a rule, so nothing offers it.
-    rulebook = world.releases[0].maker._rulebook
-    assert rulebook is not None
-    rules = rulebook.rules[USER_CLASS]
-    assert rules.pod_class.warm is not None
-    rules.warm = RuleFinder(rules.pod_class.warm, rule)
+    maker = world.releases[0].maker
+    assert maker._rulebook is not None
+    warm = maker._rulebook.settings.classes[USER_CLASS].warm
+    assert warm is not None
+    maker.choose_warm_nodes = RuleChooser(warm, rule)
 
 
 # Orders from what the webhook knows
@@ -117,16 +125,9 @@ def first_fit(scene: Scene) -> Sequence[str]:
 class RendezvousInSet:
     """In Roost's set of the oldest nodes, the image's order by rendezvous hashing; then the oldest."""
 
-    def __init__(self) -> None:
-        self._ring = Ring()
-        self._members: frozenset[str] = frozenset()
-
     def __call__(self, scene: Scene) -> Sequence[str]:
         """Names, the best first."""
-        members = frozenset(list(scene.slots)[: scene.nodes_in_set])
-        if members != self._members:
-            self._members = members
-        return list(self._ring.order(scene.image, self._members))
+        return rank_nodes(scene.image, list(scene.slots)[: scene.nodes_in_set])
 
 
 # Published rules
@@ -151,20 +152,16 @@ class ChRlu:
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)  # noqa: S311 - not for secrets
-        self._ring = Ring()
-        self._members: frozenset[str] = frozenset()
         self._launches: Counter[str] = Counter()
         self._popular: frozenset[str] = frozenset()
 
     def __call__(self, scene: Scene) -> Sequence[str]:
         """Names, the best first."""
-        if scene.slots.keys() != self._members:
-            self._members = frozenset(scene.slots)
         self._launches[scene.image] += 1
         if self._launches.total() % self.LOOK_EVERY == 0:
             number = round(self.POPULAR * len(self._launches))
             self._popular = frozenset(image for image, _ in self._launches.most_common(number))
-        order = list(self._ring.order(scene.image, self._members))
+        order = rank_nodes(scene.image, scene.slots)
         if scene.image not in self._popular:
             return order
         for name in order[: self.CHAIN]:

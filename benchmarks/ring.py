@@ -33,8 +33,8 @@ from roost_core.placement.settings import read_settings
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
+from webhook.facts import Facts
 from webhook.review import Reviewer
-from webhook.rules.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

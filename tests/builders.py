@@ -17,8 +17,8 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Settings, parse_settings
+from webhook.facts import Facts, HomePod, Homes
 from webhook.review import Answer, Outcome, Reviewer
-from webhook.rules.facts import Facts, HomePod, Homes
 
 if TYPE_CHECKING:
     from roost_core.objects.selectors import Taint

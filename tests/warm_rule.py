@@ -1,13 +1,19 @@
-"""The rule of warm sets in a few plain lines: what `webhook.rules.warm_finder`, which keeps what it can, is held to."""
+"""The rule of warm sets, asked with a few plain nodes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, Spare, doubt, set_size, with_weights
+from roost_core.placement.settings import Warm
+from roost_core.placement.warm_sets import Spare
+from webhook.rules.warm import order_warm_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from webhook.facts import WarmFacts
+
+IMAGE = "an-image"
 
 
 class WarmNode(NamedTuple):
@@ -22,7 +28,7 @@ class WarmNode(NamedTuple):
     holds: bool
     # Seconds since 1970.
     created: float = 0.0
-    # Images that came to it since a pod with this one's was bound or ended there; 0 where a label tells of them.
+    # Images that came to it since a pod with this one's was bound or ended there.
     images_since: int = 0
     # Pods for which it is pulling.
     pulls: int = 0
@@ -30,20 +36,38 @@ class WarmNode(NamedTuple):
     images: int = 0
 
 
+class KnownNodes:
+    """In the place of WarmFacts: what is known of these nodes."""
+
+    def __init__(self, nodes: Sequence[WarmNode], running: int) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._without_node = running - sum(node.pods for node in nodes)
+
+    def pods_on(self, node: str) -> int:
+        return self._nodes[node].pods if node else self._without_node
+
+    def pulls_on(self, node: str) -> int:
+        return self._nodes[node].pulls
+
+    def images_on(self, node: str) -> int:
+        return self._nodes[node].images
+
+    def holders(self, reference: str) -> frozenset[str]:
+        return frozenset(node.name for node in self._nodes.values() if node.holds and reference == IMAGE)
+
+    def images_since(self, node: str, _reference: str) -> int:
+        return self._nodes[node].images_since
+
+
 def choose_warm(
     nodes: Sequence[WarmNode], *, running: int, spare: int = 0, percent: int = 0, limit: int
 ) -> list[tuple[str, int]]:
-    """Nodes that the pod should prefer, with weights 1 to 100, best first; [] when the set is full.
+    """Nodes that a pod should prefer, with weights 1 to 100, best first; [] when the set is full.
 
     running: pods of the class on these nodes or on none yet. spare: slots that the set has beyond them and this pod;
     percent: the same, of the slots of its last node; negative: that many too few. limit: nodes named at most.
     """
-    order = sorted(nodes, key=lambda node: (node.created, node.name))
-    members = order[: set_size((node.slots for node in order), running + 1, Spare(spare, percent))]
-    free = [node for node in members if node.pods < node.slots]
-    emptiest = sorted((node for node in free if node.holds), key=lambda node: node.pods)
-    holders = sorted(emptiest[:MAX_HOLDERS], key=lambda node: doubt(node.images_since))
-    pulling = [node for node in free if not node.holds]
-    others = sorted(pulling, key=lambda node: (node.pulls, node.images < NEW_NODE_IMAGES, node.pods))
-    beyond = [node for node in order[len(members) :] if node.pods < node.slots]
-    return with_weights([node.name for node in [*holders, *others, *beyond][:limit]])
+    facts = cast("WarmFacts", KnownNodes(nodes, running))
+    slots = {node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))}
+    warm = Warm(pods_per_node=0, spare=Spare(spare, percent), nodes=limit)
+    return order_warm_nodes(warm, slots, facts, {IMAGE: frozenset()}).nodes

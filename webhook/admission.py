@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.placement.pods import DAEMON_SET
-from webhook.rules.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
-from webhook.rules.facts import HomePod
-from webhook.rules.patch import Annotate, Change, patch_for, without_overflow
-from webhook.rules.rulebook import Case, Degraded, LeftToCluster, Note, Reads
+from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
+from webhook.facts import HomePod
+from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
+from webhook.rules.contract import Case, Degraded, LeftToCluster, Note, Reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roost_core.placement.pods import Pod
-    from webhook.rules.facts import Facts
-    from webhook.rules.patch import Operation
-    from webhook.rules.rulebook import Memory, Rule, Rulebook
+    from webhook.facts import Facts
+    from webhook.ledger import Ledger
+    from webhook.patch import Operation
+    from webhook.rules import Rulebook
+    from webhook.rules.contract import Rule
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -41,7 +43,7 @@ class Result(StrEnum):
     IGNORED = "ignored"
     # The object is not a valid pod.
     ODD = "odd"
-    # It exceeds a bound of webhook.rules.bounds.
+    # It exceeds a bound of webhook.bounds.
     BEYOND_BOUNDS = "beyond-bounds"
     # Not an AdmissionReview: answered with a 4xx.
     MALFORMED = "malformed"
@@ -78,13 +80,13 @@ def decide(
     pod: Pod,
     rulebook: Rulebook,
     facts: Facts,
-    memory: Memory,
+    ledger: Ledger,
     *,
     pod_key: str,
     now: float,
     selects: Callable[[Rule], bool] | None = None,
 ) -> Decision:
-    """Decide on a pod that is about to be created. Changes none of its arguments, except for the caches of `memory`.
+    """Decide on a pod that is about to be created. Changes none of its arguments; `ledger` forgets what the facts show.
 
     pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply only these rules of
     the class; None: all. Raises MalformedObjectError when a part of the pod that has to change is malformed.
@@ -92,7 +94,7 @@ def decide(
     pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
     if pod_class is None:
         return Decision(Result.UNMATCHED)
-    name, rules = pod_class.name, rulebook.rules[pod_class.name]
+    name = pod_class.name
     reason = pod.reason_to_skip()
     # The node of a DaemonSet's pod is fixed, but the scheduler counts only what the pod requests.
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
@@ -102,19 +104,20 @@ def decide(
     if bound is not None:
         return beyond(bound, name)
     if gets_requests_only:
-        operations = patch_for(pod, [rules.requests])
+        by_default = RequestByDefault(pod_class.resources)
+        operations = patch_for(pod, [by_default])
         if not operations:
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
-        return Decision(Result.PATCHED, name, operations=operations, changes=[rules.requests], audit=audit)
+        return Decision(Result.PATCHED, name, operations=operations, changes=[by_default], audit=audit)
 
-    case = Case(pod, pod_key, rules, rulebook, facts, memory, now)
+    case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     changes: list[Change] = []
     audit = {"class": name, "policy-revision": rulebook.settings.revision}
     warnings: list[str] = []
     target = degraded = left_to_cluster = ""
     reads = Reads.NOTHING
-    for rule in rules.rules:
+    for rule in rulebook.rules[name]:
         if selects is not None and not selects(rule):
             continue
         verdicts = list(rule.apply(case))

@@ -19,16 +19,15 @@ from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, Verdict
 from webhook.admission import Result
+from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
+from webhook.facts import Facts
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
 from webhook.review import Outcome, Reviewer
-from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.rules.facts import Facts
-from webhook.serving.app import create_app
-from webhook.serving.lifecycle import Pulse
-from webhook.serving.lifecycle import serve as serve_reviews
+from webhook.serving import Pulse, create_app
+from webhook.serving import serve as serve_reviews
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from roost_core.objects.node import Node
     from roost_core.placement.nodes import Nodes
-    from webhook.rules.facts import WarmFacts
+    from webhook.facts import WarmFacts
 
 Key = TypeVar("Key")
 

@@ -9,6 +9,7 @@ from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import POLICY_KEY
 from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
 from roost_core.placement.settings_reader import MAX_DOCUMENT_BYTES, SettingsError
+from webhook.rules import unread_keys
 
 if TYPE_CHECKING:
     import threading
@@ -90,7 +91,8 @@ class PolicyFile:
         except SettingsError as error:
             self._reject(error.one_line(), text)
             return
-        reason = self._check(settings)
+        unread = unread_keys(settings)
+        reason = f"no rule reads {', '.join(sorted(unread))}" if unread else self._check(settings)
         if reason:
             self._reject(reason, text)
             return

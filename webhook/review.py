@@ -18,16 +18,17 @@ import orjson
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.placement.pods import read_pod
 from webhook.admission import Decision, Result, beyond, decide
-from webhook.rules.bounds import MOST, Bound, is_oversized
-from webhook.rules.facts import pod_key
-from webhook.rules.ledger import unnamed
-from webhook.rules.rulebook import Memory, Rulebook
+from webhook.bounds import MOST, Bound, is_oversized
+from webhook.facts import pod_key
+from webhook.ledger import Ledger, unnamed
+from webhook.rules import Rulebook
+from webhook.rules.home import ring_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost_core.placement.settings import Settings
-    from webhook.rules.facts import Facts
+    from webhook.facts import Facts
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class Reviewer:
         """settings, facts: fetched for each review. now: seconds of a monotonic clock."""
         self._settings = settings
         self._facts = facts
-        self._memory = Memory()
+        self._ledger = Ledger()
         self._rulebook: Rulebook | None = None
         self._now = now
         self._on_outcome = on_outcome
@@ -186,13 +187,13 @@ class Reviewer:
 
     def pod_seen(self, namespace: str, name: str) -> None:
         """Note that the watch has shown this pod, or its end: from now on the facts count it."""
-        self._memory.ledger.forget(pod_key(namespace, name))
+        self._ledger.forget(pod_key(namespace, name))
 
     def ring_sizes(self) -> dict[str, int]:
         """Nodes in the ring of each class with a home."""
         facts = self._facts()
         return {
-            name: self._memory.homes.ring_size(name, pod_class.home, facts)
+            name: len(ring_of(pod_class, pod_class.home, facts)[0])
             for name, pod_class in self._settings().classes.items()
             if pod_class.home is not None
         }
@@ -202,7 +203,7 @@ class Reviewer:
             key, decision = self._decide(review, now)
             answer = _allow(review.uid, decision)
             if decision.home is not None and not review.is_dry_run:
-                self._memory.ledger.record(key, decision.home, now)
+                self._ledger.record(key, decision.home, now)
         except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods
             _log_fault(f"pod admitted unchanged: uid={review.uid!r}", error)
             decision = Decision(Result.ERROR, warnings=[_INTERNAL_WARNING])
@@ -216,7 +217,7 @@ class Reviewer:
         try:
             pod = read_pod(review.body, review.namespace)
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
-            return key, decide(pod, self._current_rulebook(), self._facts(), self._memory, pod_key=key, now=now)
+            return key, decide(pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now)
         except MalformedObjectError as error:
             return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 

@@ -32,9 +32,11 @@ from roost_core.placement.labels import (
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import MIRROR_ANNOTATION, read_pod
 from roost_core.placement.settings import SCHEDULER
+from webhook.facts import Facts, HomePod, Homes, WarmFacts, WarmPod, read_builder, read_home_pod, read_warm_pod
 from webhook.node_images import NodeImages
-from webhook.rules.facts import Facts, HomePod, Homes, WarmFacts, WarmPod, read_builder, read_home_pod, read_warm_pod
-from webhook.rules.rulebook import Reads, Rulebook
+from webhook.rules import Rulebook
+from webhook.rules.contract import Reads
+from webhook.rules.scheduler import own_scheduler_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -184,8 +186,9 @@ class FactsKeeper:
 
 def _same_watches(old: Settings, new: Settings) -> bool:
     def relevant(settings: Settings) -> tuple[Any, ...]:
+        rulebook = Rulebook(settings)
         return (
-            {name: rules.reads for name, rules in Rulebook(settings).rules.items()},
+            {name: rulebook.reads(name) for name in settings.classes},
             settings.classes,
             settings.release,
             settings.namespace,
@@ -214,8 +217,8 @@ class _Watches:
         self.stop = threading.Event()
         self._metrics = metrics
         rulebook = Rulebook(settings)
+        self._rulebook = rulebook
         self._classes = rulebook.classes
-        self._rules = rulebook.rules
         own = f"/api/v1/namespaces/{settings.namespace}/pods"
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str, selector: str = "") -> WatchCache[Any]:
@@ -332,7 +335,7 @@ class _Watches:
 
     def _classes_that_read(self, part: Reads) -> list[str]:
         """The classes with a rule that looks at this part of the facts."""
-        return [name for name, rules in self._rules.items() if part in rules.reads]
+        return [name for name in self.settings.classes if part in self._rulebook.reads(name)]
 
     def start(self) -> None:
         """Give each watch its thread."""
@@ -426,7 +429,7 @@ class _Watches:
         homes: dict[str, HomePod | None] = {}
         was_unplaced, was_waiting = dict(self._unplaced), dict(self._waiting)
         for name, cache in self._pods.items():
-            has_home = Reads.HOMES in self._rules[name].reads
+            has_home = Reads.HOMES in self._rulebook.reads(name)
             changes = self._take(cache)
             if changes and name in self._warm:
                 warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
@@ -455,7 +458,7 @@ class _Watches:
         return list(homes)
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
-        counts_others = self._shared is not None and Reads.WARM in self._rules[pod_class.name].reads
+        counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)
         return counts_others or pod_class.namespace_selector is not None
 
     def _builder_reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], str | None]:
@@ -473,8 +476,8 @@ class _Watches:
         return read
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
-        classes, rules = self._classes, self._rules[pod_class.name]
-        own_scheduler = rules.scheduler_name
+        classes, reads = self._classes, self._rulebook.reads(pod_class.name)
+        own_scheduler = own_scheduler_name(self.settings, pod_class)
 
         def is_unplaced(pod: Pod) -> bool:
             # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
@@ -501,7 +504,7 @@ class _Watches:
             # Two classes can select the same pod: it belongs to one of them.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
-            home = read_home_pod(item, pod_class.name) if Reads.HOMES in rules.reads else None
+            home = read_home_pod(item, pod_class.name) if Reads.HOMES in reads else None
             warm = read_warm_pod(item) if pod_class.name in self._warm else None
             # A pod that is being deleted doesn't wait.
             is_waiting = (

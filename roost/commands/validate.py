@@ -61,8 +61,9 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost_core.placement.pods import read_pod  # noqa: PLC0415
     from roost_core.placement.settings import read_settings  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
-    from webhook.rules.facts import Facts  # noqa: PLC0415
-    from webhook.rules.rulebook import Memory, Rulebook  # noqa: PLC0415
+    from webhook.facts import Facts  # noqa: PLC0415
+    from webhook.ledger import Ledger  # noqa: PLC0415
+    from webhook.rules import Rulebook  # noqa: PLC0415
 
     manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
     documents: list[Any] = [each.body.get("data") or {} for each in manifests if each.body["kind"] == "ConfigMap"]
@@ -73,7 +74,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     rulebook = Rulebook(read_settings(policy.encode()))
     try:
         pod = read_pod(body, options.release.namespace)
-        decision = decide(pod, rulebook, Facts(), Memory(), pod_key="", now=0.0)
+        decision = decide(pod, rulebook, Facts(), Ledger(), pod_key="", now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
     said = [f"# {key}: {text}\n" for key, text in decision.audit.items()] or ["# no class: the pod stays as it is\n"]

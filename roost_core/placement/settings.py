@@ -120,6 +120,8 @@ class PodClass:
     # Requests for containers that have none: resource -> quantity.
     resources: Mapping[str, object]
     warm: Warm | None = None
+    # Keys that only a rule of the webhook reads, as the document has them: the chart's schema has checked them.
+    more: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_of_users(self) -> bool:
@@ -297,7 +299,6 @@ _CLASS_KEYS: Final = (
 def _read_class(read: Reader, name: str, value: object) -> PodClass:
     key = f"podClasses.{name}"
     body = read.mapping(value, key)
-    read.known(body, key, _CLASS_KEYS)
     match = read.mapping(body.get("match"), f"{key}.match")
     read.known(match, f"{key}.match", ("labels", "namespaceSelector"))
     labels = read.labels(match.get("labels"), f"{key}.match.labels")
@@ -316,6 +317,7 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
         attract=read.flag(body.get("attract", False), f"{key}.attract"),
         resources=_read_requests(read, body.get("resources"), f"{key}.resources"),
         warm=_read_warm(read, body.get("warm"), f"{key}.warm"),
+        more={name: part for name, part in body.items() if name not in _CLASS_KEYS},
     )
 
 

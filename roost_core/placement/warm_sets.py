@@ -2,7 +2,7 @@
 
 Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
 holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be:
-`webhook.rules.warm_finder` finds these.
+`webhook.rules.warm` finds these.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
+from webhook.facts import Facts
 from webhook.review import Reviewer
-from webhook.rules.facts import Facts
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
-from webhook.rules.facts import Facts, HomePod, Homes
+from webhook.facts import Facts, HomePod, Homes
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node

@@ -17,7 +17,7 @@ from tests.builders import policy_document
 from tests.e2e.lone_webhook import LoneWebhook, make_leaf, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
-from webhook.rules.bounds import MAX_BODY_BYTES
+from webhook.bounds import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

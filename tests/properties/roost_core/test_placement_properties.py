@@ -7,13 +7,11 @@ from hashlib import blake2b
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.objects.node import Node, node_admits
-from roost_core.objects.selectors import NodeRules
-from roost_core.placement.admitted_nodes import AdmittedNodes
+from roost_core.objects.node import Node
 from roost_core.placement.home_load import choose_homes
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.rendezvous import Ring, rank_nodes
-from tests.builders import held, node
+from roost_core.placement.rendezvous import rank_nodes
+from tests.builders import node
 from tests.properties import strategies as draw_from
 
 names = st.text(min_size=1, max_size=12)
@@ -38,13 +36,6 @@ def test_the_order_is_always_binderhubs(key: str, nodes: set[str]) -> None:
 def test_losing_a_node_moves_only_what_lived_there(key: str, nodes: set[str], data: st.DataObject) -> None:
     lost = data.draw(st.sampled_from(sorted(nodes)))
     assert rank_nodes(key, nodes - {lost}) == [name for name in rank_nodes(key, nodes) if name != lost]
-
-
-@given(key=st.text(), sets=st.lists(st.frozensets(names, max_size=8), max_size=8))
-def test_a_ring_with_any_history_gives_the_order_of_its_nodes(key: str, sets: list[frozenset[str]]) -> None:
-    ring = Ring()
-    for members in sets:
-        assert list(ring.order(key, members)) == rank_nodes(key, members)
 
 
 loads = st.dictionaries(st.sampled_from(draw_from.NODE_NAMES), st.integers(0, 30))
@@ -88,16 +79,3 @@ def test_nodes_changed_step_by_step_are_nodes_built_at_once(
         anew = Nodes(expected.values())
         assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
         assert nodes.changed_since(before.moment) == change.keys()
-
-
-@given(changes, st.lists(st.sampled_from(draw_from.NODE_NAMES), unique=True), st.booleans())
-def test_admitted_nodes_counted_step_by_step_are_those_counted_at_once(
-    steps: list[dict[str, tuple[list[str], bool] | None]], members: list[str], is_picky: bool
-) -> None:
-    names, counter, nodes = frozenset(members), AdmittedNodes(), Nodes()
-    rules = NodeRules(tuple(held(draw_from.IMAGES[0]).items()) if is_picky else ())
-    for step in steps:
-        change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
-        nodes = nodes.updated(change)
-        anew = sum(1 for name in names if nodes.is_usable(name) and node_admits(rules, nodes[name]))
-        assert counter.count(nodes, names, rules) == anew

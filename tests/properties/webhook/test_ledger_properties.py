@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.rules.facts import HomePod, Homes
-from webhook.rules.ledger import CONFIRM_SECONDS, Ledger
+from webhook.facts import HomePod, Homes
+from webhook.ledger import CONFIRM_SECONDS, Ledger
 
 NODES = ("n0", "n1", "n2")
 BUILD = "build"

@@ -1,21 +1,16 @@
-"""What must always hold of warm sets, and that the quick finder answers as the plain rule does."""
+"""What must always hold of warm sets, and of the facts that they are made of."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.objects.node import Node
-from roost_core.objects.selectors import NodeRules
-from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import Warm
-from roost_core.placement.warm_sets import MAX_NODES, Spare, doubt, set_size, with_weights
+from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.rules.facts import WarmFacts, WarmPod
-from webhook.rules.warm_finder import WarmFinder, WarmRequest
+from webhook.facts import WarmFacts, WarmPod
 
 NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(
@@ -122,99 +117,6 @@ changes = st.tuples(
     st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9),
     st.lists(st.none() | node_facts, max_size=5),
 )
-
-
-@given(
-    # The last: whether facts change in place.
-    first=st.tuples(first_nodes, first_pods, st.booleans()),
-    history=st.lists(changes, max_size=4),
-    warm=st.builds(
-        Warm,
-        pods_per_node=st.sampled_from([0, 6, 3]),
-        spare=st.builds(Spare, pods=st.integers(-3, 15)) | st.builds(Spare, percent=percents),
-        nodes=st.integers(1, 6),
-    ),
-    pool=st.sampled_from(["", "a", "b"]),
-    liked=st.sampled_from(["", "a", "b"]),
-)
-def test_with_any_history_the_finder_answers_as_the_plain_rule(
-    first: tuple[tuple[Node, ...], list[WarmPod], bool],
-    history: list[tuple[dict[str, WarmPod | None], list[Node | None]]],
-    warm: Warm,
-    pool: str,
-    liked: str,
-) -> None:
-    preference = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [liked]}]}
-    preferred = [{"weight": 7, "preference": preference}] if liked else []
-    finder = WarmFinder(warm, preferred)
-    rules = NodeRules((("pool", pool),) if pool else ())
-    nodes = Nodes(first[0])
-    facts = WarmFacts({f"jhub/p{number}": pod for number, pod in enumerate(first[1])})
-    for pod_changes, node_changes in [({}, []), *history]:
-        if first[2]:
-            facts.take_in(pod_changes)
-        else:
-            facts = facts.updated(pod_changes)
-        changed = {node.name: node for node in node_changes if node is not None}
-        gone = set(NAMES[: node_changes.count(None)]) - changed.keys()
-        if changed or gone:
-            nodes = nodes.updated({**changed, **dict.fromkeys(gone)})
-        facts = facts.without_nodes(gone)
-        assert sum(map(facts.pulls_on, NAMES)) <= sum(pod.is_starting for pod in facts.pods.values())
-        usable = [one for one in nodes.values() if not one.unschedulable and pool in ("", one.labels["pool"])]
-        best = [one for one in usable if one.labels["pool"] == liked] or usable
-        plain = [
-            WarmNode(
-                one.name,
-                facts.pods_on(one.name),
-                warm.pods_per_node or min(one.allocatable["pods"], one.allocatable["cpu"] // 2),
-                all(facts.holds(one.name, image) for image in IMAGES),
-                one.created,
-                max(facts.images_since(one.name, image) for image in IMAGES),
-                facts.pulls_on(one.name),
-                facts.images_on(one.name),
-            )
-            for one in best
-        ]
-        running = sum(one.pods for one in plain) + facts.pods_on("")
-        wanted = WarmRequest(
-            rules,
-            (("cpu", 2),),
-            [[facts.holders(image)] for image in IMAGES],
-            [(image, frozenset()) for image in IMAGES],
-        )
-        pods, percent = warm.spare
-        # As if disks were small, and a node weren't new with one image: histories are short.
-        with (
-            patch("roost_core.placement.warm_sets.SURE_IMAGES", 1),
-            patch("webhook.rules.warm_finder.NEW_NODE_IMAGES", 1),
-            patch("tests.warm_rule.NEW_NODE_IMAGES", 1),
-        ):
-            choice = finder.find(wanted, nodes, facts)
-            assert choice.nodes == choose_warm(plain, running=running, spare=pods, percent=percent, limit=warm.nodes)
-        assert choice.holding == sum(one.holds for one in plain if one.name in dict(choice.nodes))
-
-
-@given(
-    since=st.lists(st.sampled_from([0, 5, 16, 40, 100]), max_size=9),
-    labelled=st.sets(st.integers(0, 8)),
-    limit=st.integers(1, 4),
-)
-def test_the_surest_holders_are_those_that_sorting_all_by_doubt_puts_first(
-    since: list[int], labelled: set[int], limit: int
-) -> None:
-    """The finder stops as soon as it has enough; what it leaves out must not have been better."""
-    names = [f"h{place}" for place in range(len(since))]
-    facts = WarmFacts({f"jhub/{name}": WarmPod(name, ("x",)) for name in names})
-    for name, more in zip(names, since, strict=True):
-        facts = facts.updated({f"jhub/{name}-{one}": WarmPod(name, (f"more-{one}",)) for one in range(more)})
-    sure = frozenset(f"h{place}" for place in labelled)
-    finder = WarmFinder(Warm(pods_per_node=10_000, spare=Spare(percent=900), nodes=limit))
-    nodes = Nodes([Node(name, {}, created=float(place)) for place, name in enumerate(names)])
-    wanted = WarmRequest(NodeRules(), (), [[facts.holders("x")]], [("x", sure)])
-    by_load = sorted(names, key=facts.pods_on)
-    best = sorted(by_load, key=lambda name: 0 if name in sure else doubt(facts.images_since(name, "x")))
-    assert [name for name, _ in finder.find(wanted, nodes, facts).nodes] == best[:limit]
 
 
 @given(history=st.lists(changes, max_size=6))

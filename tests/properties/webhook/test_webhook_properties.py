@@ -15,10 +15,10 @@ from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
 from webhook.admission import Result
-from webhook.rules.patch import is_binderhub_spread_term, is_binderhub_sticky_term
+from webhook.patch import is_binderhub_spread_term, is_binderhub_sticky_term
 
 if TYPE_CHECKING:
-    from webhook.rules.facts import Facts
+    from webhook.facts import Facts
 
 pods, facts, rule_changes = draw_from.pods, draw_from.facts, draw_from.rule_changes
 

@@ -15,7 +15,7 @@ from tools.quick import tests_of as rooms_of
         ("lab/roost_lab/recorder/store/schema.py", "lab/lab_tests/unit/recorder"),
         ("lab/roost_lab/pages/table.py", "lab/lab_tests/unit/pages"),
         ("roost_core/kube/client.py", "tests/unit/roost_core"),
-        ("webhook/rules/rulebook.py", "tests/unit/webhook"),
+        ("webhook/rules/warm.py", "tests/unit/webhook"),
         ("chart/values.yaml", "tests/unit/generator"),
         ("docs/architecture.md", "tests/unit/repository"),
         ("roost/cli.py", "tests/unit/commands"),

@@ -12,13 +12,11 @@ from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.selectors import NodeRules
 from roost_core.placement.classes import Classes
 from roost_core.placement.home_load import choose_homes, load_bound
-from roost_core.placement.image_holders import Holders
 from roost_core.placement.managed_images import managed_images
-from roost_core.placement.nodes import Nodes
 from roost_core.placement.pods import read_pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import KeySource
-from tests.builders import NAMESPACE, build_pod, held, node, settings, user_pod
+from tests.builders import NAMESPACE, build_pod, held, settings, user_pod
 
 
 @pytest.mark.parametrize(
@@ -256,26 +254,3 @@ IMAGE_A, IMAGE_B = "example.org/a:1", "example.org/b:1"
 (LABEL_A,), (LABEL_B,) = held(IMAGE_A), held(IMAGE_B)
 ANY = NodeRules()
 GPU = NodeRules((("pool", "gpu"),))
-
-
-def test_a_holder_must_hold_all_images_be_ready_and_be_admitted() -> None:
-    holders = Holders()
-    nodes = Nodes([node("n1", IMAGE_A), node("n2", IMAGE_B)])
-    assert holders.exists(nodes, ANY, (LABEL_A,))
-    assert not holders.exists(nodes, ANY, (LABEL_A, LABEL_B))
-    assert holders.exists(nodes.updated({"n2": node("n2", IMAGE_A, IMAGE_B)}), ANY, (LABEL_A, LABEL_B))
-    assert not holders.exists(nodes.updated({"n1": node("n1", IMAGE_A, ready=False)}), ANY, (LABEL_A,))
-    assert not holders.exists(nodes, GPU, (LABEL_A,))
-
-
-def test_a_remembered_answer_follows_the_nodes() -> None:
-    holders = Holders()
-    nodes = Nodes([node(f"n{index}", IMAGE_A) for index in range(50)])
-    assert not holders.exists(nodes, GPU, (LABEL_A,))
-    gpu = node("gpu", IMAGE_A, labels={"pool": "gpu"})
-    with_gpu = nodes.updated({"gpu": gpu})
-    assert holders.exists(with_gpu, GPU, (LABEL_A,))
-    assert holders.exists(with_gpu.updated({"n3": None}), GPU, (LABEL_A,))
-    assert not holders.exists(with_gpu.updated({"gpu": None}), GPU, (LABEL_A,))
-    other = Nodes([*nodes.values(), node("n7", IMAGE_A, labels={"pool": "gpu"})])
-    assert holders.exists(other, GPU, (LABEL_A,))

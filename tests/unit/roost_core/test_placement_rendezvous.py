@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
-from roost_core.placement import rendezvous
-from roost_core.placement.rendezvous import Ring, rank_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from roost_core.placement.rendezvous import rank_nodes
 
 SIX = [f"node-{index}" for index in range(6)]
 
@@ -46,47 +40,6 @@ def test_repositories_that_differ_in_case_or_git_suffix_are_different_keys_as_th
 
     url = "https://github.com/Binder-Examples/Requirements"
     assert len(orders(url, url.lower(), f"{url}.git")) == 3
-
-
-def test_a_ring_gives_what_ranking_from_scratch_gives_while_nodes_come_and_go() -> None:
-    ring = Ring()
-    members: frozenset[str] = frozenset(f"node-{index}" for index in range(200))
-    for step in range(400):
-        members = (members - {f"node-{step}"}) | {f"node-{step + 200}"}
-        if step % 7 == 0:
-            for key in ("repo", "https://github.com/ipython/ipython-in-depth"):
-                assert list(ring.order(key, members)) == rank_nodes(key, members)
-
-
-def test_a_ring_gives_every_node_when_asked_for_more_than_it_keeps() -> None:
-    members = frozenset(f"node-{index}" for index in range(300))
-    assert list(Ring().order("repo", members)) == rank_nodes("repo", members)
-
-
-def test_a_ring_hashes_each_node_once_for_a_key_and_then_only_newcomers(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed: list[bytes] = []
-    score = rendezvous._score
-
-    def count_and_score(key: str, names: Iterable[bytes]) -> list[bytes]:
-        scored = score(key, names)
-        hashed.extend(scored)
-        return scored
-
-    monkeypatch.setattr(rendezvous, "_score", count_and_score)
-    ring, members = Ring(), frozenset(f"node-{index}" for index in range(1000))
-    list(islice(ring.order("repo", members), 3))
-    assert len(hashed) == 1000
-    list(islice(ring.order("repo", members), 3))
-    assert len(hashed) == 1000
-    fewer = members - {"node-17"}
-    list(islice(ring.order("repo", fewer), 3))
-    assert len(hashed) == 1000
-    list(islice(ring.order("repo", fewer | {"node-new"}), 3))
-    assert len(hashed) < 1000 + 100
-
-
-def test_an_empty_ring_gives_nothing() -> None:
-    assert not list(Ring().order("repo", frozenset()))
 
 
 def test_a_third_node_takes_about_a_third_of_the_keys_evenly_and_moves_no_others() -> None:

@@ -45,7 +45,7 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
         schedulerTarget="eks",
         imageGate={"mode": "maybe", "preferWeight": 0},
         podClasses={
-            "user": {"join": {"user": 101, "nobody": 1}, "profil": "user", "match": {"labels": {}}},
+            "user": {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}},
             "build": {
                 "home": {"weights": [50, 100], "matchBy": "ip"},
                 "resources": {"nvidia.com/gpu": 1, "cpu": "much"},
@@ -60,7 +60,6 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
         "imageGate.preferWeight",
         "podClasses.user.join.user",
         "podClasses.user.join.nobody",
-        "podClasses.user.profil",
         "podClasses.build.home.weights",
         "podClasses.build.home.matchBy",
         "podClasses.build.resources.nvidia.com/gpu",

@@ -31,7 +31,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
-from webhook.rules.facts import Facts
+from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
-from webhook.rules.facts import Facts
+from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node

@@ -20,7 +20,7 @@ from tests.builders import (
 )
 
 if TYPE_CHECKING:
-    from webhook.rules.facts import Facts
+    from webhook.facts import Facts
 
 FIVE = facts(*builder_nodes(), builders=" ".join(f"node-{index}" for index in range(5)))
 RING = rank_nodes(REPOSITORY, [f"node-{index}" for index in range(5)])
@@ -65,11 +65,3 @@ def test_the_bound_follows_a_taint_that_comes_and_goes() -> None:
             facts(builders=" ".join(RING), builds=running), nodes=nodes, builder_nodes=FIVE.builder_nodes
         )
         assert homes_of(desk.place(build_pod()))[0][1] == first
-
-
-def test_a_build_with_rules_too_long_to_remember_is_held_to_the_whole_ring() -> None:
-    usable = [*builder_nodes(5), *(node(f"shut-{index}", taints=TAINTED) for index in range(20))]
-    known = facts(*usable, builders=" ".join(one.name for one in usable))
-    tolerations = [{"key": f"{'x' * 60}-{index}", "operator": "Exists"} for index in range(80)]
-    note = Desk(known=known).answer(build_pod(tolerations=tolerations))["auditAnnotations"]["home"]
-    assert note.endswith(" of 25")

@@ -25,7 +25,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
-from webhook.rules.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
+from webhook.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,15 @@ def test_an_older_annotation_of_ours_makes_room_for_the_new_one() -> None:
     found = place(annotated(0, more), FIVE)["metadata"]["annotations"]
     assert found[POLICY_REVISION_ANNOTATION] == settings().revision
     assert found[HOME_TARGET_ANNOTATION] == RING[0]
+
+
+def test_an_older_annotation_of_ours_that_is_one_byte_shorter_stays_where_there_is_no_room() -> None:
+    shorter = "x" * (len(RING[0]) - 1)
+    more = {POLICY_REVISION_ANNOTATION: "x" * 12, HOME_TARGET_ANNOTATION: shorter}
+    assert place(annotated(0, more), FIVE)["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == shorter
+    # A pod that is over the limit already may have an annotation replaced by one of the same length.
+    more[HOME_TARGET_ANNOTATION] += "x"
+    assert place(annotated(-2, more), FIVE)["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
 
 
 def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:

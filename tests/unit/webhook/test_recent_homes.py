@@ -16,8 +16,8 @@ from tests.builders import (
     place,
 )
 from tests.unit.webhook.small_hub import FIVE, RING
-from webhook.rules.facts import HomePod, Homes
-from webhook.rules.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
+from webhook.facts import HomePod, Homes
+from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
 
 
 def test_a_burst_counts_before_the_watch_shows_it() -> None:
@@ -38,6 +38,15 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
     assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
     assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
     assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+def test_a_repeated_post_does_not_raise_the_bound_by_itself() -> None:
+    nodes = [RING[0]] * 4 + [RING[1]] * 2 + [RING[2]] * 3
+    builds = {f"{NAMESPACE}/other-{index}": node for index, node in enumerate(nodes)}
+    builds[f"{NAMESPACE}/build-1"] = RING[1]
+    # Nine others: with this one the bound is 2 x 10 / 5 = 4, which the first node has.
+    desk = Desk(known=facts(*builder_nodes(), builders=" ".join(RING), builds=builds))
+    assert homes_of(desk.place(build_pod()))[0][1] == RING[1]
 
 
 def test_a_dry_run_leaves_no_trace() -> None:

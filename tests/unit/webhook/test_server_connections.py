@@ -22,9 +22,8 @@ from roost_core.http.server import (
 )
 from tests.builders import review, user_pod
 from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
-from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.serving.app import create_app
-from webhook.serving.lifecycle import Pulse
+from webhook.bounds import MAX_BODY_BYTES
+from webhook.serving import Pulse, create_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -13,8 +13,8 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
+from webhook.facts import Facts, HomePod, Homes
 from webhook.metrics import Metrics
-from webhook.rules.facts import Facts, HomePod, Homes
 from webhook.watch import STALE_SECONDS, FactsKeeper
 
 if TYPE_CHECKING:

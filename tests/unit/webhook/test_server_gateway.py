@@ -17,14 +17,14 @@ from roost_core.http.server import Connection, Server, bind, call_wsgi
 from roost_core.kube import logs
 from roost_core.kube.readiness import Readiness, Verdict
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
+from webhook.bounds import MAX_BODY_BYTES
 from webhook.review import Reviewer
-from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.serving.app import create_app
+from webhook.serving import create_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.serving.app import Review
+    from webhook.review import Answer
 
 Headers = dict[bytes, bytes]
 
@@ -64,7 +64,7 @@ class FakeTransport(asyncio.Transport):
         """Nothing is read."""
 
 
-def converse(sent: bytes, review_it: Review, *, is_draining: bool = False, pieces: int = 1) -> bytes:
+def converse(sent: bytes, review_it: Callable[[bytes], Answer], *, is_draining: bool = False, pieces: int = 1) -> bytes:
     """What a connection writes for these bytes, which should end with a request that closes it."""
 
     async def run() -> bytes:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.builders import policy_document
+from tests.builders import Desk, policy_document, user_pod
+from webhook import rules
 from webhook.admission import Decision, Result
 from webhook.main import _Replica
 from webhook.options import WebhookOptions
+from webhook.patch import Annotate
 from webhook.review import Outcome
+from webhook.rules.contract import Rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +52,29 @@ def test_the_policy_of_its_own_release_is_taken(tmp_path: Path) -> None:
     running = replica(tmp_path)
     running._policy.poll()
     assert running._policy.verdict().passed
+
+
+def test_a_key_of_a_class_that_no_rule_reads_is_refused(tmp_path: Path) -> None:
+    running = replica(tmp_path)
+    (tmp_path / "policy.json").write_text(json.dumps(policy_document(podClasses={"user": {"profil": "user"}})))
+    running._policy.poll()
+    passed, detail = running._policy.verdict()
+    assert not passed
+    assert "no rule reads podClasses.user.profil" in detail
+
+
+def test_a_rule_with_a_key_of_its_own_needs_its_file_and_its_place_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = Rule(
+        lambda case: [Annotate("example.org/tier", str(case.pod_class.more["tier"]))],
+        lambda _settings, pod_class: "tier" in pod_class.more,
+        keys=("tier",),
+    )
+    monkeypatch.setattr(rules, "RULES", (*rules.RULES, rule))
+    running = replica(tmp_path)
+    (tmp_path / "policy.json").write_text(json.dumps(policy_document(podClasses={"user": {"tier": "gold"}})))
+    running._policy.poll()
+    assert running._policy.verdict().passed
+    placed = Desk(running._policy.settings).place(user_pod())
+    assert placed["metadata"]["annotations"]["example.org/tier"] == "gold"

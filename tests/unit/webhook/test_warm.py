@@ -15,7 +15,7 @@ from roost_core.placement.settings_reader import SettingsError
 from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.rules.facts import Facts, HomePod, WarmFacts, WarmPod, read_home_pod, read_warm_pod
+from webhook.facts import Facts, HomePod, WarmFacts, WarmPod, read_home_pod, read_warm_pod
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -187,7 +187,7 @@ def test_images_are_forgotten_with_their_node() -> None:
 
 
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES", 2)
+    monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
     # Seen again, it is the newest.
     facts = facts.updated({"ns/c": WarmPod("n1", ("x",))}).updated({"ns/d": WarmPod("n1", ("z",))})
@@ -262,7 +262,7 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
 
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.rules.facts.MAX_IMAGES", 2)
+    monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports(
         {"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))}
     )

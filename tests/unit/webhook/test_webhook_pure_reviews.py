@@ -30,9 +30,9 @@ from tests.builders import (
 )
 from tests.recorded_data import DATA, PODS, REVIEWS
 from webhook.admission import Result
+from webhook.bounds import MAX_BODY_BYTES
+from webhook.facts import Facts, HomePod, Homes, read_builder, read_home_pod
 from webhook.review import Reviewer
-from webhook.rules.bounds import MAX_BODY_BYTES
-from webhook.rules.facts import Facts, HomePod, Homes, read_builder, read_home_pod
 
 if TYPE_CHECKING:
     from roost_core.placement.pods import Pod

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.traces.attempt import Attempt
-    from webhook.rules.facts import Facts
+    from webhook.facts import Facts
 
 # The webhook's facts were so old that another node was better by them.
 FACTS: Final = "facts a moment old"

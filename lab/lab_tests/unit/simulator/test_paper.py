@@ -14,7 +14,7 @@ from benchmarks.paper_plots import LINE, Point, plot
 from benchmarks.paper_rules import ChRlu, RendezvousInSet, Scene, first_fit, image_first, pod_affinity
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.warm_sets import Spare
-from webhook.rules.facts import WarmFacts, WarmPod
+from webhook.facts import WarmFacts, WarmPod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

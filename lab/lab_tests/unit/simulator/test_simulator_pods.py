@@ -19,8 +19,9 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.traces.attempt import Attempt
 from webhook.admission import decide
-from webhook.rules.facts import Facts, WarmFacts, WarmPod, pod_key
-from webhook.rules.rulebook import Memory, Rulebook
+from webhook.facts import Facts, WarmFacts, WarmPod, pod_key
+from webhook.ledger import Ledger
+from webhook.rules import Rulebook
 
 # The hub's own: the policy `roost` has it pulled to all nodes.
 MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
@@ -78,7 +79,7 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
     settings = Settings(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
     policy = load_policy("warm-alone", options=settings)
     assert policy.webhook is not None
-    maker, rulebook, memory = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Memory()
+    maker, rulebook, ledger = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Ledger()
     attempt = Attempt(0, 0.0, "repository", MANAGED)
     room = {"cpu": 16_000, "memory": 2**36, "pods": 8}
     nodes = Nodes([Node(f"node-{number}", allocatable=room, created=number) for number in range(9)])
@@ -92,7 +93,7 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
         body = {**maker._user_body(attempt, name)}
         body["metadata"]["namespace"] = policy.namespace
         pod = read_pod(body, policy.namespace)
-        decision = decide(pod, rulebook, facts, memory, pod_key=pod_key(policy.namespace, name), now=1.0)
+        decision = decide(pod, rulebook, facts, ledger, pod_key=pod_key(policy.namespace, name), now=1.0)
         whole = read_pod_state(jsonpatch.apply_patch(body, decision.operations))
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)

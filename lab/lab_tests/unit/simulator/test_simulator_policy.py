@@ -19,7 +19,7 @@ from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
-from webhook.rules.facts import Facts
+from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
-    from webhook.rules.facts import Facts
+    from webhook.facts import Facts
 
 
 class LateFacts(WebhookFacts):

@@ -28,30 +28,25 @@ from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, co
 from roost_core.scheduler.pod_reader import read_pod_state
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import Result, decide
-from webhook.rules.facts import Facts, HomePod, WarmPod, pod_key
-from webhook.rules.patch import patch_for
-from webhook.rules.rulebook import (
-    Case,
-    Memory,
-    Reads,
-    Rule,
-    Rulebook,
-    choose_warm_nodes,
-    pods_to_join,
-    read_warm_needs,
-)
+from webhook.facts import Facts, HomePod, WarmPod, pod_key
+from webhook.ledger import Ledger
+from webhook.patch import patch_for
+from webhook.rules import Rulebook
+from webhook.rules.contract import Case, Reads, Rule
+from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
+from webhook.rules.warm import choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roost_core.placement.pods import Pod
-    from roost_core.placement.settings import PodClass
+    from roost_core.placement.settings import PodClass, Settings
     from roost_lab.simulator.engine.user_choices import UserChoices
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
     from roost_lab.simulator.setup.pools import UserProfile
-    from webhook.rules.patch import Operation
-    from webhook.rules.rulebook import ClassRules, WarmNeeds
+    from webhook.patch import Operation
+    from webhook.rules.warm import WarmChoice, WarmNeeds
 
 JSONObject = dict[str, Any]
 
@@ -103,7 +98,7 @@ class _PodTemplate(NamedTuple):
     # The webhook's patch.
     operations: Sequence[Operation] = ()
     # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
-    met: tuple[Pod, ClassRules, WarmNeeds] | None = None
+    met: tuple[Pod, PodClass, WarmNeeds] | None = None
     # The same pod where no warm set is used, if it then gets other terms.
     cold: PodState | None = None
 
@@ -136,7 +131,9 @@ class PodMaker:
             if settings is not None and settings.shared_namespaces is not None
             else None
         )
-        self._memory = Memory()
+        self._ledger = Ledger()
+        # Comparisons of rules put another one here.
+        self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = choose_warm_nodes
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
         self._classes: dict[tuple[int, str], tuple[Mapping[str, str], PodClass | None]] = {}
@@ -146,14 +143,14 @@ class PodMaker:
     @cached_property
     def homes(self) -> tuple[str, ...]:
         """The classes whose pods have a home: the facts must include these pods."""
-        rules = {} if self._rulebook is None else self._rulebook.rules
-        return tuple(name for name, rule in rules.items() if rule.pod_class.home is not None)
+        classes = {} if self._policy.webhook is None else self._policy.webhook.classes
+        return tuple(name for name, pod_class in classes.items() if pod_class.home is not None)
 
     @cached_property
     def warm_classes(self) -> tuple[str, ...]:
         """The classes whose pods prefer warm nodes: the facts must include these pods, too."""
-        rules = {} if self._rulebook is None else self._rulebook.rules
-        return tuple(name for name, rule in rules.items() if rule.warm is not None)
+        classes = {} if self._policy.webhook is None else self._policy.webhook.classes
+        return tuple(name for name, pod_class in classes.items() if pod_class.warm is not None)
 
     def warm_pod(self, state: PodState, *, is_starting: bool) -> tuple[str, WarmPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
@@ -333,9 +330,9 @@ class PodMaker:
         pod = read_pod(body, namespace)
         key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
-        decision = decide(pod, self._rulebook, facts, self._memory, pod_key=key, now=now, selects=_reads_no_warm_pods)
+        decision = decide(pod, self._rulebook, facts, self._ledger, pod_key=key, now=now, selects=_reads_no_warm_pods)
         if decision.home is not None:
-            self._memory.ledger.record(key, decision.home, now)
+            self._ledger.record(key, decision.home, now)
         if before is not None and before.operations == decision.operations:
             # Applying a patch and reading the pod again costs most of an admission.
             state, images = before.state, tuple(pod.images)
@@ -345,28 +342,26 @@ class PodMaker:
         else:
             state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
-        rules = self._rulebook.rules.get(decision.pod_class or "")
-        is_warm = rules is not None and Reads.WARM in rules.reads and decision.result in _PLACED
+        pod_class = self._rulebook.settings.classes.get(decision.pod_class or "")
         met = cold = None
-        if rules is not None and is_warm:
-            case = Case(pod, key, rules, self._rulebook, facts, self._memory, now)
-            met = (pod, rules, read_warm_needs(case))
-            if rules.joins_unless_warm:
+        if pod_class is not None and pod_class.warm is not None and decision.result in _PLACED:
+            case = self._case(pod, pod_class, self._rulebook.settings, facts, now)
+            met = (pod, pod_class, read_warm_needs(case))
+            if joins_unless_warm(self._rulebook.settings, pod_class):
                 operations = patch_for(pod, [*decision.changes, *pods_to_join(case)])
                 cold = self._read(jsonpatch.apply_patch(body, operations))
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
     def _with_warm_nodes(
-        self, known: _PodTemplate, met: tuple[Pod, ClassRules, WarmNeeds], facts: Facts, name: str, now: float
+        self, known: _PodTemplate, met: tuple[Pod, PodClass, WarmNeeds], facts: Facts, name: str, now: float
     ) -> PodState:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
-        pod, rules, needs = met
+        pod, pod_class, needs = met
         state = known.state
         changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
         if self._rulebook is not None:
             # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
-            case = Case(pod, pod_key(pod.namespace, pod.name), rules, self._rulebook, facts, self._memory, now)
-            choice = choose_warm_nodes(case, needs)
+            choice = self.choose_warm_nodes(self._case(pod, pod_class, self._rulebook.settings, facts, now), needs)
             if isinstance(choice, str):
                 state = known.cold or state
             elif choice is not None and choice.nodes:
@@ -374,6 +369,9 @@ class PodMaker:
                 changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
                 changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
         return copy_pod(state, **changes)
+
+    def _case(self, pod: Pod, pod_class: PodClass, settings: Settings, facts: Facts, now: float) -> Case:
+        return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
 
     def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:
         """The preference for a node of that name with that weight; the same object each time."""

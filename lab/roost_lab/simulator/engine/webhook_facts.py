@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.record_copier import Copier
-from webhook.rules.facts import Facts, Homes, WarmFacts
+from webhook.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from roost_lab.simulator.engine.node_groups import make_groups, make_node
 from roost_lab.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
 from roost_lab.simulator.engine.pool import namespace_labels
 from roost_lab.simulator.setup.checks import AssumptionsError
-from webhook.rules.facts import Facts
+from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhook.rules.facts import HomePod, Homes
+    from webhook.facts import HomePod, Homes
 
 # A watch shows a new pod within about a second. What it never shows was rejected after this webhook, or never existed.
 CONFIRM_SECONDS: Final = 5.0

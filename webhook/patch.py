@@ -128,6 +128,19 @@ def same_node_preference(one: object, other: object) -> bool:
     return all(set(mine) == set(theirs) for mine, theirs in zip(this, that, strict=True))
 
 
+def named_node(name: str) -> JSONObject:
+    """The node selector term that only the node of this name meets; a field may name one value only."""
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+
+
+def prefers_node(pod: Pod, preference: JSONObject) -> bool:
+    """Whether one of the pod's preferred node terms has this preference."""
+    return any(
+        type(term) is dict and same_node_preference(term.get("preference"), preference)
+        for term in pod.preferred_node_terms
+    )
+
+
 def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:
     namespaces = term.get("namespaces")
     return frozenset(name for name in namespaces if type(name) is str) if type(namespaces) is list else frozenset()

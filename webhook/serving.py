@@ -1,7 +1,8 @@
-"""The webhook's event loop from start to end: wait for a certificate, serve reviews, drain on SIGTERM.
+"""HTTP around the reviews: the Flask application, and its event loop from start to end.
 
 Reviews run on the event loop itself, not in threads: they use memory only, and handing one to a thread costs more than
-the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a thread of their own.
+the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a thread of their own. The HTTP server is
+`roost_core/http/`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import asyncio
 import logging
 import signal
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
 if TYPE_CHECKING:
     import socket
@@ -19,11 +24,45 @@ if TYPE_CHECKING:
 
     from roost_core.http.server import Server
     from webhook.certificates.tls import ServingCertificate
+    from webhook.review import Answer
 
 log = logging.getLogger(__name__)
 
+REVIEW_PATH: Final = "/mutate"
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
 # A loop without an iteration for so long is stuck: each review is bounded far below it.
 STUCK_SECONDS: Final = 30.0
+
+
+def create_app(review: Callable[[bytes], Answer]) -> Flask:
+    """Return the Flask application: POST /mutate, and a 4xx for every other request.
+
+    An exception of `review` passes through: `Reviewer` raises none.
+    """
+    app = Flask("roost-webhook", static_folder=None)
+    # The HTTP server logs and answers exceptions.
+    app.config["PROPAGATE_EXCEPTIONS"] = True
+
+    def mutate() -> Response:
+        if request.mimetype != JSON:
+            raise UnsupportedMediaType(f"expected content type {JSON}")
+        response = review(request.get_data(cache=False))
+        return Response(response.body, response.status, content_type=_content_type(response))
+
+    app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
+    app.register_error_handler(HTTPException, _one_line)
+    return app
+
+
+def _content_type(answer: Answer) -> str:
+    return JSON if answer.status == HTTPStatus.OK else TEXT
+
+
+def _one_line(error: HTTPException) -> Response:
+    response = Response(f"{error.code} {error.name}: {error.description}\n", error.code, content_type=TEXT)
+    response.headers.extend([(name, value) for name, value in error.get_headers() if name.lower() == "allow"])
+    return response
 
 
 class Pulse:

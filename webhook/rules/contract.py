@@ -1,0 +1,87 @@
+"""What a rule of admission is given, what it may yield, and what a rule is.
+
+A rule takes one pod, the settings and the facts, and yields what should change. It does no I/O, reads no clock and
+changes none of these; `webhook.patch` implements the changes, and omits what the pod already has.
+`webhook/rules/preferred_nodes.py` is the example to copy.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.patch import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from roost_core.placement.pods import Pod
+    from roost_core.placement.settings import PodClass, Settings
+    from webhook.facts import Facts
+    from webhook.ledger import Ledger
+
+
+class Note(NamedTuple):
+    """What a rule did or couldn't do, for the audit log. Of what the pod's author wrote it contains names only."""
+
+    topic: str
+    text: str
+    # Also return it as a warning to the client that creates the pod.
+    is_warning: bool = False
+
+
+class Degraded(NamedTuple):
+    """Why the gate doesn't keep a pod off nodes that are pulling its images.
+
+    no-holder: no node that the pod's own rules admit has them; no-holder-fits: such nodes are too small for the pod;
+    nodes-unknown; controllers-stale: the nodes' labels may be outdated.
+    """
+
+    reason: str
+
+
+class LeftToCluster(NamedTuple):
+    """The pod keeps the cluster's scheduler because Roost's is away; reason: stale or never-held."""
+
+    reason: str
+
+
+Verdict = Change | Note | Degraded | LeftToCluster
+
+
+class Reads(Flag):
+    """The parts of the facts that a rule reads: they are watched, and can change what the rule yields."""
+
+    NOTHING = 0
+    NODES = auto()
+    BUILDERS = auto()
+    HOMES = auto()
+    WARM = auto()
+    LEASES = auto()
+
+
+class Case(NamedTuple):
+    """One pod, with everything that its rules can read."""
+
+    pod: Pod
+    # The pod's key in facts and ledger.
+    pod_key: str
+    pod_class: PodClass
+    settings: Settings
+    facts: Facts
+    ledger: Ledger
+    # Seconds of a monotonic clock.
+    now: float
+
+
+class Rule(NamedTuple):
+    """What a rule yields for a pod, the classes it is for, and the facts it reads.
+
+    A rule that yields nothing for a pod yields nothing for it whatever the facts are.
+    """
+
+    apply: Callable[[Case], Iterable[Verdict]]
+    applies: Callable[[Settings, PodClass], bool]
+    reads: Reads = Reads.NOTHING
+    # Keys of `podClasses.<class>` that only this rule reads, from `PodClass.more`.
+    keys: tuple[str, ...] = ()

@@ -1,0 +1,56 @@
+"""Prefer nodes with pods of some classes, and nodes without pods of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.labels import HOSTNAME_LABEL
+from webhook.patch import PreferPods
+from webhook.rules.contract import Case, Rule
+from webhook.rules.scheduler import own_scheduler_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from roost_core.objects.fields import JSONObject
+    from roost_core.placement.settings import PodClass, Settings
+
+
+def joins_unless_warm(settings: Settings, pod_class: PodClass) -> bool:
+    """Whether the class's `join` is for pods without a warm set alone.
+
+    By the weights of a scheduler that isn't Roost's, it would outvote the warm set.
+    """
+    return pod_class.warm is not None and bool(pod_class.join) and not own_scheduler_name(settings, pod_class)
+
+
+def pods_to_join(case: Case) -> Iterator[PreferPods]:
+    """The `join` terms of the pod's class."""
+    return _terms(case, case.pod_class.join, towards=True)
+
+
+def join_and_avoid(case: Case) -> Iterator[PreferPods]:
+    """The class's `join` terms, unless the rule of warm sets yields them, and its `avoid` terms."""
+    if not joins_unless_warm(case.settings, case.pod_class):
+        yield from pods_to_join(case)
+    yield from _terms(case, case.pod_class.avoid, towards=False)
+
+
+def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator[PreferPods]:
+    """A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing."""
+    settings = case.settings
+    for name, weight in weights.items():
+        other = settings.classes[name]
+        term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
+        if settings.shared_namespaces is not None:
+            # The selector need not match the release's own namespace.
+            term["namespaces"] = [settings.namespace]
+            term["namespaceSelector"] = dict(settings.shared_namespaces)
+        elif other.namespace_selector is not None:
+            term["namespaceSelector"] = dict(other.namespace_selector)
+        elif case.pod.namespace != settings.namespace:
+            term["namespaces"] = [settings.namespace]
+        yield PreferPods({"weight": weight, "podAffinityTerm": term}, towards)
+
+
+RULE: Final = Rule(join_and_avoid, lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid))

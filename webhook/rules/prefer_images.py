@@ -1,0 +1,63 @@
+"""Prefer nodes that have the pod's images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.labels import HELD, PULLING, pulled_label
+from roost_core.placement.settings import GateMode, PodClass, Settings
+from webhook.patch import PreferNode
+from webhook.rules.contract import Case, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_core.objects.fields import JSONObject
+
+
+class GatedImage(NamedTuple):
+    """One image that the puller manages, by the label with which nodes say whether they have it."""
+
+    label: str
+
+    @property
+    def held(self) -> JSONObject:
+        """The node has the image."""
+        return {"key": self.label, "operator": "In", "values": [HELD]}
+
+    @property
+    def not_pulling(self) -> JSONObject:
+        """The node isn't pulling it. Nodes without the label match, such as an autoscaler's template nodes."""
+        return {"key": self.label, "operator": "NotIn", "values": [PULLING]}
+
+
+def gate_mode(settings: Settings, pod_class: PodClass) -> GateMode:
+    """The gate for pods of a class. `startupTaint` works on nodes, not on pods."""
+    return settings.gate.mode if pod_class.image_gate and settings.managed_images else GateMode.OFF
+
+
+def gated_image(settings: Settings, reference: str) -> GatedImage | None:
+    """The image of this reference; None if the puller doesn't manage it."""
+    if normalise_reference(reference) not in settings.managed_images:
+        return None
+    return GatedImage(pulled_label(settings.release, settings.namespace, reference))
+
+
+def gated_images(case: Case) -> Sequence[GatedImage]:
+    """The pod's images that the puller manages, each once."""
+    found = (gated_image(case.settings, reference) for reference in case.pod.images)
+    return list(dict.fromkeys(image for image in found if image is not None))
+
+
+def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
+    """Prefer nodes whose label says that they have an image, with `imageGate.preferWeight`."""
+    for image in gated_images(case):
+        preference = {"matchExpressions": [image.held]}
+        yield PreferNode({"weight": case.settings.gate.prefer_weight, "preference": preference})
+
+
+RULE: Final = Rule(
+    prefer_pulled_images,
+    lambda settings, pod_class: gate_mode(settings, pod_class) in (GateMode.REQUIRE_LABEL, GateMode.PREFER),
+)

@@ -1,0 +1,92 @@
+"""Keep a pod off nodes that are pulling its images while another node that it could use has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.node import node_admits, node_covers
+from roost_core.placement.lease_state import LeaseState
+from roost_core.placement.settings import CONTROLLERS, GateMode, WhenNoHolder
+from webhook.patch import RequireNode, is_required
+from webhook.rules.contract import Case, Degraded, Note, Reads, Rule, Verdict
+from webhook.rules.prefer_images import GatedImage, gate_mode, gated_images
+from webhook.rules.requests import requests_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_core.placement.nodes import Nodes
+
+_DEGRADED_BECAUSE: Final = {
+    "no-holder": "no node that the pod may use holds the image of",
+    "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
+    "nodes-unknown": "nodes can't be read",
+    "controllers-stale": "Roost's controllers don't seem to renew their Lease, so node labels may be outdated",
+}
+
+
+def require_pulled_images(case: Case) -> Iterator[Verdict]:
+    """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add none for the pod."""
+    missing = [image for image in gated_images(case) if not is_required(case.pod, image.not_pulling)]
+    if not missing:
+        return
+    required, reason = _satisfiable(case, missing)
+    for image in required:
+        yield RequireNode(image.not_pulling)
+    if not reason:
+        yield Note("gate", f"required {len(required)}")
+        return
+    yield Degraded(reason)
+    labels = ", ".join(image.label for image in missing if image not in required)
+    yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
+
+
+def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[GatedImage], str]:
+    """Which images a pod may be made to wait for, earlier ones first, and why not for all of them ("": for all).
+
+    One and the same node must hold them, be admitted by the pod's own rules and be large enough. Each image alone might
+    be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
+    """
+    # None: the Lease isn't watched. A Lease that is watched but can't be read may be a dead leader's.
+    if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
+        # A label may say "pulling" although no pull is running.
+        return [], "controllers-stale"
+    nodes = case.facts.nodes
+    if nodes is None:
+        return [], "nodes-unknown"
+    if case.settings.gate.when_no_holder is WhenNoHolder.WAIT:
+        return missing, ""
+    try:
+        requests = requests_of(case)
+    except MalformedObjectError:
+        # The API server will reject the pod and say why.
+        requests = ()
+    if _is_held(case, nodes, missing, requests):
+        return missing, ""
+    required: list[GatedImage] = []
+    for image in missing:
+        if _is_held(case, nodes, [*required, image], requests):
+            required.append(image)
+    return required, "no-holder-fits" if _is_held(case, nodes, missing, ()) else "no-holder"
+
+
+def _is_held(case: Case, nodes: Nodes, images: Sequence[GatedImage], requests: Sequence[tuple[str, int]]) -> bool:
+    """Whether a Ready node that the pod's rules admit holds all images, and could take the requests.
+
+    Could: if nothing else were there. Who looks for room now asks the scheduler.
+    """
+    rules = case.pod.rules
+    holders = sorted((nodes.holders.get(image.label, frozenset()) for image in images), key=len)
+    for name in holders[0].intersection(*holders[1:]):
+        node = nodes[name]
+        if node.ready and node_covers(requests, node.allocatable) and node_admits(rules, node):
+            return True
+    return False
+
+
+RULE: Final = Rule(
+    require_pulled_images,
+    lambda settings, pod_class: gate_mode(settings, pod_class) is GateMode.REQUIRE_LABEL,
+    Reads.NODES | Reads.LEASES,
+)

@@ -1,0 +1,20 @@
+"""Annotate the pod with the revision of the policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from webhook.patch import Annotate
+from webhook.rules.contract import Case, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def name_revision(case: Case) -> Iterator[Annotate]:
+    """Whoever reads the pod later knows which policy placed it."""
+    yield Annotate(POLICY_REVISION_ANNOTATION, case.settings.revision)
+
+
+RULE: Final = Rule(name_revision, lambda _settings, _pod_class: True)
