@@ -61,7 +61,7 @@ test-minors: setup  ## scheduler configurations against every supported Kubernet
 cluster: setup  ## a real control plane with fake nodes to play with; prints a kubeconfig; Ctrl-C ends it
 	@$(PY) -m tests.harness cluster
 
-image: setup  ## the Dockerfile's image, built by buildah over Debian's Python, into build/image.tar
+image: setup  ## the Dockerfile's two images, built by buildah over Debian's Python, into build/roost.tar and build/roost-lab.tar
 	@$(PY) -m tools.image
 
 generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md)

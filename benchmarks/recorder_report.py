@@ -33,8 +33,7 @@ DAY_US: Final = 24 * 3600 * US
 # Columns that hold a pod's uid, or begin with it; each day's are its own.
 UID_COLUMNS: Final = {
     "pod": ("uid",),
-    "pod_number": ("uid",),
-    "phase": (),
+    "phase": ("pod_uid",),
     "decision": ("id", "pod_uid", "node_uid"),
     "pull": ("pod_uid",),
     "preemption": ("victim_uid", "by_uid"),
@@ -55,7 +54,6 @@ def fill(path: Path, decisions: int, story: Story) -> int:
     for name in UID_COLUMNS:
         connection.execute(f"CREATE TEMP TABLE first_{name} AS SELECT * FROM main.{name}")  # noqa: S608 - our own names
     days = -(-decisions // once)
-    numbers = connection.execute("SELECT max(number) FROM pod_number").fetchone()[0]
     for day in range(1, days):
         for name, uid_columns in UID_COLUMNS.items():
             columns = [column.name for column in schema.metadata.tables[name].columns]
@@ -63,8 +61,6 @@ def fill(path: Path, decisions: int, story: Story) -> int:
                 # Led by other digits of the same, so that uids are as spread out as real ones.
                 f"substr({column}, 9, 9) || '{day:03d}' || {column}"
                 if column in uid_columns
-                else f"{column} + {day * numbers}"
-                if column in ("number", "pod_number")
                 else f"{column} + {day * DAY_US}"
                 if column.endswith("_us") and column not in SPANS
                 else column

@@ -56,10 +56,6 @@ FILL: Final = (
         'uid-' || (i % 200 + 1), i * 1000000, 1, i * 1000000, 1, 'hub-user', 'event', 200, 5, '{}', '', 'agrees',
         'node', '' FROM """,
     ),
-    (
-        1.0,
-        """INSERT INTO pod_number (uid) SELECT 'pod-' || i FROM """,
-    ),
     (0.0, "INSERT INTO start_kind SELECT i, 'user', 'hub-user', 'image' || i FROM "),
     (0.0, "INSERT INTO start_place SELECT i, 'user', 'node-' || i, 'uid-' || i FROM "),
     (

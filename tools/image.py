@@ -1,8 +1,8 @@
-"""Build the Dockerfile without a registry: `python -m tools.image`, on Debian, by buildah over bases of mmdebstrap.
+"""Build the Dockerfile's images without a registry: `python -m tools.image`, on Debian, by buildah and mmdebstrap.
 
 Owns the stand-ins for the Dockerfile's `BASE` and `GO` (Debian's own Python and Go) and the cache: bases of one month
 in buildah's storage, images by a digest of what the Dockerfile takes from the checkout.
-stdout: the path of the archive, an OCI layout in one file, which podman, skopeo and containerd's `ctr` read.
+stdout: the paths of the archives, an OCI layout in one file each, which podman, skopeo and containerd's `ctr` read.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-OUTPUT = REPOSITORY / "build" / "image.tar"
+OUTPUT = REPOSITORY / "build"
+# The Dockerfile's targets, each upon the one before it.
+ROOST: Final = "roost"
+LAB: Final = "roost-lab"
 PROGRAMS = ("buildah", "mmdebstrap")
 APT_SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 # The Dockerfile's arguments and the Debian packages of what stands in for each.
@@ -34,7 +37,7 @@ BASES = {
     "BASE": ("ca-certificates", "python-is-python3", "python3", "python3-venv"),
     "GO": ("ca-certificates", "golang-go"),
 }
-KEPT_IMAGES = 3
+KEPT_IMAGES = 6
 
 
 class ImageError(RuntimeError):
@@ -47,8 +50,8 @@ def missing_parts() -> list[str]:
     return missing if os.geteuid() == 0 else [*missing, "root"]
 
 
-def build() -> Path:
-    """The image's archive, from the cache or built now. Raises ImageError."""
+def build(target: str = ROOST) -> Path:
+    """The archive of one of the images, from the cache or built now. Raises ImageError."""
     if missing := missing_parts():
         raise ImageError(
             f"the image is built on Debian, as root, by buildah and mmdebstrap: no {', '.join(missing)} here"
@@ -57,18 +60,19 @@ def build() -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with _lock(cache / ".lock"):
         bases = {argument: _base_name(packages) for argument, packages in BASES.items()}
-        archive = cache / f"{_digest(*bases.values(), *_inputs())}.tar"
-        if archive.exists():
-            archive.touch()
-            return archive
+        digest = _digest(*bases.values(), *_inputs())
+        archives = {name: cache / f"{name}-{digest}.tar" for name in (ROOST, LAB)}
+        if archives[target].exists():
+            archives[target].touch()
+            return archives[target]
         storage = _Storage(cache / "storage")
         if not all(map(storage.has, bases.values())):
             storage.clear()
             for argument, name in bases.items():
                 storage.make_base(name, BASES[argument])
-        storage.build(bases, archive)
+        storage.build(bases, archives)
         _forget_old(cache)
-    return archive
+    return archives[target]
 
 
 class _Storage:
@@ -99,20 +103,24 @@ class _Storage:
             self._run("add", "--quiet", container, root, "/")
             self._run("commit", "--quiet", "--rm", container, name)
 
-    def build(self, bases: dict[str, str], archive: Path) -> None:
-        """Build the Dockerfile and write it as an archive."""
-        name = f"localhost/roost:{archive.stem}"
-        arguments = [f"--build-arg={argument}={base}" for argument, base in bases.items()]
+    def build(self, bases: dict[str, str], archives: dict[str, Path]) -> None:
+        """Build the Dockerfile's targets and write them as archives."""
+        names = {target: f"localhost/{target}:{archive.stem[-16:]}" for target, archive in archives.items()}
+        # The lab's image stands on the one that is there already.
+        arguments = [f"--build-arg={argument}={base}" for argument, base in {**bases, "ROOST": ROOST}.items()]
         with tempfile.TemporaryDirectory() as scratch:
             volumes = [f"--volume={source}:{target}:ro" for source, target in pip_files(Path(scratch)).items()]
-            _say(f"{name}: building the Dockerfile")
-            options = ["--isolation=chroot", "--pull=never", "--no-cache", "--force-rm", f"--tag={name}"]
-            self._run("build", *options, *arguments, *volumes, str(REPOSITORY))
-        half = archive.with_name(f".{archive.name}")
-        half.unlink(missing_ok=True)
-        self._run("push", "--quiet", name, f"oci-archive:{half}:roost:latest")
-        half.rename(archive)
-        self._run("rmi", name)
+            for target, name in names.items():
+                _say(f"{name}: building the Dockerfile")
+                options = ["--isolation=chroot", "--pull=never", "--no-cache", "--force-rm", f"--tag={name}"]
+                self._run("build", *options, f"--target={target}", *arguments, *volumes, str(REPOSITORY))
+                arguments[-1] = f"--build-arg=ROOST={names[ROOST]}"
+        for target, archive in archives.items():
+            half = archive.with_name(f".{archive.name}")
+            half.unlink(missing_ok=True)
+            self._run("push", "--quiet", names[target], f"oci-archive:{half}:{target}:latest")
+            half.rename(archive)
+        self._run("rmi", *reversed(names.values()))
 
     def _run(self, *arguments: str) -> str:
         return _run([*self._buildah, *arguments])
@@ -197,16 +205,16 @@ def _say(line: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """0: built; 1: it can't be, and stderr says why."""
     parser = argparse.ArgumentParser(prog="python -m tools.image", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the archive (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the archives' folder (default: %(default)s)")
     output: Path = parser.parse_args(argv).output
     try:
-        archive = build()
+        archives = {target: build(target) for target in (ROOST, LAB)}
     except ImageError as error:
         _say(str(error))
         return 1
-    output.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(archive, output)
-    print(output)
+    output.mkdir(parents=True, exist_ok=True)
+    for target, archive in archives.items():
+        print(shutil.copyfile(archive, output / f"{target}.tar"))
     return 0
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from selenium import webdriver
 
-    from roost_lab.report.prices import Price
-
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000
 # What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
@@ -51,11 +49,11 @@ def example_store(folder: Path, story: Story | None = None) -> Store:
     return store
 
 
-def example_page(folder: Path, story: Story | None = None, prices: Sequence[Price] = ()) -> Path:
+def example_page(folder: Path, story: Story | None = None) -> Path:
     """Its report, as a file."""
     store = example_store(folder, story)
     page = folder / "report.html"
-    report = gather(store, round(BEGIN * US), prices=prices)
+    report = gather(store, round(BEGIN * US))
     page.write_text(make_page(report, "Database hub.db, a made-up example."), encoding="utf-8")
     store.close()
     return page

@@ -146,10 +146,20 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%s-%s" (include "roost.short_name" $full | lower) (sha256sum $full | trunc 8) -}}
 {{- end }}
 
-{{- /* roost.own_image (list $): Roost's own image, by digest where one is given. */}}
+{{- /* roost.own_image (list $): Roost's own image. */}}
 {{- define "roost.own_image" -}}
+{{- include "roost.image_reference" (list (index . 0) (index . 0).Values.image) -}}
+{{- end }}
+
+{{- /* roost.lab_image (list $): roost-lab's image. */}}
+{{- define "roost.lab_image" -}}
+{{- include "roost.image_reference" (list (index . 0) (index . 0).Values.recorder.image) -}}
+{{- end }}
+
+{{- /* roost.image_reference (list $ image): an image of Roost's own, by digest where one is given. */}}
+{{- define "roost.image_reference" -}}
 {{- $root := index . 0 -}}
-{{- $image := $root.Values.image -}}
+{{- $image := index . 1 -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.name $image.digest -}}
 {{- else -}}

@@ -22,11 +22,12 @@ def find_hints(merged: Merged) -> list[Fault]:
 
 def _hint_image(report: Report) -> None:
     """Hint at an image that no registry has."""
-    path = ("image", "name")
-    if report.is_default(path):
-        reason = "no registry has this image, so nodes can run Roost only if they were given it."
-        fix = "Build it, push it to your registry, and name it here: docs/install-helm.md#the-image."
-        report.hint(path, reason, fix)
+    paths = [("image", "name"), ("recorder", "image", "name")]
+    for path in paths if at(report.values, "recorder", "enabled") is True else paths[:1]:
+        if report.is_default(path):
+            reason = "no registry has this image, so nodes can run Roost only if they were given it."
+            fix = "Build it, push it to your registry, and name it here: docs/install-helm.md#the-image."
+            report.hint(path, reason, fix)
 
 
 def _hint_unlisted(report: Report) -> None:

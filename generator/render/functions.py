@@ -234,7 +234,7 @@ def puller_method(method: object, version: str) -> object:
 
 
 def own_image(image: object, app_version: str) -> str:
-    """Roost's own image, of `image` in the values: by digest where one is given."""
+    """An image of Roost's own, of `image` or `recorder.image` in the values: by digest where one is given."""
     name, digest = read_key(image, "name"), read_key(image, "digest")
     return f"{name}@{digest}" if digest else f"{name}:{read_key(image, 'tag') or app_version}"
 
@@ -326,6 +326,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
+        "lab_image": lambda: own_image(read_key(values["recorder"], "image"), chart.app_version),
         "own_image": lambda: own_image(values["image"], chart.app_version),
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
         "placeholder_sets": lambda sets, defaults: placeholder_sets(base, sets, defaults),

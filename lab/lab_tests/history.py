@@ -210,5 +210,5 @@ def contents(store: Store) -> dict[str, list[Object]]:
         found = {"starts": [{key: row[key] for key in row if key not in _NUMBERS} for row in starts]}
     for table in (schema.pod, schema.decision, schema.pull, schema.preemption, schema.autoscaler):
         found[table.name] = rows(store, table)
-    found["phase"] = rows(store, schema.phase_by_uid)
+    found["phase"] = rows(store, schema.phase)
     return found

@@ -39,11 +39,11 @@ def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
         give_up(error)
 
 
-def require_image() -> Image:
-    """Roost's image, built from the Dockerfile, for tests: skips where it can't be built, fails in CI."""
+def require_image(target: str = image.ROOST) -> Image:
+    """Roost's image, or roost-lab's, of the Dockerfile, for tests: skips where it can't be built, fails in CI."""
     if missing := image.missing_parts():
         give_up(HarnessUnavailableError(f"Roost's image can't be built here; missing: {', '.join(missing)}"))
-    return read_archive(image.build())
+    return read_archive(image.build(target))
 
 
 def give_up(error: HarnessUnavailableError) -> NoReturn:

@@ -50,10 +50,11 @@ def test_the_chart_that_a_release_pushes_names_the_released_image(tmp_path: Path
         version = yaml.safe_load((ROOT / "chart/Chart.yaml").read_text(encoding="utf-8"))["version"]
         published = (f"{charts}/roost", f"--version={version}", "--plain-http")
         chart = yaml.safe_load(run_helm(helm, "show", "chart", *published))
-        rendered = run_helm(helm, "template", "hub", *published, "--kube-version=1.37.2")
+        rendered = run_helm(helm, "template", "hub", *published, "--kube-version=1.37.2", "--set=recorder.enabled=true")
         readme = run_helm(helm, "show", "readme", *published)
     assert chart["sources"] == ["https://forge.example.org/me/roost"]
     listed = {entry["name"]: entry["image"] for entry in yaml.safe_load(chart["annotations"]["artifacthub.io/images"])}
     assert listed["roost"] == f"{IMAGE}:{version}"
-    assert f"image: {IMAGE}:{version}" in rendered.replace('"', "")
+    for name in (IMAGE, f"{IMAGE}-lab"):
+        assert f"image: {name}:{version}" in rendered.replace('"', "")
     assert readme.startswith("# Roost")

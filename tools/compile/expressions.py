@@ -39,6 +39,7 @@ _HELPERS: Final = {
     "puller_component": "roost.puller_component",
     "puller_container": "roost.puller_container",
     "puller_method": "roost.puller_method",
+    "lab_image": "roost.lab_image",
     "own_image": "roost.own_image",
     "for_cluster": "roost.for_cluster",
     "minor_for_cluster": "roost.minor_for_cluster",

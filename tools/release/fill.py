@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-# What the wheel holds besides chart and templates.
-ROOMS: Final = ("generator", "roost", "roost_core", "webhook")
+# What the wheels hold besides chart and templates.
+ROOMS: Final = ("generator", "roost", "roost_core", "webhook", "lab/roost_lab")
 _PAGE: Final = re.compile(r"\b(lab/)?docs/([\w/-]+)\.md(#[\w-]+)?")
 # Keep a Changelog's headings -> Artifact Hub's kinds of changes.
 KINDS: Final = {
@@ -61,6 +61,9 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         comment = "  # As released; name your own copy for a cluster that can't reach this registry."
         _edit(root / "chart" / "values.yaml", head, rf"\g<1>{comment}\n  name: {addresses.image}")
         said.append(f"image.name: {addresses.image}")
+        of_lab = re.compile(r"(?<=^  image: {name: )roost-lab\b", re.MULTILINE)
+        _edit(root / "chart" / "values.yaml", of_lab, f"{addresses.image}-lab")
+        said.append(f"recorder.image.name: {addresses.image}-lab")
     if addresses.documentation:
         runbooks = f"{addresses.documentation}/alerts.html"
         _edit(root / "chart" / "values.yaml", re.compile(r"runbooks: docs/alerts\.md\b"), f"runbooks: {runbooks}")
@@ -79,6 +82,8 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
     if entries:
         scripts = re.compile(r"^\[project\.scripts\]$", re.MULTILINE)
         _edit(root / "pyproject.toml", scripts, f"[project.urls]\n{entries}\n\\g<0>")
+        extras = re.compile(r"^\[project\.optional-dependencies\]$", re.MULTILINE)
+        _edit(root / "lab" / "pyproject.toml", extras, f"[project.urls]\n{entries}\n\\g<0>")
         said.append("project.urls: " + entries.strip().replace("\n", ", "))
     return said
 

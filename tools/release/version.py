@@ -33,6 +33,9 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
     for key in ("version", "appVersion"):
         if str(chart[key]) != version:
             yield f"chart/Chart.yaml: {key}: found {chart[key]}, expected {version}, pyproject.toml's version."
+    lab = tomllib.loads((root / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    if lab["version"] != version or f"roost=={version}" not in lab["dependencies"]:
+        yield f"lab/pyproject.toml: expected pyproject.toml's version {version}, and the dependency roost=={version}."
     if tag is None:
         return
     if tag != f"v{version}":

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
 import click
 
 from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
-from roost_lab.recorder.answers.chrome_trace import trace_lines
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.otlp import Collector, CollectorError, Sender
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost_lab.recorder.importing.counts import UnreadableError
 from roost_lab.recorder.importing.history import History
@@ -26,8 +21,6 @@ from roost_lab.report.waits import describe_waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-# Between two looks for starts to send.
-FOLLOW_SECONDS: Final = 10.0
 # Rows of one transaction.
 BATCH = 5000
 NOTHING_FOUND: Final = (
@@ -39,7 +32,6 @@ NOTHING_FOUND: Final = (
 _FORMS: Final[Mapping[str, Callable[[Store, int], Iterator[str]]]] = {
     "launches": launch_lines,
     "sniffer": sniffer_lines,
-    "chrome-trace": trace_lines,
 }
 
 
@@ -53,34 +45,6 @@ def export(database: str, form: str, since_us: int) -> int:
         print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
-
-
-def send(database: str, url: str, headers: str, *, follow: bool) -> int:
-    """Send the starts that were not sent yet to a collector. follow: go on for ever, also while it is away.
-
-    headers: `name=value`, separated by commas, values percent-encoded, as OTEL_EXPORTER_OTLP_HEADERS has them.
-    """
-    pairs = (pair.partition("=") for pair in headers.split(",") if "=" in pair)
-    try:
-        collector = Collector(url, {name.strip(): unquote(value.strip()) for name, _, value in pairs})
-        sender = Sender(Store.open_for_reading(database), collector)
-    except (CollectorError, StoreError) as error:
-        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    said = ""
-    while True:
-        try:
-            count, fault = sender.send_new(), ""
-        except (CollectorError, StoreError) as error:
-            count, fault = 0, str(error)
-        if fault and fault != said:
-            print(f"roost records: {fault}", file=sys.stderr)  # noqa: T201 - as above
-        said = fault
-        if count:
-            click.echo(f"{count} starts sent")
-        if not follow:
-            return 1 if fault else 0
-        time.sleep(FOLLOW_SECONDS)
 
 
 def take_in(database: str, paths: Sequence[str]) -> int:
@@ -146,48 +110,24 @@ def _records() -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["launches", "sniffer", "chrome-trace"]),
+    type=click.Choice(["launches", "sniffer"]),
     default="launches",
     show_default=True,
-    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines. "
-    "chrome-trace: pods on their nodes, for Perfetto (ui.perfetto.dev).",
+    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
 def _records_export(*, database: str, form: str, since: str | None) -> int:
-    """Print the record as JSON lines, or as a trace.
+    """Print the record as JSON lines.
 
     \b
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
-    roost records export --database roost.db --format chrome-trace > trace.json
+    roost records export --database roost.db --format sniffer > sniffer.log
     """
     try:
         since_us = moment_us(since) if since else 0
     except ValueError:
         raise click.BadParameter(f"{since}: {TIME_EXPECTED}") from None
     return export(database, form, since_us)
-
-
-@_records.command("send")
-@database_option
-@click.option(
-    "--to",
-    metavar="URL",
-    required=True,
-    envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
-    help="The collector's address for OTLP over HTTP, such as http://localhost:4318. Also from "
-    "OTEL_EXPORTER_OTLP_ENDPOINT.",
-)
-@click.option("--follow", is_flag=True, help="Go on: look every ten seconds, and wait while the collector is away.")
-def _records_send(*, database: str, to: str, follow: bool) -> int:
-    """Send starts as traces to a collector of OpenTelemetry: a start is a trace, its phases are spans.
-
-    Begins where it stopped last, which the database keeps; a start may be sent twice, with the same ids, but none is
-    left out. Headers, such as a token, come from OTEL_EXPORTER_OTLP_HEADERS.
-
-    \b
-    roost records send --database roost.db --to http://localhost:4318 --follow
-    """
-    return send(database, to, os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", ""), follow=follow)
 
 
 @_records.command("import")

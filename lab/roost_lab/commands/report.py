@@ -14,16 +14,12 @@ import click
 from roost_core.kube.process import version
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.report.costs import unused_prices
 from roost_lab.report.formats import to_csv, to_json, to_openmetrics
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.report.prices import Price, PriceError, parse_price
 from roost_lab.report.scope import EVERY_POD, Scope, ScopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from roost_lab.report.subject import Report
 
 
@@ -31,7 +27,7 @@ class ReportOptions(NamedTuple):
     """What the report is about, and where it goes."""
 
     form: str
-    # None: standard output. A folder for CSV and Parquet.
+    # None: standard output. A folder for CSV.
     output: str | None = None
     since_us: int | None = None
     until_us: int | None = None
@@ -40,16 +36,12 @@ class ReportOptions(NamedTuple):
     scope: Scope = EVERY_POD
     # Of times that people read.
     zone: tzinfo = UTC
-    prices: Sequence[Price] = ()
     # For the title; None: the API server's address, if it is a name.
     cluster: str | None = None
 
 
 def run(database: str, options: ReportOptions) -> int:
     """Write the report; 1 when the database can't be read, or the file can't be written."""
-    if options.form == "parquet":
-        # Before anything is read: its package may be missing.
-        from roost_lab.report.parquet import write_parquet  # noqa: PLC0415 - an extra
     try:
         store = Store.open_for_reading(database)
         report = gather(
@@ -59,13 +51,10 @@ def run(database: str, options: ReportOptions) -> int:
             last_us=options.last_us,
             scope=options.scope,
             zone=options.zone,
-            prices=options.prices,
         )
     except (StoreError, ScopeError) as error:
         print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    for slip in unused_prices(report):
-        print(f"roost report: {slip}", file=sys.stderr)  # noqa: T201 - a command's talk
     if options.cluster is not None:
         report = replace(report, cluster=options.cluster)
     path = Path(options.output or ".")
@@ -74,9 +63,6 @@ def run(database: str, options: ReportOptions) -> int:
             path.mkdir(parents=True, exist_ok=True)
             for name, sheet in to_csv(report).items():
                 (path / f"{name}.csv").write_text(sheet, encoding="utf-8")
-        elif options.form == "parquet":
-            path.mkdir(parents=True, exist_ok=True)
-            write_parquet(report, path)
         else:
             text = _text(report, options.form, f"{store.engine.url.database or ''}")
             if options.output in (None, "-"):
@@ -111,13 +97,13 @@ def _text(report: Report, form: str, database: str) -> str:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "json", "csv", "parquet", "openmetrics"]),
+    type=click.Choice(["html", "json", "csv", "openmetrics"]),
     default="html",
     show_default=True,
-    help="html: one self-contained file. json: its numbers. csv, parquet: a folder with a file for each table. "
+    help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table. "
     "openmetrics: histograms of the start phases.",
 )
-@click.option("--output", metavar="FILE", help="Default: stdout. Of csv and parquet, the folder.")
+@click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
@@ -126,14 +112,7 @@ def _text(report: Report, form: str, database: str) -> str:
     metavar="ZONE",
     default="UTC",
     show_default=True,
-    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON, CSV and Parquet have UTC.",
-)
-@click.option(
-    "--price",
-    "prices",
-    metavar="LABEL=VALUE:PRICE",
-    multiple=True,
-    help="What a node with this label costs for an hour; repeat it. A node has the first price that fits.",
+    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
 )
 @click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
 def _command(
@@ -145,7 +124,6 @@ def _command(
     pod_class: str | None,
     image: str | None,
     timezone: str,
-    prices: tuple[str, ...],
     **rest: Any,  # noqa: ANN401 - click's
 ) -> int:
     """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
@@ -155,10 +133,8 @@ def _command(
     roost report --database roost.db --since 2h --hub jhub --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
-    if rest["form"] in ("csv", "parquet") and rest["output"] in (None, "-"):
-        raise click.UsageError(
-            f"--format {rest['form']} writes a file for each table: name a folder for them, --output FOLDER"
-        )
+    if rest["form"] == "csv" and rest["output"] in (None, "-"):
+        raise click.UsageError("--format csv writes a file for each table: name a folder for them, --output FOLDER")
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
     since_us = moment_option("--since", since, zone) if since and last_us is None else None
@@ -166,14 +142,8 @@ def _command(
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
 
-    try:
-        known = [parse_price(text) for text in prices]
-    except PriceError as error:
-        raise click.BadParameter(f"{error}", param_hint="--price") from None
     scope = Scope(hub, pod_class, image)
-    options = ReportOptions(
-        since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, prices=known, **rest
-    )
+    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, **rest)
     return run(database, options)
 
 

@@ -34,8 +34,6 @@ class Unit(StrEnum):
     COUNT = "count"
     # Averages of counts.
     MEAN = "mean"
-    # Money, in a currency that the reader knows.
-    COST = "cost"
     # 0 to 1.
     SHARE = "share"
 
@@ -78,8 +76,6 @@ def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
             # 100.0 % means all.
             text = f"{cell * 100:.1f}"
             return f"{'99.9' if text == '100.0' and cell < 1 else text} %"
-        case Unit.COST:
-            return f"{cell:,.2f}"
         case Unit.MEAN:
             return f"{cell:,.1f}"
         case _:

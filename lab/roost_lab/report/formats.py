@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 # Raised when a table or a column goes.
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 def to_json(report: Report) -> str:

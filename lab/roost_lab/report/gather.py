@@ -15,10 +15,7 @@ from roost_lab.report.statistics import Span, cut
 from roost_lab.report.subject import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from roost_lab.recorder.store.database import Store
-    from roost_lab.report.prices import Price
 
 # How far back a report without --since reaches, in µs.
 USUAL_US: Final = 7 * 24 * 3600 * 1_000_000
@@ -32,12 +29,11 @@ def gather(
     last_us: int | None = None,
     scope: Scope = EVERY_POD,
     zone: tzinfo = UTC,
-    prices: Sequence[Price] = (),
 ) -> Report:
     """Read all numbers. Raises StoreError, and ScopeError if no pod of the record is in the scope.
 
     since_us: default a week back, as far as there are records. last_us: so long before the end instead. zone: of times
-    that people read. prices: of nodes; a node has the first that fits.
+    that people read.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
@@ -45,7 +41,7 @@ def gather(
         if extent is None:
             return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
         scope.check(connection)
-        query = Query(connection, window, extent, scope, zone, prices=prices)
+        query = Query(connection, window, extent, scope, zone)
         subjects = dict.fromkeys(section.numbers for section in SECTIONS)
         report = Report(
             window,
@@ -61,7 +57,7 @@ def gather(
         has_records = query.has_records()
         before = Span(2 * window.from_us - window.to_us, window.from_us)
         if before.from_us >= extent.from_us:
-            query = Query(connection, before, extent, scope, zone, prices=prices)
+            query = Query(connection, before, extent, scope, zone)
             numbers = {subject: subject.read(query) for subject in SUBJECTS}
             report = replace(report, previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers))
     # Of a time outside the record nothing is known, not even that what ran at its end still does.

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Tile
 from roost_lab.pages.table import Cell, Unit
-from roost_lab.report.costs import Costs
 from roost_lab.report.failures import Failures
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.removals import Removals, removed_text, removed_users
 from roost_lab.report.starts import Starts, show
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 from roost_lab.report.usage import Usage
-from roost_lab.report.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,10 +37,8 @@ class FigureRow(NamedTuple):
     previous: Cell
 
 
-# Only where prices were given.
-COST: Final = "cost"
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage, Costs, Verdicts)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -59,8 +55,6 @@ def tiles(report: Report) -> list[Tile]:
 def _rows(report: Report) -> Iterator[FigureRow]:
     before = report.previous
     for figure in () if report.is_empty else _FIGURES:
-        if figure.key == COST and not report[Costs].by_price:
-            continue
         yield FigureRow(figure, figure.value(report), None if before is None else figure.value(before))
 
 
@@ -75,15 +69,6 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 def _removed_about(report: Report) -> str:
     _, _, others = removed_text(report).partition(", ")
     return "pre-empted or evicted" + (f"; besides {others}" if others else "")
-
-
-def _cost_about(report: Report) -> str:
-    missing = len(report[Costs].unpriced)
-    about = "by the prices given"
-    if missing:
-        about = f"{missing:,} node{'' if missing == 1 else 's'} {'has' if missing == 1 else 'have'} no price"
-    # Nodes have no hub, class or image.
-    return f"of the whole cluster; {about}" if report.scope.chosen else about
 
 
 _FIGURES: Final = (
@@ -124,20 +109,6 @@ _FIGURES: Final = (
         Unit.MEAN,
         lambda report: report[Usage].node_hours,
         lambda report: f"of {report[Usage].nodes:,} nodes",
-    ),
-    KeyFigure(
-        COST,
-        "Cost of nodes",
-        Unit.COST,
-        lambda report: report[Costs].total,
-        _cost_about,
-    ),
-    KeyFigure(
-        "model_agreement",
-        "Model agrees",
-        Unit.SHARE,
-        lambda report: report[Verdicts].agreement,
-        lambda _: "of the bindings it could judge",
     ),
 )
 TABLE: Final = TableOf[FigureRow](

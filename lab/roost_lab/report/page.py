@@ -10,7 +10,6 @@ from roost_lab.pages.phrases import show_span
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store.records import EVENTS, PODS
 from roost_lab.report import imported
-from roost_lab.report.costs import unused_prices
 from roost_lab.report.gaps import unseen
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.sections import parts
@@ -52,9 +51,7 @@ def _span(report: Report) -> str:
     covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
     chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
     if chosen:
-        covered += (
-            f" Only pods of {', '.join(chosen)}; gaps, nodes, node-hours, capacity and costs are of the whole cluster."
-        )
+        covered += f" Only pods of {', '.join(chosen)}; gaps and node-hours are of the whole cluster."
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
@@ -75,7 +72,7 @@ def _notices(report: Report) -> list[str]:
         if report.scope.chosen:
             return ["Nothing of these pods was recorded in this period: choose another with --since and --until."]
         return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
-    notices = unused_prices(report)
+    notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
         spans = unseen(report, kind)
         if spans:

@@ -216,31 +216,6 @@ def _counts_figure(report: Report) -> Figure | None:
     return bars("pull_counts", "Pulls, warm and cold.", rows, [("--warm", "warm"), ("--cold", "cold")], {})
 
 
-def _bytes_figure(report: Report) -> Figure | None:
-    rows = [
-        Row(node, show(counts.image_bytes, Unit.BYTES), [counts.image_bytes / (1 << 30)])
-        for node, counts in _drawn_nodes(report)
-    ]
-    if not any(row.values[0] for row in rows):
-        return None
-    return bars("pull_bytes", "Bytes pulled.", rows, [("--cold", "GiB")], {"ticksuffix": " GiB"}, legend=False)
-
-
-def _waits_figure(report: Report) -> Figure | None:
-    rows = [
-        Row(
-            node,
-            show((counts.pull_us + counts.wait_us) / US, Unit.SECONDS),
-            [counts.pull_us / US / 60, counts.wait_us / US / 60],
-        )
-        for node, counts in _drawn_nodes(report)
-    ]
-    if not any(any(row.values) for row in rows):
-        return None
-    marks = [("--cold", "pulling"), ("--evicted", "waiting for other pulls")]
-    return bars("pull_waits", "Total time that pods waited for pulls.", rows, marks, {"ticksuffix": " min"})
-
-
 def _drawn_nodes(report: Report) -> list[tuple[str, PullCounts]]:
     return list(report[Pulls].by_node.items())[:MAX_BARS]
 
@@ -259,7 +234,6 @@ BY_NODE: Final = Section(
     "Pulls by node",
     Pulls,
     (_table("node", lambda pulls: pulls.by_node),),
-    (_counts_figure, _bytes_figure, _waits_figure),
+    (_counts_figure,),
     nothing="No pull was recorded in this period.",
-    beside=True,
 )

@@ -7,11 +7,11 @@ expression here works the same in SQLite and PostgreSQL.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from functools import cached_property
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -31,9 +31,6 @@ from roost_lab.report.statistics import (
     cut,
     edge_at,
 )
-
-if TYPE_CHECKING:
-    from roost_lab.report.prices import Price
 
 Number = sa.ColumnElement[int]
 Rows = Iterator[sa.Row[Any]]
@@ -64,11 +61,8 @@ class Query:
         extent: Extent,
         scope: Scope = EVERY_POD,
         zone: tzinfo = UTC,
-        *,
-        prices: Sequence[Price] = (),
     ) -> None:
         self._connection = connection
-        self.prices = prices
         self.scope = scope
         self.window = window
         self.zone = zone

@@ -8,14 +8,11 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.drawing import Figure, Mark
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.records import EVENTS
 from roost_lab.report.query import Query, count
-from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf, time_field
-from roost_lab.report.timeline import step_bars, time_figure, without_gaps
+from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 
 @dataclass(slots=True)
@@ -24,26 +21,20 @@ class Removals:
 
     # (kind, class) -> pods.
     by_class: Counter[tuple[str, str]] = field(default_factory=Counter)
-    # Kind -> pods in each step.
-    by_step: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, query: Query) -> Self:
         """Victims that the record does not know have no class."""
         removal, pod = schema.preemption.c, schema.pod.c
-        step = query.step(removal.at_us)
         pod_class = sa.func.coalesce(pod.pod_class, "").label("pod_class")
         numbers = cls()
         for row in query.rows(
-            sa.select(step, removal.kind, pod_class, count())
+            sa.select(removal.kind, pod_class, count())
             .select_from(schema.preemption.outerjoin(schema.pod, pod.uid == removal.victim_uid))
             .where(query.within(removal.at_us, removal.victim_uid))
-            .group_by(step, removal.kind, pod_class)
+            .group_by(removal.kind, pod_class)
         ):
             numbers.by_class[row.kind, row.pod_class] += row.number
-            numbers.by_step.setdefault(row.kind, [0] * query.steps.number)[row.step] += row.number
-        # The kind that is drawn at the bottom comes first, the same one in every report.
-        numbers.by_step = dict(sorted(numbers.by_step.items(), reverse=True))
         return numbers
 
 
@@ -76,38 +67,9 @@ BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
     ),
     lambda report: sorted(report[Removals].by_class.items()),
 )
-OVER_TIME: Final = TableOf[tuple[int, str, int]](
-    "removals_over_time",
-    "Pre-emptions and evictions over time",
-    (
-        time_field("from", "from", lambda row: row[0]),
-        Field("kind", "removal", Unit.TEXT, lambda row: row[1]),
-        Field("pods", "pods", Unit.COUNT, lambda row: row[2]),
-    ),
-    lambda report: sorted(
-        (start_us, kind, pods)
-        for kind, by_step in report[Removals].by_step.items()
-        for start_us, pods in zip(report.steps.starts(), by_step, strict=True)
-        if pods
-    ),
-)
-
-
-def _figure(report: Report) -> Figure | None:
-    by_step = report[Removals].by_step
-    if not by_step:
-        return None
-    data = [step_bars(report, kind, f"--{kind}", without_gaps(report, EVENTS, pods)) for kind, pods in by_step.items()]
-    marks = [Mark(f"--{kind}", kind) for kind in by_step]
-    caption = f"Pods removed in each step; in all {removed_text(report)}."
-    return time_figure(report, EVENTS, "removals_over_time", caption, marks=marks, data=data, height=220)
-
-
 REMOVALS: Final = Section(
     "removals",
     "Pre-emptions and evictions",
     Removals,
-    (BY_CLASS, OVER_TIME),
-    (_figure,),
-    nothing="No pod was pre-empted or evicted.",
+    (BY_CLASS,),
 )

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.report import (
-    capacity,
-    costs,
     failures,
     gaps,
     imported,
@@ -20,8 +18,6 @@ from roost_lab.report import (
     removals,
     start_times,
     starts,
-    usage,
-    verdicts,
 )
 
 if TYPE_CHECKING:
@@ -39,13 +35,9 @@ SECTIONS: Final[tuple[Section, ...]] = (
     starts.NEW_NODES,
     pulls.WARM_SHARE,
     occupancy.OCCUPANCY,
-    usage.NODES_SECTION,
-    capacity.CAPACITY,
-    costs.COSTS,
     failures.FAILURES,
     pulls.BY_NODE,
     removals.REMOVALS,
-    verdicts.VERDICTS,
     gaps.GAPS,
     imported.IMPORTED,
 )

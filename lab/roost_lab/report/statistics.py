@@ -138,12 +138,6 @@ class Edges:
         self.counts[step] += count
         self.after_us[step] += after_us
 
-    def add_span(self, from_us: int, to_us: int, steps: Steps) -> None:
-        """Count one that arrived at from_us and departed at to_us."""
-        for sign, at_us in ((1, from_us), (-1, to_us)):
-            step, after_us = divmod(at_us - steps.from_us, steps.step_us)
-            self.add(step, sign, sign * after_us)
-
 
 def means(edges: Edges, steps: Steps) -> list[float]:
     """How many were present on average in each step; exact however short the stay.

@@ -164,7 +164,7 @@ def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
 
 def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int) -> list[Row]:
     """pod_uid, text: gates first, so that an attempt's failure, which is later, replaces them."""
-    phase, decision = schema.phase_by_uid.c, schema.decision.c
+    phase, decision = schema.phase.c, schema.decision.c
     gates = _in_parts(
         rows,
         pod_uids,

@@ -1,4 +1,4 @@
-"""The commands that the documentation gives for a cluster: `kubectl exec` in Roost's image, and a forwarded port.
+"""The commands that the documentation gives for a cluster: `kubectl exec` in roost-lab's image, and a forwarded port.
 
 A real kubelet serves them. Of Roost only the recorder is there, by the values that only record.
 """
@@ -23,6 +23,7 @@ from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
+from tools.image import LAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ VALUES: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A cluster with one node and a recorder."""
-    helm, image = require_binary("helm"), require_image()
+    helm, image = require_binary("helm"), require_image(LAB)
     values = tmp_path_factory.mktemp("install") / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
@@ -56,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             network = stack.enter_context(PodNetwork())
             registry = stack.enter_context(RealRegistry())
             made = stack.enter_context(network.make_cluster())
-            registry.push_image(f"library/roost:{version}", image)
+            registry.push_image(f"library/roost-lab:{version}", image)
             stack.enter_context(RealNode(made, "node-a", registry, network=network, kubelet=SERVING))
             stack.enter_context(start_scheduler(made, leader_elect=False))
             made.create_namespace("hub")

@@ -1,4 +1,4 @@
-"""Roost's image, built from the Dockerfile: what it holds, how its programs run, and a pod of it on a real node."""
+"""The images of Roost and roost-lab: what they hold, how their programs run, and a pod on a real node."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -21,6 +22,7 @@ from tests.harness.fixtures import give_up, require_image
 from tests.harness.real_nodes import RealNode, require_real_nodes
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
+from tools.image import LAB
 
 if TYPE_CHECKING:
     from tests.harness.images import Image
@@ -30,6 +32,27 @@ pytestmark = pytest.mark.e2e
 REPOSITORY = Path(__file__).resolve().parents[3]
 USER = 65532
 PAUSE = "usr/local/lib/roost/pause"
+# What only the Kubernetes client's asynchronous half needs, which no image has.
+ASYNCHRONOUS = {
+    *("aiohappyeyeballs", "aiohttp", "aiohttp-retry", "aiosignal"),
+    *("frozenlist", "multidict", "propcache", "yarl"),
+}
+PACKAGES = ("roost", "roost_core", "generator", "webhook")
+# A dependency that isn't locked fails here, in whichever module.
+LOADED = """
+import importlib, importlib.metadata, pkgutil, zoneinfo
+for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloop", "yaml", "sqlite3", "ssl"):
+    importlib.import_module(name)
+for name in {packages}:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, name + "."):
+        # Migrations are the database's; the sign-in by a hub is an extra that no image has.
+        others = (".migrations", "view.hub_sign_in")
+        if not module.name.endswith("__main__") and not any(part in module.name for part in others):
+            importlib.import_module(module.name)
+zoneinfo.ZoneInfo("Europe/Berlin")
+print(importlib.metadata.version("roost"))
+"""
 READ_ONLY = (
     "mount --bind {root} {root} && mount -o remount,bind,ro {root} && exec chroot --userspec={user}:{user} {root}"
 )
@@ -90,6 +113,7 @@ def test_all_is_roots_and_nothing_is_left_to_compile(image: Image) -> None:
                 assert (member.uid, member.gid) == (0, 0), member.name
                 assert member.isdir() or member.issym() or not member.mode & 0o022, member.name
                 # Nor does the build leave traces elsewhere.
+                assert "/kubernetes/aio" not in member.name
                 if not member.isdir():
                     assert member.name == PAUSE or member.name.startswith("opt/roost/"), member.name
                 if member.name.endswith(".py") and "/python3" in member.name:
@@ -105,8 +129,31 @@ def test_it_holds_the_locked_packages_and_roost_only(root: Path, config: dict[st
     program = "import importlib.metadata as m; print(*(one.name for one in m.distributions()))"
     printed = inside(root, config, "python", "-c", program)
     assert printed.returncode == 0, printed.stderr
-    locked = re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements" / "run.txt").read_text(), re.MULTILINE)
-    assert canonical(printed.stdout.split()) == canonical(["roost", *locked])
+    assert canonical(printed.stdout.split()) == canonical(["roost", *locked("run")]) - ASYNCHRONOUS
+
+
+def locked(name: str) -> list[str]:
+    return re.findall(r"^([\w.-]+)==", (REPOSITORY / "requirements" / f"{name}.txt").read_text(), re.MULTILINE)
+
+
+def test_the_labs_image_adds_a_layer_with_its_packages_alone(
+    image: Image, root: Path, config: dict[str, Any], tmp_path: Path
+) -> None:
+    lab = require_image(LAB)
+    assert lab.layers[: len(image.layers)] == image.layers
+    settings = json.loads(lab.config)["config"]
+    shutil.copytree(root, tmp_path / "root", symlinks=True)
+    for layer in lab.layers[len(image.layers) :]:
+        subprocess.run(["tar", "-xzpf", "-", "-C", tmp_path / "root"], input=layer, check=True)
+    program = "import importlib.metadata as m; print(*(one.name for one in m.distributions(path=['/opt/roost-lab'])))"
+    printed = inside(tmp_path / "root", settings, "python", "-c", program)
+    assert canonical(printed.stdout.split()) == canonical(["roost-lab", *locked("lab")])
+    for command in ("record", "why", "report", "records", "top", "view", "simulate"):
+        told = inside(tmp_path / "root", settings, "roost", command, "--help")
+        assert (told.returncode, told.stderr) == (0, ""), command
+    assert inside(root, config, "roost", "record").stderr.endswith("pip install roost-lab\n")
+    loaded = inside(tmp_path / "root", settings, "python", "-W", "error", "-c", LOADED.format(packages=("roost_lab",)))
+    assert loaded.returncode == 0, loaded.stderr
 
 
 def canonical(names: list[str]) -> set[str]:
@@ -130,23 +177,7 @@ def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: P
 
 
 def test_every_module_of_roost_and_every_library_it_needs_loads(root: Path, config: dict[str, Any]) -> None:
-    program = """
-import importlib, importlib.metadata, pkgutil, zoneinfo
-for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloop", "yaml", "sqlite3", "ssl"):
-    importlib.import_module(name)
-# A dependency that isn't locked fails here, in whichever module.
-for name in ("roost", "roost_core", "generator", "webhook"):
-    package = importlib.import_module(name)
-    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        # The simulator, the sign-in by a hub and Parquet files are extras that the image doesn't have.
-        others = (".migrations", "roost_lab.simulator", "commands.simulate", "commands.rehearse")
-        others += ("view.hub_sign_in", "report.parquet")
-        if not module.name.endswith("__main__") and not any(part in module.name for part in others):
-            importlib.import_module(module.name)
-zoneinfo.ZoneInfo("Europe/Berlin")
-print(importlib.metadata.version("roost"))
-"""
-    loaded = inside(root, config, "python", "-W", "error", "-c", program)
+    loaded = inside(root, config, "python", "-W", "error", "-c", LOADED.format(packages=PACKAGES))
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip()
 

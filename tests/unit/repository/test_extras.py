@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -41,6 +42,28 @@ def only_in_the_lab() -> set[str]:
         for module, packages in metadata.packages_distributions().items()
         if listed & {package.lower() for package in packages}
     }
+
+
+def needs_of(package: str) -> set[str]:
+    """The packages that one brings, itself included."""
+    found: set[str] = set()
+    waiting = [package]
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        if name not in found:
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                needs = metadata.requires(name) or []
+                found.add(name)
+                waiting += [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
+    return found
+
+
+def test_the_plain_install_brings_few_packages_and_each_has_its_reason() -> None:
+    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    ours = set(locked) - needs_of("kubernetes") | {"kubernetes", "pyyaml", "urllib3"}
+    assert len(ours) <= 25
+    reasons = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(ours) if not re.search(rf"\b{re.escape(name)}\b", reasons, re.IGNORECASE)] == []
 
 
 def roost(*arguments: str, missing: set[str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -20,10 +20,16 @@ def test_the_build_context_holds_what_the_wheel_and_the_dockerfile_name() -> Non
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     context = {line.removeprefix("!") for line in lines if line.startswith("!")}
     assert all((ROOT / name).exists() for name in context)
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    wheels = {
+        f"{folder}{name}"
+        for folder in ("", "lab/")
+        for name in tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+            "wheel"
+        ]["only-include"]
+    }
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-    named = {name for names in copied for name in names.split()} - {"."}
-    assert {*wheel["only-include"], *named} <= context
+    named = {name for names in copied for name in names.split()} - {".", "lab"}
+    assert wheels | named <= context
 
 
 def test_the_builds_pip_has_the_machines_settings_and_the_files_that_they_name(

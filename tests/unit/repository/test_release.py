@@ -35,6 +35,7 @@ ENVIRONMENT: Final = {
     "ROOST_IMAGE": KNOWN.image,
     "ROOST_CHARTS": KNOWN.charts,
     "ROOST_DIGEST": "sha256:00",
+    "ROOST_LAB_DIGEST": "sha256:01",
     "ROOST_SIGN": "true",
     "REGISTRY_USER": "me",
     "REGISTRY_TOKEN": "not to be printed",
@@ -123,8 +124,11 @@ def test_only_jobs_that_publish_may_write_anything() -> None:
     [
         ("login.sh", "docker login registry.example.org --username me --password-stdin"),
         ("image.sh", "--tag registry.example.org/me/roost:0.1.0"),
+        ("image.sh", "--tag registry.example.org/me/roost-lab:0.1.0"),
         ("sbom.sh", "syft scan registry:registry.example.org/me/roost@sha256:00"),
+        ("sbom.sh", "syft scan registry:registry.example.org/me/roost-lab@sha256:01"),
         ("sign.sh", "cosign sign --yes registry.example.org/me/roost@sha256:00"),
+        ("sign.sh", "cosign sign --yes registry.example.org/me/roost-lab@sha256:01"),
         ("chart.sh", "/roost-0.1.0.tgz oci://registry.example.org/charts"),
         ("wheel.sh", "hatchling build --target wheel"),
         ("forge.sh", "gh release create v0.1.0 --verify-tag"),
@@ -215,7 +219,7 @@ def test_the_checkout_says_one_version() -> None:
 
 
 def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
-    for name in ("pyproject.toml", "chart/Chart.yaml", "CHANGELOG.md"):
+    for name in ("pyproject.toml", "lab/pyproject.toml", "chart/Chart.yaml", "CHANGELOG.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     here = version.version_of(tmp_path)
@@ -240,7 +244,8 @@ def test_changes_are_read_from_the_change_log() -> None:
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """What `fill` changes."""
-    for name in ("chart", "pyproject.toml", "CHANGELOG.md"):
+    (tmp_path / "lab").mkdir()
+    for name in ("chart", "pyproject.toml", "lab/pyproject.toml", "CHANGELOG.md"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -252,6 +257,7 @@ def test_addresses_are_filled_in(copied: Path) -> None:
     fill(copied, KNOWN)
     values = yaml.safe_load((copied / "chart/values.yaml").read_text(encoding="utf-8"))
     assert values["image"]["name"] == KNOWN.image
+    assert values["recorder"]["image"]["name"] == f"{KNOWN.image}-lab"
     assert values["monitoring"]["prometheusRule"]["runbooks"] == "https://roost.example.org/alerts.html"
     notes = (copied / "chart/templates/NOTES.txt").read_text(encoding="utf-8")
     assert "(https://roost.example.org/install-helm.html, The image)" in notes
@@ -260,15 +266,16 @@ def test_addresses_are_filled_in(copied: Path) -> None:
     assert (chart["home"], chart["sources"]) == (KNOWN.documentation, [KNOWN.repository])
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/changes"])
     assert listed == [{"kind": "added", "description": "It: all."}]
-    project = tomllib.loads((copied / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["urls"] == {"Source": KNOWN.repository, "Documentation": KNOWN.documentation}
+    for file in ("lab/pyproject.toml", "pyproject.toml"):
+        project = tomllib.loads((copied / file).read_text(encoding="utf-8"))["project"]
+        assert project["urls"] == {"Source": KNOWN.repository, "Documentation": KNOWN.documentation}
     assert project["scripts"]["roost"] == "roost.__main__:main"
 
 
 def test_without_addresses_nothing_is_filled_in(copied: Path) -> None:
     (copied / "CHANGELOG.md").write_text("")
     assert fill(copied, Addresses()) == []
-    for name in ("chart/values.yaml", "chart/Chart.yaml", "pyproject.toml"):
+    for name in ("chart/values.yaml", "chart/Chart.yaml", "pyproject.toml", "lab/pyproject.toml"):
         assert (copied / name).read_bytes() == (ROOT / name).read_bytes()
 
 
@@ -277,19 +284,23 @@ def test_the_wheel_of_a_release_runs_in_an_environment_of_its_own(tmp_path: Path
     """Its dependencies are this environment's: no index is asked."""
     built = call("tools/release/wheel.sh", ROOST_OUTPUT=str(tmp_path))
     assert built.returncode == 0, built.stderr
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheels = sorted((tmp_path / "dist").glob("*.whl"))
+    assert [wheel.name.partition("-")[0] for wheel in wheels] == ["roost", "roost_lab"]
     home = tmp_path / "venv"
     venv.create(home, clear=True, with_pip=False)
     packages = next((home / "lib").glob("python*")) / "site-packages"
     (packages / "dependencies.pth").write_text(next(path for path in sys.path if path.endswith("site-packages")) + "\n")
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--ignore-installed", "--quiet", str(wheel)], check=True, cwd=home)
+    subprocess.run([*pip, "--ignore-installed", "--quiet", *map(str, wheels)], check=True, cwd=home)
     plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     run = [str(home / "bin" / "roost"), "images", "--kube-version", "v1.37.2"]
     done = subprocess.run(run, capture_output=True, text=True, check=False, cwd=home, env=plain)
     assert (done.returncode, done.stderr) == (0, "")
     # The chart in the wheel names the released image.
     assert f"{KNOWN.image}:{version.version_of()}" in done.stdout.splitlines()
+    asked = subprocess.run([run[0], "why", "--help"], capture_output=True, text=True, check=False, cwd=home, env=plain)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout.startswith("Usage: roost why")
     where = [str(home / "bin" / "python"), "-c", "import roost; print(roost.__path__[0])"]
     asked = subprocess.run(where, capture_output=True, text=True, check=True, cwd=home, env=plain)
     assert asked.stdout.startswith(str(packages))

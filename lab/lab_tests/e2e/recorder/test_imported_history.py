@@ -172,7 +172,7 @@ def users(database: Path, namespace: str) -> dict[str, Object]:
 def phases(database: Path, uids: set[str] | dict[str, Object]) -> Phases:
     return {
         (row["pod_uid"], row["phase"], row["detail"]): (row["at_us"], row["resolution_us"])
-        for row in read(database, schema.phase_by_uid)
+        for row in read(database, schema.phase)
         if row["pod_uid"] in uids
     }
 

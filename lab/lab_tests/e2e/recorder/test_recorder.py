@@ -26,7 +26,6 @@ from roost.cli import run
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import Verdict
-from roost_lab.report.verdicts import agreement
 from tests.e2e.cuttable_proxy import CuttableProxy
 from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError
@@ -253,7 +252,7 @@ class World:
             recorded = Recorded(
                 pods=pods,
                 decisions=rows(sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(ours))),
-                phases=rows(sa.select(schema.phase_by_uid).where(schema.phase_by_uid.c.pod_uid.in_(ours))),
+                phases=rows(sa.select(schema.phase).where(schema.phase.c.pod_uid.in_(ours))),
                 gaps=rows(sa.select(schema.gap)),
                 runs=rows(sa.select(schema.run)),
             )
@@ -374,7 +373,7 @@ def test_under_load_everything_is_stored_once(world: World) -> None:
     words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
     kinds = Counter(one["kind"] for one in record.decisions)
     ends = Counter(pod["end_reason"] for pod in record.pods)
-    rate = agreement(words) or 0.0
+    rate = words[Verdict.AGREES] / max(1, words[Verdict.AGREES] + words[Verdict.DIFFERS])
     say(f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
     say(f"decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
     assert min(kinds["fail"], kinds["preempt"], ends["preempted"]) > 0
@@ -403,7 +402,7 @@ def test_one_after_the_other_the_model_agrees_with_the_scheduler(sqlite_world: W
     world.settle()
     record = world.check()
     words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
-    rate = agreement(words) or 0.0
+    rate = words[Verdict.AGREES] / max(1, words[Verdict.AGREES] + words[Verdict.DIFFERS])
     say(f"the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
     assert rate >= 0.95
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost_lab.recorder.recording.live_starts import Result
-from roost_lab.recorder.store.phase_codes import PHASE_CODES
 from roost_lab.recorder.store.records import Phase, Verdict
 from tests.e2e.day_comparison import compare
 from tests.e2e.played_day import (
@@ -102,9 +101,9 @@ def test_a_row_that_is_off_by_its_resolution_would_be_found(
     started = "(SELECT max(pod_uid) FROM v_phase WHERE phase = 'ready')"
     named = {
         "uid": started,
-        "of_pod": f"pod_number = (SELECT number FROM pod_number WHERE uid = {started})",  # noqa: S608 - our own
-        "scheduled": PHASE_CODES[Phase.SCHEDULED],
-        "ready": PHASE_CODES[Phase.READY],
+        "of_pod": f"pod_uid = {started}",
+        "scheduled": f"'{Phase.SCHEDULED}'",
+        "ready": f"'{Phase.READY}'",
     }
     with closing(sqlite3.connect(spoilt)) as connection, connection:
         assert connection.execute(change.format(**named)).rowcount > 0

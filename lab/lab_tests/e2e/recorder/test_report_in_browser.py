@@ -23,7 +23,6 @@ from lab_tests.recorded import (
 from roost_lab.recorder.store.records import Phase, PullRecord
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.report.prices import parse_price
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
@@ -91,14 +90,6 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def priced(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example with what its nodes cost."""
-    prices = [parse_price("node.kubernetes.io/instance-type=n2-highmem-16:0.42")]
-    page: Path = shots.example_page(tmp_path_factory.mktemp("priced"), prices=prices)
-    return page
-
-
-@pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long names, names that look like HTML, huge and tiny numbers."""
     folder = tmp_path_factory.mktemp("odd")
@@ -134,28 +125,20 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
-    seen.check(driver, example, width, scheme, plots=18)
-
-
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_costs_are_drawn_beside_the_rest(driver: Chrome, priced: Path, width: int, scheme: str) -> None:
-    seen.check(driver, priced, width, scheme, plots=19)
-    assert driver.find_elements("css selector", "[data-figure=costs_over_time] svg")
-    seen.check_paper(driver, priced, width, scheme)
+    seen.check(driver, example, width, scheme, plots=11)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
 def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, odd: Path, width: int, scheme: str) -> None:
-    seen.check(driver, odd, width, scheme, plots=16)
+    seen.check(driver, odd, width, scheme, plots=11)
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
 
 
 @pytest.mark.parametrize("name", list(seen.fonts()))
 def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, odd: Path, name: str) -> None:
     with seen.in_font(driver, seen.fonts()[name]):
-        # Of odd nodes no size is known, so nothing is drawn of their room.
-        for page, plots in ((example, 18), (odd, 16)):
-            seen.check(driver, page, PHONE, "light", plots=plots)
+        for page in (example, odd):
+            seen.check(driver, page, PHONE, "light", plots=11)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
@@ -190,11 +173,9 @@ def test_names_are_as_long_as_there_is_room_for_and_whole_below_the_mouse(
 def test_axes_have_their_0_and_100_percent(driver: Chrome, example: Path, width: int) -> None:
     browser.show_report(driver, example, width, 900, "light")
     labels = driver.execute_script(LABELS)
-    for figure in ("pulls_by_image", "model"):
-        assert {"0 %", "100 %"} <= set(labels[figure]["x"]), figure
+    assert {"0 %", "100 %"} <= set(labels["pulls_by_image"]["x"])
     assert {"0 %", "100 %"} <= set(labels["pulls_over_time"]["y"])
     assert labels["pull_counts"]["x"][0] == labels["failures"]["x"][0] == "0"
-    assert labels["pull_waits"]["x"][0] == "0 min"
     assert [labels["starts_by_hour"]["x"][at] for at in (0, -1)] == ["0:00", "24:00"]
 
 

@@ -78,7 +78,7 @@ def test_an_audit_log_tells_creation_binding_readiness_and_end(tmp_path: Path) -
     start = next(one for one in contents(store)["starts"] if one["pod_uid"] == uid_of("jupyter-bob"))
     assert start["bound_us"] - start["created_us"] == 95_250_000
     assert start["ready_us"] - start["created_us"] == 136 * SECOND
-    gone = {row["pod_uid"] for row in rows(store, schema.phase_by_uid) if row["phase"] == Phase.GONE}
+    gone = {row["pod_uid"] for row in rows(store, schema.phase) if row["phase"] == Phase.GONE}
     assert gone == {uid_of("jupyter-ada"), uid_of("jupyter-cyd")}
 
 

@@ -1,4 +1,4 @@
-"""What analysts do in a notebook: pandas reads the views of both databases, DuckDB its frames and a report's files."""
+"""What analysts do in a notebook: pandas reads the views of both databases."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import contextlib
 import sqlite3
 from typing import TYPE_CHECKING, TypeVar
 
-import duckdb
 import pandas as pd
 import pytest
 
 from lab_tests.recorded import empty_store
-from roost.__main__ import main
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import (
     DecisionKind,
@@ -22,8 +20,6 @@ from roost_lab.recorder.store.records import (
     PodRecord,
     PullRecord,
 )
-from roost_lab.report.gather import gather
-from roost_lab.report.starts import Starts
 from tools.recorded_story import Story, records
 
 if TYPE_CHECKING:
@@ -114,23 +110,3 @@ def test_node_hours_are_the_lives_of_nodes(store: Store, told: list[Record]) -> 
     assert gone_us
     for uid, at_us in gone_us.items():
         assert hours[uid] == pytest.approx((at_us - max(created_us[uid], begin_us)) / HOUR_US)
-
-
-def test_duckdb_queries_frames(store: Store) -> None:
-    starts = frame(store, "v_start", "created", "ready")
-    counted = duckdb.execute("SELECT image, count(*) FROM starts WHERE ready IS NOT NULL GROUP BY image").fetchall()
-    assert dict(counted) == starts[starts.ready.notna()].groupby("image").size().to_dict()
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_duckdb_reads_the_files_of_a_report(tmp_path: Path, told: list[Record], form: str) -> None:
-    store = empty_store(tmp_path)
-    store.write(told, {})
-    arguments = ["report", "--database", str(store.engine.url.database), "--format", form]
-    assert main([*arguments, "--output", str(tmp_path / form)]) == 0
-    (pods,) = duckdb.execute(
-        f"SELECT sum(pods) FROM '{tmp_path / form}/starts_by_class.{form}' "  # noqa: S608 - ours
-        "WHERE phase = 'whole' AND pod_class = 'user'"
-    ).fetchall()
-    assert pods == (gather(store)[Starts].whole.count,)
-    store.close()

@@ -221,7 +221,7 @@ def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: 
     cluster.said += [{"type": "DELETED", "object": pod("late", 15)}, {"type": "DELETED", "object": pod("live", 21)}]
     with Run(cluster, store) as run:
         run.wait_for("21")
-    gone = {row["pod_uid"]: row for row in rows(store, schema.phase_by_uid) if row["phase"] == "gone"}
+    gone = {row["pod_uid"]: row for row in rows(store, schema.phase) if row["phase"] == "gone"}
     late, live = gone["uid-late"], gone["uid-live"]
     assert late["at_us"] - late["resolution_us"] == heard_us
     assert live["resolution_us"] == 1

@@ -5,7 +5,6 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -13,7 +12,6 @@ from lab_tests.recorded import empty_store, story_records
 from roost.__main__ import main
 from roost_lab.report.formats import to_csv, to_json, to_openmetrics
 from roost_lab.report.gather import gather
-from roost_lab.report.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,29 +41,6 @@ def test_an_empty_database_gives_tables_without_rows(tmp_path: Path) -> None:
     assert json.loads(to_json(report))["tables"]["starts_by_image"] == []
     assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
     assert list(families(to_openmetrics(report)))
-
-
-def test_parquet_has_each_cell_of_the_json_by_its_type(report: Report, tmp_path: Path) -> None:
-    folder = tmp_path / "it's here"
-    folder.mkdir()
-    write_parquet(report, folder)
-    document = json.loads(to_json(report))
-    assert {path.stem for path in folder.iterdir()} == set(document["tables"])
-    types: dict[str, str] = {}
-    for name, expected in document["tables"].items():
-        found = duckdb.read_parquet(str(folder / f"{name}.parquet"))
-        kinds = {column: str(kind) for column, kind in zip(found.columns, found.types, strict=True)}
-        types |= {f"{name}.{column}": kind for column, kind in kinds.items()}
-        # Moments as texts: DuckDB needs another package to make them Python's.
-        columns = [
-            f"strftime(timezone('UTC', \"{column}\"), '%Y-%m-%dT%H:%M:%SZ')" if "TIME" in kind else f'"{column}"'
-            for column, kind in kinds.items()
-        ]
-        rows = found.project(", ".join(columns)).fetchall()
-        assert [dict(zip(kinds, row, strict=True)) for row in rows] == expected, name
-    assert types["gaps.from"] == "TIMESTAMP WITH TIME ZONE"
-    assert (types["starts_by_image.pods"], types["starts_by_image.p50_seconds"]) == ("BIGINT", "DOUBLE")
-    assert types["starts_by_image.image"] == "VARCHAR"
 
 
 def test_openmetrics_histograms_count_what_the_report_counts(report: Report) -> None:
@@ -124,14 +99,6 @@ def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFi
     folder = tmp_path / "sheets" / "week"
     assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
     assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")
-    assert main([*database, "--format", "parquet", "--output", str(folder)]) == 0
-    assert duckdb.read_parquet(str(folder / "starts_by_image.parquet")).columns[:2] == ["image", "phase"]
-    (folder / "gaps.parquet").unlink()
-    (folder / "gaps.parquet").mkdir()
-    assert main([*database, "--format", "parquet", "--output", str(folder)]) == 1
-    assert "gaps.parquet" in capsys.readouterr().err
-    assert main([*database, "--format", "parquet"]) == 2
-    assert "name a folder for them, --output FOLDER" in capsys.readouterr().err
     assert main([*database, "--format", "csv"]) == 2
     assert "name a folder for them, --output FOLDER" in capsys.readouterr().err
     assert main([*database, "--format", "csv", "--output", str(page)]) == 1

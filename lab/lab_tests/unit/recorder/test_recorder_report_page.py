@@ -150,13 +150,8 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
         "pulls_by_image",
         "occupancy_over_time",
         "occupancy_by_node",
-        "nodes_over_time",
         "failures",
         "pull_counts",
-        "pull_bytes",
-        "pull_waits",
-        "removals_over_time",
-        "model",
     }
     for figure in figures.values():
         # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.

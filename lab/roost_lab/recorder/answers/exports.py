@@ -33,7 +33,7 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
         yield from node_lines(node)
     for pods in pods_since(store, since_us):
         uids = [pod["uid"] for pod in pods]
-        phases = rows_by_pod(store, schema.phase_by_uid, uids)
+        phases = rows_by_pod(store, schema.phase, uids)
         binds = rows_by_pod(store, schema.decision, uids)
         for pod in pods:
             bind = next((row for row in binds.get(pod["uid"], ()) if row["kind"] == "bind"), None)

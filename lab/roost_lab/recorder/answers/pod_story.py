@@ -96,11 +96,7 @@ def read_story(store: Store, pod: Row) -> PodStory:
         def rows(query: sa.Select[Any]) -> list[Row]:
             return [dict(row) for row in connection.execute(query).mappings()]
 
-        phases = rows(
-            sa.select(schema.phase_by_uid)
-            .where(schema.phase_by_uid.c.pod_uid == uid)
-            .order_by(schema.phase_by_uid.c.at_us)
-        )
+        phases = rows(sa.select(schema.phase).where(schema.phase.c.pod_uid == uid).order_by(schema.phase.c.at_us))
         decisions = rows(
             sa.select(schema.decision).where(schema.decision.c.pod_uid == uid).order_by(schema.decision.c.at_us)
         )

@@ -124,6 +124,6 @@ def _limit(column: sa.ColumnElement[object]) -> int | None:
 
 
 _LIMITS: Final = {
-    kind: [(one.name, _limit(schema.columns_of(kind.TABLE)[one.name])) for one in fields(kind)]
+    kind: [(one.name, _limit(schema.metadata.tables[kind.TABLE].c[one.name])) for one in fields(kind)]
     for kind in get_args(Record)
 }

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import sqlalchemy as sa
 from sqlalchemy.schema import SetColumnComment, SetTableComment
 
-from roost_lab.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES
+from roost_lab.recorder.store.records import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-def _codes(codes: Mapping[str, int]) -> str:
-    return ", ".join(f"{code} {word}" for word, code in codes.items())
+    import sqlalchemy as sa
 
 
 _TIME: Final = "microseconds since 1970, UTC"
@@ -26,8 +23,7 @@ TABLES: Final[Mapping[str, str]] = {
     "pod": "A pod; v_start has its times",
     "node": "A node in its current state; node_change has its history",
     "node_change": "A change of a node: ready, cordoned, taints, a label, allocatable resources",
-    "pod_number": "The number that stands for a pod's uid in phase",
-    "phase": "A step of a pod's start, the first time that it was reached, in numbers; v_phase has it in words",
+    "phase": "A step of a pod's start, the first time that it was reached",
     "decision": "A scheduler's decision about a pod: bind, fail, nominate, preempt",
     "start_kind": "What starts are grouped by in reports; derived from pod",
     "start_place": "Where pods were bound, by class; derived from decision",
@@ -90,10 +86,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     "node.labels": "JSON object: label to value",
     "node.taints": "key=value:effect, separated by commas",
     "node_change.field": "ready, unschedulable, taints, allocatable, label:KEY",
-    "pod_number.uid": "uid of the pod",
-    "phase.pod_number": "the pod: number of pod_number",
-    "phase.phase": _codes(PHASE_CODES),
-    "phase.source": _codes(SOURCE_CODES),
+    "phase.phase": ", ".join(Phase),
+    "phase.source": "what told it: pod (its object), event, watch, sniffer, audit (an imported audit log)",
     "phase.detail": "the image, container or gate; empty: the whole pod",
     "decision.id": "pod uid/kind/what is unique among its kind",
     "decision.kind": "bind, fail, nominate, preempt",
@@ -126,11 +120,8 @@ def write_comments(connection: sa.Connection, metadata: sa.MetaData) -> None:
     """Comment on all tables and columns, where the database has comments."""
     if not connection.dialect.supports_comments:
         return
-    # A later migration may add columns, and comments on them.
-    inspected = sa.inspect(connection)
     for table in metadata.sorted_tables:
         connection.execute(SetTableComment(table))
-        present = {column["name"] for column in inspected.get_columns(table.name)}
         for column in table.columns:
-            if column.comment and column.name in present:
+            if column.comment:
                 connection.execute(SetColumnComment(column))

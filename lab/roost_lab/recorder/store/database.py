@@ -19,17 +19,18 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from roost_lab.recorder.store import phase_rows, schema, start_rows
+from roost_lab.recorder.store import schema, start_rows
+from roost_lab.recorder.store.comments import write_comments
 from roost_lab.recorder.store.records import (
     DecisionKind,
     Merge,
-    PhaseRecord,
     PodRecord,
     PodSource,
     Record,
     StoredNode,
     StoredState,
 )
+from roost_lab.recorder.store.views import make_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,10 +62,6 @@ _LIMIT_EXCEEDED: Final = "54"
 # Where Alembic stores the schema's revision.
 _VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
 _NEWER: Final = "written by a newer Roost: use that version"
-_DRAFT: Final = (
-    "written by a Roost whose schema this version cannot read: start with a new database, and export the old one with "
-    "the version that wrote it"
-)
 
 
 class StoreError(Exception):
@@ -146,20 +143,19 @@ class Store:
             # Opening would create it.
             raise StoreError(f"{url.database}: no such file")
         with self.reading() as connection:
-            has_version = sa.inspect(connection).has_table(_VERSION.name)
-            revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar() if has_version else None
+            revision = self._revision(connection)
         if revision is None:
             raise StoreError(f"database {self.shown_url}: no recorder has written to it")
         # The files' names begin with their revision.
-        known = sorted(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
-        if revision == known[-1]:
+        *older, newest = sorted(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
+        if revision == newest:
             return
-        if revision in known:
+        if revision in older:
             raise StoreError(
                 f"database {self.shown_url}: written by an older Roost: run `roost record` of this version on it once, "
                 "which migrates it"
             )
-        raise StoreError(f"database {self.shown_url}: {_DRAFT if revision < known[0] else _NEWER}")
+        raise StoreError(f"database {self.shown_url}: {_NEWER}")
 
     def migrate(self) -> None:
         """Bring the schema up to date; safe when several processes do so at once. Raises StoreError."""
@@ -177,13 +173,22 @@ class Store:
                 # One at a time, and all or nothing: the driver begins no transaction for CREATE and DROP.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
+            before = self._revision(connection)
             try:
                 command.upgrade(config, "head")
             except CommandError:
                 # Its revision is unknown.
-                revision = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one()
-                is_draft = revision < min(path.name[:4] for path in MIGRATIONS.glob("versions/*.py"))
-                raise StoreError(f"database {self.shown_url}: {_DRAFT if is_draft else _NEWER}") from None
+                raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
+            if self._revision(connection) != before:
+                make_views(connection)
+                write_comments(connection, schema.metadata)
+
+    @staticmethod
+    def _revision(connection: sa.Connection) -> str | None:
+        if not sa.inspect(connection).has_table(_VERSION.name):
+            return None
+        revision: str | None = connection.execute(sa.select(_VERSION.c.version_num)).scalar()
+        return revision
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
@@ -203,10 +208,7 @@ class Store:
             for kind, of_kind in rows.items():
                 # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
                 of_kind.sort(key=itemgetter(0))
-                values = [row for _, row in of_kind]
-                self._upsert(
-                    connection, kind, phase_rows.shorten(connection, values) if kind is PhaseRecord else values
-                )
+                self._upsert(connection, kind, [row for _, row in of_kind])
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 self._save_position(connection, name, version, at_us)
@@ -312,11 +314,11 @@ class Store:
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
-            counts[schema.phase.name] += phase_rows.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
                 (schema.decision, schema.decision.c.pod_uid.in_(uids)),
+                (schema.phase, schema.phase.c.pod_uid.in_(uids)),
                 (schema.pull, schema.pull.c.pod_uid.in_(uids)),
                 (schema.waiting, schema.waiting.c.pod_uid.in_(uids)),
                 (schema.pod, schema.pod.c.uid.in_(uids)),
@@ -465,8 +467,7 @@ class _Form(NamedTuple):
 
 def _form(kind: type[Record]) -> _Form:
     names = tuple(column.name for column in fields(kind))
-    columns = phase_rows.COLUMNS if kind is PhaseRecord else names
-    return _Form(columns, attrgetter(*kind.KEY), attrgetter(*names))
+    return _Form(names, attrgetter(*kind.KEY), attrgetter(*names))
 
 
 _FORMS: Final = {kind: _form(kind) for kind in get_args(Record)}

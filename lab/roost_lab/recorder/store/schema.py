@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.store.comments import explain_tables
-from roost_lab.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES, Coded
-
-if TYPE_CHECKING:
-    from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 metadata = sa.MetaData()
 
@@ -104,23 +100,15 @@ node_change = sa.Table(
     _text("new"),
     sa.Index("node_change_by_time", "at_us"),
 )
-# Stands for the uid in the rows of phases.
-pod_number = sa.Table(
-    "pod_number",
-    metadata,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("uid", _UID, nullable=False, unique=True),
-)
-# In the order that PostgreSQL pads least.
 phase = sa.Table(
     "phase",
     metadata,
+    sa.Column("pod_uid", _UID, primary_key=True),
+    sa.Column("phase", sa.String(16), primary_key=True),
+    sa.Column("detail", sa.String(512), primary_key=True),
     _time("at_us"),
     sa.Column("resolution_us", sa.BigInteger, nullable=False),
-    sa.Column("pod_number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("phase", Coded(PHASE_CODES), primary_key=True),
-    sa.Column("source", Coded(SOURCE_CODES), nullable=False),
-    sa.Column("detail", sa.String(512), primary_key=True),
+    _text("source", sa.String(8)),
     # The largest table, and always read by its key.
     sqlite_with_rowid=False,
 )
@@ -255,21 +243,3 @@ gap = sa.Table(
     _text("why"),
 )
 explain_tables(metadata)
-# The same rows as they are read: by the pod's uid.
-phase_by_uid: Final = (
-    sa.select(
-        pod_number.c.uid.label("pod_uid"),
-        phase.c.phase,
-        phase.c.detail,
-        phase.c.at_us,
-        phase.c.resolution_us,
-        phase.c.source,
-    )
-    .join_from(phase, pod_number, pod_number.c.number == phase.c.pod_number)
-    .subquery("phase_by_uid")
-)
-
-
-def columns_of(table: str) -> ReadOnlyColumnCollection[str, Any]:
-    """The columns of a table as they are read: named like the fields of its record."""
-    return phase_by_uid.c if table == phase.name else metadata.tables[table].c

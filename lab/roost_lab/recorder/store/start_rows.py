@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.phase_codes import PHASE_CODES
 from roost_lab.recorder.store.records import (
     MAX_IMAGE,
     DecisionKind,
@@ -70,13 +69,10 @@ LEFT JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
 LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
     AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
 LEFT JOIN node ON node.uid = bind.node_uid
-LEFT JOIN pod_number ON pod_number.uid = pod.uid
 LEFT JOIN (
-    SELECT pod_number, max(at_us) AS at_us FROM phase WHERE phase.phase = {PHASE_CODES[Phase.STARTED]}
-    AND phase.pod_number IN (SELECT number FROM pod_number WHERE uid {{among}})
-    GROUP BY pod_number) AS running ON running.pod_number = pod_number.number
-LEFT JOIN phase AS ready ON ready.pod_number = pod_number.number AND ready.phase = {PHASE_CODES[Phase.READY]}
-    AND ready.detail = ''
+    SELECT pod_uid, max(at_us) AS at_us FROM phase WHERE phase.phase = '{Phase.STARTED}' AND pod_uid {{among}}
+    GROUP BY pod_uid) AS running ON running.pod_uid = pod.uid
+LEFT JOIN phase AS ready ON ready.pod_uid = pod.uid AND ready.phase = '{Phase.READY}' AND ready.detail = ''
 WHERE pod.uid {{among}}
 ORDER BY 1, 2
 ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}

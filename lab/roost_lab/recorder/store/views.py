@@ -3,7 +3,7 @@
 Times are `timestamptz` in PostgreSQL, and ISO 8601 text in UTC with microseconds (`2026-11-02T08:00:00.000000Z`, which
 sorts by time) in SQLite. Durations are in seconds. NULL: not known, or not yet.
 
-The newest migration that changes views makes them all anew, so a change here needs a migration that calls `make_views`.
+They are made anew after each migration, so a change here needs a migration, if an empty one.
 Add columns at the end: PostgreSQL can then replace a view, and keeps who may read it.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from roost_lab.recorder.store.phase_codes import PHASE_CODES, SOURCE_CODES, words
+from roost_lab.recorder.store.records import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,8 +89,8 @@ VIEWS: Final[Mapping[str, View]] = {
         "One row a step of a pod's start or end, the first time that it was reached",
         {
             **_POD,
-            "pod_uid": ("pod_number.uid", _POD["pod_uid"][1]),
-            "phase": (words("phase.phase", PHASE_CODES), ", ".join(PHASE_CODES)),
+            "pod_uid": ("phase.pod_uid", _POD["pod_uid"][1]),
+            "phase": ("phase.phase", ", ".join(Phase)),
             "detail": ("phase.detail", "The image, container or gate; empty: the whole pod"),
             "at": ("{time:phase.at_us}", "When it was reached"),
             "resolution_seconds": (
@@ -98,11 +98,11 @@ VIEWS: Final[Mapping[str, View]] = {
                 "How exact that is: it may have happened so much earlier",
             ),
             "source": (
-                words("phase.source", SOURCE_CODES),
+                "phase.source",
                 "What told it: pod (its object), event, watch (the recorder saw it), sniffer or audit (imported logs)",
             ),
         },
-        "FROM phase JOIN pod_number ON pod_number.number = phase.pod_number LEFT JOIN pod ON pod.uid = pod_number.uid",
+        "FROM phase LEFT JOIN pod ON pod.uid = phase.pod_uid",
     ),
     "v_pull": View(
         "One row an image of a pod: whether its node had it, and how long the pull took",

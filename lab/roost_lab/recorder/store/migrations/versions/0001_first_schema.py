@@ -1,11 +1,11 @@
-"""The first schema. Revisions 0001 to 0006 were drafts of it; their databases can't be read."""
+"""The first schema. Views and comments follow each migration: store/database.py."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
+revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -137,11 +137,21 @@ def upgrade() -> None:
         sa.Column("created_us", sa.BigInteger(), nullable=False),
         sa.Column("deleted_us", sa.BigInteger(), nullable=True),
         sa.Column("end_reason", sa.String(length=32), nullable=True),
+        sa.Column("source", sa.String(length=8), server_default="watch", nullable=False),
+        sa.Column("warm_target", sa.String(length=253), server_default="", nullable=False),
         sa.PrimaryKeyConstraint("uid"),
     )
     op.create_index("pod_by_end", "pod", ["deleted_us"], unique=False)
-    op.create_index("pod_by_name", "pod", ["namespace", "name", "created_us"], unique=False)
+    op.create_index("pod_by_name", "pod", ["name", "namespace", "created_us"], unique=False)
     op.create_index("pod_by_time", "pod", ["created_us"], unique=False)
+    op.create_index(
+        "pod_imported",
+        "pod",
+        ["created_us", "uid", "source"],
+        unique=False,
+        sqlite_where=sa.text("source <> 'watch'"),
+        postgresql_where=sa.text("source <> 'watch'"),
+    )
     op.create_table(
         "preemption",
         sa.Column("victim_uid", sa.String(length=64), nullable=False),
@@ -212,4 +222,12 @@ def upgrade() -> None:
         sa.Column("node_uid", sa.String(length=64), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("pod_class", "node_name", "node_uid"),
+    )
+    op.create_table(
+        "waiting",
+        sa.Column("pod_uid", sa.String(length=64), nullable=False),
+        sa.Column("at_us", sa.BigInteger(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("nodes", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("pod_uid"),
     )
