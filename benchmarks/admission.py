@@ -22,7 +22,7 @@ from benchmarks.policy import RELEASE, rendered
 from benchmarks.programs import program
 from benchmarks.servers import run_json
 from benchmarks.stage import NAMESPACES, Stage, make_pods
-from roost_core.placement.pods import DEFAULT_SCHEDULER
+from roost_core.objects.pod import DEFAULT_SCHEDULER
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 

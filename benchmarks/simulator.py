@@ -23,9 +23,9 @@ from benchmarks import scheduling
 from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
 from benchmarks.policy import REPO
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
@@ -40,7 +40,7 @@ from tests.recorded_data import LAUNCHES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.scheduler.profile import Profile
 
 PARTS: Final = ("decisions", "launches", "trace", "memory")
@@ -62,7 +62,7 @@ def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
     """
     specs: dict[PodSpec, PodSpec] = {}
     read = [
-        read_pod_state({**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}}, specs=specs)
+        read_pod({**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}}, specs=specs)
         for body in map(scheduling.user_pod, range(pods))
     ]
     return _decide(ClusterState(map(read_node, nodes)), read)
@@ -73,7 +73,7 @@ def _profiles() -> Mapping[str, Profile]:
     return read_profiles(scheduling.configuration(100), NEWEST_MINOR)
 
 
-def _decide(state: ClusterState, pods: Sequence[PodState]) -> float:
+def _decide(state: ClusterState, pods: Sequence[Pod]) -> float:
     profile = _profiles()[pods[0].scheduler_name]
     began, start = time.process_time(), 0
     for pod in pods:

@@ -10,6 +10,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, Toleration
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import (
@@ -23,7 +24,6 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.pullers import Puller, managed_image
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ class GateWorld:
         self.settings = settings
         self.memory = GateMemory()
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, PodState] = {}
+        self.pods: dict[str, Pod] = {}
         self.events: dict[str, PullEvent] = {}
         self.wall = 1_800_000_000.0
         self.steady = 1000.0
@@ -125,7 +125,7 @@ class GateWorld:
         self._made += 1
         name = f"puller-{self._made}"
         images = images or tuple(image.reference for image in self.settings.images_for(self.nodes[node]))
-        pod = PodState(
+        pod = Pod(
             NAMESPACE,
             name,
             uid=f"uid-{name}",
@@ -161,7 +161,7 @@ class GateWorld:
     def pending_user(self, *images: str, name: str = "jupyter-ada") -> str:
         """A user's pod that waits for a node and requires the labels of these images."""
         expressions = tuple(Requirement(label(image), "In", frozenset({"true"})) for image in images)
-        pod = PodState(NAMESPACE, name, uid=name, spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)))
+        pod = Pod(NAMESPACE, name, uid=name, spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)))
         self.pods[pod.key] = pod
         return pod.key
 

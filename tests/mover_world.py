@@ -28,14 +28,14 @@ from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import Metrics
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import Owner, Pod
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_core.placement.settings import parse_settings
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import Owner, PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod, without_mover_times
@@ -110,7 +110,7 @@ class MoverWorld:
         self.placeholders = placeholders
         self.now = START
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[str, PodState] = {}
+        self.pods: dict[str, Pod] = {}
         self._state = ClusterState()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
@@ -274,7 +274,7 @@ class MoverWorld:
 
     # Pods
 
-    def pods_on(self, node: str) -> list[PodState]:
+    def pods_on(self, node: str) -> list[Pod]:
         """The pods bound to a node."""
         return [pod for pod in self.pods.values() if pod.node_name == node]
 
@@ -291,7 +291,7 @@ class MoverWorld:
         known = facts(*(one for one in self.nodes.values()))
         body = Desk(self._rules, known).place(user_pod())
         body["metadata"] |= {"name": name, "uid": f"uid-{name}"}
-        pod = read_pod_state(body, specs=None)
+        pod = read_pod(body, specs=None)
         self._add_pod(replace(pod, created=self.now, node_name=node, phase="Running" if node else "Pending"))
         self.at(SCHEDULE_SECONDS, self.place)
 
@@ -312,12 +312,12 @@ class MoverWorld:
             template = self._template["spec"]["template"]
             metadata = {**template["metadata"], "name": f"{name}-{ordinal}", "namespace": NAMESPACE}
             metadata["uid"] = f"uid-{name}-{ordinal}-{next(self._count)}"
-            pod = read_pod_state({"metadata": metadata, "spec": template["spec"]})
+            pod = read_pod({"metadata": metadata, "spec": template["spec"]})
             owner = Owner("StatefulSet", name, "uid-set")
             self._add_pod(replace(pod, created=self.now, priority=-10, owner=owner))
             self.at(SCHEDULE_SECONDS, self.place)
 
-    def _add_pod(self, pod: PodState) -> None:
+    def _add_pod(self, pod: Pod) -> None:
         self.pods[pod.key] = pod
         if pod.node_name or pod.nominated_node:
             self._state.add_pod(pod)
@@ -343,7 +343,7 @@ class MoverWorld:
                 self._add_pod(replace(pod, nominated_node=decision.nomination.node))
                 self.at(SCHEDULE_SECONDS, self.place)
 
-    def _note_landing(self, pod: PodState) -> None:
+    def _note_landing(self, pod: Pod) -> None:
         for eviction in self.evictions:
             if eviction.pod == pod.name and not eviction.landed:
                 eviction.landed, eviction.landed_at = pod.node_name, self.now

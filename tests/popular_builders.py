@@ -17,9 +17,9 @@ from roost.controllers.popular_images.settings import (
     read_popular_settings,
 )
 from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod
+from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import ContainerState, PodState
-from roost_core.scheduler.pod_reader import read_pod_state
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def user(
     started: float = WALL,
     component: str = "singleuser-server",
     **spec: object,
-) -> PodState:
+) -> Pod:
     """A user's pod that runs `image`."""
     body = {
         "metadata": {
@@ -135,18 +135,18 @@ def user(
         "spec": {"nodeName": node, "containers": [{"name": "notebook", "image": image}], **spec},
         "status": {"phase": phase},
     }
-    pod = read_pod_state(body)
+    pod = read_pod(body)
     containers = (ContainerState(image=image, image_id=image_id, running=phase == "Running", name="notebook"),)
     return replace(pod, created=started, started=started, containers=containers)
 
 
-def users(count: int, image: str, **details: Any) -> list[PodState]:
+def users(count: int, image: str, **details: Any) -> list[Pod]:
     """So many users of one image."""
     slug = image.replace("/", "-").replace(":", "-").replace("@", "-")
     return [user(f"{slug}-{index}", image, **details) for index in range(count)]
 
 
-def cluster(nodes: Iterable[Node], pods: Iterable[PodState]) -> Snapshot:
+def cluster(nodes: Iterable[Node], pods: Iterable[Pod]) -> Snapshot:
     """A snapshot of these."""
     return Snapshot(
         release=RELEASE,
@@ -211,7 +211,7 @@ def as_pod(
     leaving: bool = False,
     reason: str = "",
     ran: bool = False,
-) -> PodState:
+) -> Pod:
     """A pulling pod as the cluster has it. reason: the pod's as a whole; ran: its container did, and ended."""
     metadata = {**body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
     if leaving:
@@ -222,7 +222,7 @@ def as_pod(
         container |= {"imageID": f"registry.k8s.io/pause@{DIGEST}", "state": {"terminated": {"exitCode": 137}}}
     status = {"phase": phase, "containerStatuses": [container], **({"reason": reason} if reason else {})}
     spec = {**body["spec"], "nodeName": node_of(body) if node is None else node}
-    return read_pod_state({"metadata": metadata, "spec": spec, "status": status}, keep_containers=True)
+    return read_pod({"metadata": metadata, "spec": spec, "status": status}, keep_containers=True)
 
 
 def follow(

@@ -11,14 +11,14 @@ from roost_core.scheduler.verdicts import Rejection
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.scores import ScoreTable
     from roost_core.scheduler.state import ClusterState
     from roost_core.scheduler.verdicts import Verdict
 
 
-def filter_nodes(pod: PodState, state: ClusterState, profile: Profile) -> dict[str, Verdict]:
+def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, Verdict]:
     """For every node, in kube-scheduler's order: None if the pod fits there beside nominated pods, else why not."""
     cycle = Cycle(pod, state, profile)
     if cycle.refusal is not None:
@@ -31,7 +31,7 @@ def filter_nodes(pod: PodState, state: ClusterState, profile: Profile) -> dict[s
     }
 
 
-def score_nodes(pod: PodState, feasible: Iterable[str], state: ClusterState, profile: Profile) -> ScoreTable:
+def score_nodes(pod: Pod, feasible: Iterable[str], state: ClusterState, profile: Profile) -> ScoreTable:
     """Score the nodes named by `feasible`."""
     places = state.places
     return score_chosen(Chosen(state, [places[name] for name in feasible]), Cycle(pod, state, profile))

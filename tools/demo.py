@@ -30,11 +30,11 @@ import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import attract_label, base_name, object_name, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_lab.recorder.store.database import Store
@@ -191,7 +191,7 @@ class Cluster:
     def place(self, pod: Object) -> Decision:
         """Bind the pod where kube-scheduler would, by the model and the rendered profile that the pod names."""
         profile = self._profiles[pod["spec"]["schedulerName"]]
-        decision = schedule(read_pod_state(pod), self._state, profile)
+        decision = schedule(read_pod(pod), self._state, profile)
         if decision.node is None:
             raise DemoError(f"{pod['metadata']['name']} fits nowhere: {decision.message}")
         self._start(pod, decision.node)
@@ -212,7 +212,7 @@ class Cluster:
             "containerStatuses": [{"name": container, "ready": True, "state": {"running": {"startedAt": _now()}}}],
         }
         self._api.put(PODS, pod)
-        self._state.add_pod(read_pod_state(pod))
+        self._state.add_pod(read_pod(pod))
 
     def _tell(self, pod: Object, controller: str, host: str, reason: str, note: str) -> None:
         self._number += 1

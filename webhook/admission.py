@@ -9,8 +9,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION
-from roost_core.placement.pods import DAEMON_SET
+from roost_core.objects.pod_body import MIRROR_ANNOTATION
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    OPT_OUT_ANNOTATION,
+    OWN_COMPONENT_LABEL,
+    OWN_PART,
+    OWN_PLACEHOLDER,
+    PART_OF_LABEL,
+)
 from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
 from webhook.facts import HomePod
 from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
@@ -19,13 +26,15 @@ from webhook.rules.contract import Case, Degraded, LeftToCluster, Note, Reads
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
     from webhook.facts import Facts
     from webhook.ledger import Ledger
     from webhook.patch import Operation
     from webhook.rules import Rulebook
     from webhook.rules.contract import Rule
 
+# Why DaemonSet pods are skipped.
+DAEMON_SET: Final = "daemon-set"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -77,7 +86,7 @@ class Decision(NamedTuple):
 
 
 def decide(
-    pod: Pod,
+    pod: PodBody,
     rulebook: Rulebook,
     facts: Facts,
     ledger: Ledger,
@@ -95,7 +104,7 @@ def decide(
     if pod_class is None:
         return Decision(Result.UNMATCHED)
     name = pod_class.name
-    reason = pod.reason_to_skip()
+    reason = reason_to_skip(pod)
     # The node of a DaemonSet's pod is fixed, but the scheduler counts only what the pod requests.
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
     if reason and not gets_requests_only:
@@ -155,6 +164,21 @@ def decide(
         home=HomePod(name, target) if target and pod_key not in facts.homes.pods else None,
         reads=reads,
     )
+
+
+def reason_to_skip(pod: PodBody) -> str:
+    """Why Roost leaves a pod alone, whatever its class: a word for metrics, "" if it doesn't."""
+    if pod.annotations:
+        if pod.annotations.get(OPT_OUT_ANNOTATION) == "true":
+            return "opt-out"
+        if MIRROR_ANNOTATION in pod.annotations:
+            return "mirror-pod"
+    if pod.node_name:
+        return "node-name"
+    labels = pod.labels
+    if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
+        return "own-pod"
+    return DAEMON_SET if pod.is_daemon else ""
 
 
 def beyond(bound: Bound, pod_class: str | None = None) -> Decision:

@@ -15,7 +15,7 @@ from roost_core.objects.fields import child_list, child_object
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
 
 # Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included; etcd takes 1.5 MiB.
 MAX_BODY_BYTES: Final = 1024 * 1024
@@ -102,7 +102,7 @@ def is_oversized(body: bytes) -> bool:
     )
 
 
-def exceeded(pod: Pod, nodes: int) -> Bound | None:
+def exceeded(pod: PodBody, nodes: int) -> Bound | None:
     """The first bound that the pod exceeds, None when there is none. nodes: how many the cluster has.
 
     Reads nothing that is longer than its own bound, so it is cheap whatever was sent.
@@ -135,7 +135,7 @@ def exceeded(pod: Pod, nodes: int) -> Bound | None:
     return Bound.STEPS if steps * nodes * passes > MAX_STEPS else None
 
 
-def _resources(pod: Pod) -> int:
+def _resources(pod: PodBody) -> int:
     """Number of resources in all containers, in the pod's own resources, and in its overhead."""
     count = 0
     for container in (*pod.containers, *pod.init_containers, pod.spec):
@@ -158,7 +158,7 @@ class _TermCounter:
         # Cost per node: required terms are matched against nodes, all others only against Roost's own terms.
         self.required_steps = 0
 
-    def count(self, pod: Pod) -> Bound | None:
+    def count(self, pod: PodBody) -> Bound | None:
         """The first bound that is exceeded, None when there is none."""
         required = pod.required_node_terms or ()
         terms_found = self._terms(required)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject, child_list, child_object
+from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.placement.pods import PREFERRED, REQUIRED, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from roost_core.objects.pod_body import PodBody
 
 Operation = dict[str, object]
 
@@ -133,7 +135,7 @@ def named_node(name: str) -> JSONObject:
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
 
 
-def prefers_node(pod: Pod, preference: JSONObject) -> bool:
+def prefers_node(pod: PodBody, preference: JSONObject) -> bool:
     """Whether one of the pod's preferred node terms has this preference."""
     return any(
         type(term) is dict and same_node_preference(term.get("preference"), preference)
@@ -165,7 +167,7 @@ def same_pod_term(one: object, other: object) -> bool:
     return all(not one.get(name) and not other.get(name) for name in extra)
 
 
-def is_required(pod: Pod, expression: JSONObject) -> bool:
+def is_required(pod: PodBody, expression: JSONObject) -> bool:
     """Return whether each of the pod's required terms that can match a node holds the expression already."""
     terms = [term for term in pod.required_node_terms or () if not is_empty_term(term)]
     return bool(terms) and all(_holds(term, expression) for term in terms)
@@ -211,7 +213,7 @@ def _sort(changes: Sequence[Change]) -> _Wishes:
     return wishes
 
 
-def without_overflow(pod: Pod, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
+def without_overflow(pod: PodBody, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
     """Leave out annotations for which the pod has no room; return the other changes, and the keys that were left out.
 
     The API server would refuse the whole pod, even with failurePolicy Ignore.
@@ -248,7 +250,7 @@ def _add(path: str, value: object) -> Operation:
     return {"op": "add", "path": path, "value": value}
 
 
-def patch_for(pod: Pod, changes: Sequence[Change]) -> list[Operation]:
+def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     """JSON Patch that makes the pod carry `changes`; [] when it does already.
 
     The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a place
@@ -266,7 +268,7 @@ def patch_for(pod: Pod, changes: Sequence[Change]) -> list[Operation]:
     return operations
 
 
-def _patch_annotations(pod: Pod, wanted: dict[str, str], operations: list[Operation]) -> None:
+def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Operation]) -> None:
     metadata = pod.body.get("metadata")
     if metadata is None:
         operations.append(_add("/metadata", {"annotations": wanted}))
@@ -292,7 +294,7 @@ def _new(
     return new_terms
 
 
-def _patch_affinity(pod: Pod, wishes: _Wishes, operations: list[Operation]) -> None:
+def _patch_affinity(pod: PodBody, wishes: _Wishes, operations: list[Operation]) -> None:
     node = _node_affinity(pod, wishes)
     towards = _pod_affinity(pod, "podAffinity", wishes.towards, drop_spread=False)
     away = _pod_affinity(pod, "podAntiAffinity", wishes.away, drop_spread=wishes.drop_spread)
@@ -319,7 +321,7 @@ class _Branch(NamedTuple):
 _NO_BRANCH: Final = _Branch({}, ())
 
 
-def _node_affinity(pod: Pod, wishes: _Wishes) -> _Branch:
+def _node_affinity(pod: PodBody, wishes: _Wishes) -> _Branch:
     node_affinity, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
     whole: JSONObject = {}
@@ -371,7 +373,7 @@ def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations
         operations.extend(_add(f"{path}/{PREFERRED}/-", term) for term in added)
 
 
-def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
+def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
     if not wanted and not drop_spread:
         return _NO_BRANCH
     pod_affinity = child_object(pod.affinity, name, "spec.affinity")
@@ -389,7 +391,7 @@ def _pod_affinity(pod: Pod, name: str, wanted: list[JSONObject], *, drop_spread:
     return _Branch({}, operations)
 
 
-def _patch_requests(pod: Pod, requests: Mapping[str, object], operations: list[Operation]) -> None:
+def _patch_requests(pod: PodBody, requests: Mapping[str, object], operations: list[Operation]) -> None:
     if pod.spec.get("resources"):
         # Requests of the pod as a whole bound those of its containers: one more could make it invalid.
         return

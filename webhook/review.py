@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.placement.pods import read_pod
+from roost_core.objects.pod_body import read_pod_body
 from webhook.admission import Decision, Result, beyond, decide
 from webhook.bounds import MOST, Bound, is_oversized
 from webhook.facts import pod_key
@@ -215,7 +215,7 @@ class Reviewer:
         if not review.creates_pod:
             return "", Decision(Result.IGNORED)
         try:
-            pod = read_pod(review.body, review.namespace)
+            pod = read_pod_body(review.body, review.namespace)
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
             return key, decide(pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now)
         except MalformedObjectError as error:

@@ -19,6 +19,7 @@ from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
+from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches, needs_namespace_labels
 from roost_core.placement.labels import (
@@ -30,7 +31,6 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.pods import MIRROR_ANNOTATION, read_pod
 from roost_core.placement.settings import SCHEDULER
 from webhook.facts import Facts, HomePod, Homes, WarmFacts, WarmPod, read_builder, read_home_pod, read_warm_pod
 from webhook.node_images import NodeImages
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from roost_core.kube.client import Client
+    from roost_core.objects.pod_body import PodBody
     from roost_core.objects.selectors import Requirement
-    from roost_core.placement.pods import Pod
     from roost_core.placement.settings import PodClass, Settings
     from webhook.metrics import Metrics
 
@@ -479,7 +479,7 @@ class _Watches:
         classes, reads = self._classes, self._rulebook.reads(pod_class.name)
         own_scheduler = own_scheduler_name(self.settings, pod_class)
 
-        def is_unplaced(pod: Pod) -> bool:
+        def is_unplaced(pod: PodBody) -> bool:
             # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
             # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
             # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
@@ -498,7 +498,7 @@ class _Watches:
         def read(item: JSONObject) -> WatchedPod | None:
             namespace = item["metadata"].get("namespace") or ""
             try:
-                pod = read_pod(item, namespace)
+                pod = read_pod_body(item, namespace)
             except MalformedObjectError:
                 return None
             # Two classes can select the same pod: it belongs to one of them.
@@ -517,7 +517,7 @@ class _Watches:
 
         return read
 
-    def _read_other_hubs(self, item: JSONObject, pod: Pod, pod_class: PodClass) -> WatchedPod | None:
+    def _read_other_hubs(self, item: JSONObject, pod: PodBody, pod_class: PodClass) -> WatchedPod | None:
         """A pod of another hub that would belong to the class: it takes room in the warm set.
 
         Only once it has a node: before, it may still go to a node outside the set.

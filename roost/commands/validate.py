@@ -57,8 +57,8 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
 
     from roost.doctor.try_pod import make_pod  # noqa: PLC0415
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
+    from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
     from roost_core.placement.labels import POLICY_KEY  # noqa: PLC0415
-    from roost_core.placement.pods import read_pod  # noqa: PLC0415
     from roost_core.placement.settings import read_settings  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.facts import Facts  # noqa: PLC0415
@@ -73,7 +73,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     body = make_pod(given)
     rulebook = Rulebook(read_settings(policy.encode()))
     try:
-        pod = read_pod(body, options.release.namespace)
+        pod = read_pod_body(body, options.release.namespace)
         decision = decide(pod, rulebook, Facts(), Ledger(), pod_key="", now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None

@@ -9,8 +9,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
 from roost_core.objects.fields import (
     NOTHING,
     JSONObject,
@@ -20,6 +18,7 @@ from roost_core.objects.fields import (
     child_text,
 )
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.remembering import ByJSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,36 +35,22 @@ _NON_ZERO_DEFAULTS: Final[Mapping[str, Fraction]] = {
     CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
     MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
 }
-# Requests of pods are remembered by what they follow from, as JSON; longer texts aren't, for pods may be megabytes.
-_MAX_REMEMBERED: Final = 256
-_MAX_REMEMBERED_BYTES: Final = 4096
-_remembered: Final[dict[bytes, tuple[tuple[str, int], ...]]] = {}
+
+
+# Most pods of a hub request the same, and to sum that up costs a good part of a review.
+_remembered: Final[ByJSON[tuple[tuple[str, int], ...]]] = ByJSON()
 
 
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
-    """Return an unbound pod's total requests by resource. Raises MalformedObjectError as `read_pod_state` does."""
+    """Return an unbound pod's total requests by resource. Raises MalformedObjectError when they can't be read."""
     containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
-    try:
-        key = orjson.dumps(
-            [
-                [one.get("resources") for one in containers],
-                [[one.get("resources"), one.get("restartPolicy")] for one in inits],
-                spec.get("resources"),
-                spec.get("overhead"),
-            ]
-        )
-    except TypeError:
-        # Nested too deeply, or a number beyond 64 bits.
-        return sum_requests(spec, NOTHING, containers, inits)[0]
-    known = _remembered.get(key)
-    if known is None:
-        # Most pods of a hub request the same, and to sum that up costs a good part of a review.
-        known = sum_requests(spec, NOTHING, containers, inits)[0]
-        if len(key) <= _MAX_REMEMBERED_BYTES:
-            if len(_remembered) >= _MAX_REMEMBERED:
-                _remembered.clear()
-            _remembered[key] = known
-    return known
+    parts = (
+        [one.get("resources") for one in containers],
+        [(one.get("resources"), one.get("restartPolicy")) for one in inits],
+        spec.get("resources"),
+        spec.get("overhead"),
+    )
+    return _remembered(parts, lambda: sum_requests(spec, NOTHING, containers, inits)[0])
 
 
 def is_sidecar(init_container: JSONObject) -> bool:

@@ -19,8 +19,6 @@ NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
-# Rules that are longer, in characters, aren't worth remembering: a pod may have megabytes, real rules some hundred.
-_MAX_SHORT: Final = 4096
 
 
 class Requirement(NamedTuple):
@@ -64,16 +62,6 @@ class NodeRules(NamedTuple):
     # None: no required node affinity. Empty: it matches nothing.
     required_node_terms: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
-
-    @property
-    def are_short(self) -> bool:
-        """Whether what follows from these rules may be remembered."""
-        length = sum(len(key) + len(value) for key, value in self.node_selector)
-        length += sum(len(part) for toleration in self.tolerations for part in toleration)
-        for term in self.required_node_terms or ():
-            for key, _, values in (*term.expressions, *term.fields):
-                length += len(key) + sum(map(len, values))
-        return length <= _MAX_SHORT
 
 
 class HasNodeRules(Protocol):

@@ -14,14 +14,14 @@ from roost_core.objects.images import image_repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
     from roost_core.placement.settings import KeySource
 
 # Longer than any URL of a repository provider; it limits the cost of one pod.
 _MAX_KEY: Final = 4096
 
 
-def repository_of(pod: Pod, sources: Sequence[KeySource]) -> str:
+def repository_of(pod: PodBody, sources: Sequence[KeySource]) -> str:
     """Return the first repository named in `sources`, "" if none is."""
     for source in sources:
         if source.kind == "annotation":

@@ -19,8 +19,8 @@ from roost_core.scheduler.verdicts import Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
 
@@ -68,7 +68,7 @@ class Decision:
 
 
 def schedule(
-    pod: PodState, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
+    pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
 ) -> Decision:
     """Decide a pod that isn't bound, in this state, which isn't changed.
 

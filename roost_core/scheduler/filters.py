@@ -27,8 +27,8 @@ from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from roost_core.objects.pod import HostPort, Pod
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import HostPort, PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState, Column
 
@@ -50,7 +50,7 @@ class Cycle(NodeFilters):
 
     __slots__ = ("_checks", "_number_alone", "named_nodes", "others", "refusal", "spread")
 
-    def __init__(self, pod: PodState, state: ClusterState, profile: Profile) -> None:
+    def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
         super().__init__(pod, state, profile)
         # The whole cluster is refused before any node is looked at.
         self.refusal: str | None = None
@@ -103,7 +103,7 @@ class Cycle(NodeFilters):
         new._checks, new._number_alone = new._make_checks()
         return new
 
-    def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
+    def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
         """Count another pod in (1) or out (-1) at this node, in the counts that filters use."""
         if self.spread is not None:
             self.spread.count(pod, row, sign)

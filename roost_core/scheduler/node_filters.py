@@ -26,9 +26,9 @@ from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.pod import Pod, WeightedNodeTerm
     from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState, WeightedNodeTerm
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
 
@@ -58,7 +58,7 @@ class NodeFilters:
 
     __slots__ = ("_verdicts", "pod", "profile", "state")
 
-    def __init__(self, pod: PodState, state: ClusterState, profile: Profile) -> None:
+    def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
         state.look()
         self.pod = pod
         self.state = state

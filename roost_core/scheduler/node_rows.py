@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import HostPort, PodState
+    from roost_core.objects.pod import HostPort, Pod
 
 
 _Key = TypeVar("_Key")
@@ -25,9 +25,9 @@ class NodeRow:
     )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
-        self.pods: dict[str, PodState] = {}
+        self.pods: dict[str, Pod] = {}
         # Bound nowhere yet; pre-emption makes room for them here.
-        self.nominated: dict[str, PodState] = {}
+        self.nominated: dict[str, Pod] = {}
         self.ports: dict[HostPort, int] = {}
         # What is asked for, and what scores count: CPU and memory of containers that ask for none.
         self.requested: dict[str, int] = {}
@@ -44,17 +44,17 @@ class NodeRow:
         self.allocatable = node.allocatable
         self.max_pods = node.allocatable.get(PODS, 0)
 
-    def add(self, pod: PodState) -> None:
+    def add(self, pod: Pod) -> None:
         """Count a pod in."""
         self.pods[pod.key] = pod
         self._count(pod, 1)
 
-    def remove(self, pod: PodState) -> None:
+    def remove(self, pod: Pod) -> None:
         """Count a pod out that was counted in."""
         del self.pods[pod.key]
         self._count(pod, -1)
 
-    def _count(self, pod: PodState, sign: int) -> None:
+    def _count(self, pod: Pod, sign: int) -> None:
         spec = pod.spec
         requested, scored = self.requested, self.scored
         for name, amount in spec.requests:

@@ -13,9 +13,9 @@ from roost_core.scheduler.verdicts import Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.pod import Pod, PodTerm
     from roost_core.scheduler.node_filters import NodeFilters
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState, PodTerm
 
 NO_COMPANY: Final = Rejection(("node(s) didn't match pod affinity rules",), True)
 AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), False)
@@ -67,7 +67,7 @@ class OtherPods:
         new._avoided_by = dict(self._avoided_by)
         return new
 
-    def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
+    def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
         """Count another pod in or out."""
         spec = self._pod.spec
         needed, avoided = self._queries

@@ -9,8 +9,8 @@ from roost_core.objects.selectors import selector_matches
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost_core.objects.pod import Pod, PodTerm
     from roost_core.objects.selectors import Requirement
-    from roost_core.scheduler.objects import PodState, PodTerm
 
 # Kinds of pods' terms, as they act on a pod that comes.
 REQUIRED_AFFINITY: Final = "required affinity"
@@ -41,7 +41,7 @@ class PodQuery(NamedTuple):
     conditions: tuple[Condition, ...]
     living: bool = False
 
-    def finds(self, pod: PodState) -> bool:
+    def finds(self, pod: Pod) -> bool:
         """Whether the pod matches."""
         if self.living and pod.leaving:
             return False
@@ -60,7 +60,7 @@ def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
     return frozenset((namespace,))
 
 
-def owned_terms(pod: PodState) -> list[OwnedTerm]:
+def owned_terms(pod: Pod) -> list[OwnedTerm]:
     """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
     spec, namespace = pod.spec, pod.namespace
     terms = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
@@ -78,7 +78,7 @@ def owned_terms(pod: PodState) -> list[OwnedTerm]:
     return terms
 
 
-def term_means(owned: OwnedTerm, pod: PodState, namespace_labels: Mapping[str, str]) -> bool:
+def term_means(owned: OwnedTerm, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
     """Whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
     term = owned.term
     return (

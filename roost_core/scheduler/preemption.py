@@ -16,8 +16,8 @@ from roost_core.scheduler.verdicts import Rejection
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
     from roost_core.scheduler.surroundings import DisruptionBudget
@@ -35,7 +35,7 @@ class Nomination:
     """Where room is made, and the victims, most important first."""
 
     node: str
-    victims: tuple[PodState, ...]
+    victims: tuple[Pod, ...]
     # How many victims violate a PodDisruptionBudget.
     violations: int = 0
     # Nodes that are just as good: kube-scheduler takes any of these and `node`.
@@ -57,7 +57,7 @@ class NoNomination:
 
 
 def preempt(
-    pod: PodState,
+    pod: Pod,
     state: ClusterState,
     profile: Profile,
     rejections: Mapping[str, Rejection] | None = None,
@@ -102,7 +102,7 @@ def preempt(
     )
 
 
-def _is_waiting(pod: PodState, state: ClusterState, rejections: Mapping[str, Rejection]) -> bool:
+def _is_waiting(pod: Pod, state: ClusterState, rejections: Mapping[str, Rejection]) -> bool:
     """Whether earlier victims are still terminating on the pod's nominated node."""
     row = state.rows.get(pod.nominated_node)
     if row is None:
@@ -126,7 +126,7 @@ def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget])
     if verdict is not None:
         return verdict
     protected, others = _by_budget(sorted(lower, key=_importance), budgets)
-    victims: list[PodState] = []
+    victims: list[Pod] = []
     violations = 0
     for group in (protected, others):
         for pod in group:
@@ -141,15 +141,15 @@ def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget])
     return Nomination(row.name, tuple(sorted(victims, key=_importance)), violations)
 
 
-def _importance(pod: PodState) -> tuple[int, float]:
+def _importance(pod: Pod) -> tuple[int, float]:
     return (-pod.priority, pod.started if pod.started is not None else math.inf)
 
 
-def _by_budget(pods: Sequence[PodState], budgets: Sequence[DisruptionBudget]) -> tuple[list[PodState], list[PodState]]:
+def _by_budget(pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
     """Split pods into those whose eviction would violate a budget, in order, and the others."""
     allowed = [budget.disruptions_allowed for budget in budgets]
-    breaking: list[PodState] = []
-    others: list[PodState] = []
+    breaking: list[Pod] = []
+    others: list[Pod] = []
     for pod in pods:
         breaks = False
         for index, budget in enumerate(budgets):

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from roost_core.objects.pod import PREFERRED, REQUIRED, SpreadConstraint, WeightedNodeTerm
+from roost_core.objects.pod_reader import read_spread_constraint
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, read_node_term, read_node_terms
-from roost_core.placement.pods import PREFERRED, REQUIRED
-from roost_core.scheduler.objects import SpreadConstraint, WeightedNodeTerm
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DEFAULT_PREEMPTION,
@@ -32,7 +32,6 @@ from roost_core.scheduler.plugins import (
     is_on,
     names_at,
 )
-from roost_core.scheduler.pod_reader import read_spread_constraint
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"

@@ -33,9 +33,9 @@ from roost_core.scheduler.topology_spread import admits, spread_constraints, spr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from roost_core.objects.pod import SpreadConstraint
     from roost_core.scheduler.filters import Cycle
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import SpreadConstraint
     from roost_core.scheduler.state import ClusterState
 
 MAX_SCORE: Final = 100

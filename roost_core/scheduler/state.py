@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import HostPort, Pod, PodSpec, PodTerm
     from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
-    from roost_core.scheduler.objects import HostPort, PodSpec, PodState, PodTerm
 
 _Found = TypeVar("_Found")
 # Cached counts of selectors; the least recently used goes first.
@@ -105,7 +105,7 @@ class ClusterState:
     def __init__(
         self,
         nodes: Iterable[Node] = (),
-        pods: Iterable[PodState] = (),
+        pods: Iterable[Pod] = (),
         surroundings: Surroundings = NO_SURROUNDINGS,
         *,
         stale_images: bool = False,
@@ -115,11 +115,11 @@ class ClusterState:
         self.surroundings = surroundings
         self.stale_images = stale_images
         # Pods by "namespace/name", and the node each is on or nominated to.
-        self._pods: dict[str, PodState] = {}
+        self._pods: dict[str, Pod] = {}
         # With `stale_images`: nodes that changed since the last cycle.
         self._unseen: set[str] = set()
         # Bound to nodes that aren't known (yet).
-        self._homeless: dict[str, dict[str, PodState]] = {}
+        self._homeless: dict[str, dict[str, Pod]] = {}
         # Pods with a term, counted by node name.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
         self._owned: dict[tuple[object, ...], tuple[PodSpec, list[OwnedTerm]]] = {}
@@ -283,11 +283,11 @@ class ClusterState:
 
     # Pods
 
-    def get_pod(self, key: str) -> PodState | None:
+    def get_pod(self, key: str) -> Pod | None:
         """The pod of that `namespace/name`, as it was added."""
         return self._pods.get(key)
 
-    def add_pod(self, pod: PodState) -> None:
+    def add_pod(self, pod: Pod) -> None:
         """Add a pod, or replace the one of its name. Finished ones, and those neither bound nor nominated, just go."""
         if pod.key in self._pods:
             self.remove_pod(pod.key)
@@ -305,7 +305,7 @@ class ClusterState:
         if (row := self.rows.get(pod.nominated_node)) is not None:
             row.nominated[pod.key] = pod
 
-    def remove_pod(self, key: str) -> PodState:
+    def remove_pod(self, key: str) -> Pod:
         """Remove a pod and return it. Raises KeyError if there is none."""
         pod = self._pods.pop(key)
         if not pod.node_name:
@@ -333,17 +333,17 @@ class ClusterState:
             for pod in reversed(removed):
                 self.add_pod(pod)
 
-    def _place(self, row: NodeRow, pod: PodState) -> None:
+    def _place(self, row: NodeRow, pod: Pod) -> None:
         row.add(pod)
         self._changed(row)
         self._count(row.name, pod, 1)
 
-    def _displace(self, row: NodeRow, pod: PodState) -> None:
+    def _displace(self, row: NodeRow, pod: Pod) -> None:
         row.remove(pod)
         self._changed(row)
         self._count(row.name, pod, -1)
 
-    def _count(self, node_name: str, pod: PodState, sign: int) -> None:
+    def _count(self, node_name: str, pod: Pod, sign: int) -> None:
         if pod.spec.has_pod_terms:
             for term in self._owned_terms(pod):
                 counts = self.terms.setdefault(term, {})
@@ -354,7 +354,7 @@ class ClusterState:
             if query.finds(pod):
                 bump(counts, node_name, sign)
 
-    def _owned_terms(self, pod: PodState) -> list[OwnedTerm]:
+    def _owned_terms(self, pod: Pod) -> list[OwnedTerm]:
         """`owned_terms`, made once for all pods of a namespace that share their terms."""
         spec = pod.spec
         key = (

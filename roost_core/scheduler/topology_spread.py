@@ -14,9 +14,9 @@ from roost_core.scheduler.verdicts import Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from roost_core.objects.pod import Pod, SpreadConstraint
     from roost_core.scheduler.node_filters import NodeFilters
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState, SpreadConstraint
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
 
@@ -24,9 +24,7 @@ SKEWED: Final = Rejection(("node(s) didn't match pod topology spread constraints
 NO_TOPOLOGY: Final = Rejection(("node(s) didn't match pod topology spread constraints (missing required label)",), True)
 
 
-def spread_constraints(
-    pod: PodState, profile: Profile, state: ClusterState, *, required: bool
-) -> list[SpreadConstraint]:
+def spread_constraints(pod: Pod, profile: Profile, state: ClusterState, *, required: bool) -> list[SpreadConstraint]:
     """The pod's own constraints of one kind; when it has none at all, the profile's with the cluster's selector."""
     own = pod.spec.spread_constraints
     if own:
@@ -38,7 +36,7 @@ def spread_constraints(
     return [constraint._replace(selector=selector) for constraint in defaults] if selector else []
 
 
-def _with_label_keys(constraint: SpreadConstraint, pod: PodState) -> SpreadConstraint:
+def _with_label_keys(constraint: SpreadConstraint, pod: Pod) -> SpreadConstraint:
     keys = [key for key in constraint.match_label_keys if key in pod.labels]
     if not keys or constraint.selector is None:
         return constraint
@@ -46,7 +44,7 @@ def _with_label_keys(constraint: SpreadConstraint, pod: PodState) -> SpreadConst
     return constraint._replace(selector=constraint.selector | more)
 
 
-def _default_selector(pod: PodState, state: ClusterState) -> frozenset[Requirement]:
+def _default_selector(pod: Pod, state: ClusterState) -> frozenset[Requirement]:
     """What the Services that select the pod and its controller select, all together; empty when nothing does."""
     labels: dict[str, str] = {}
     for selector in state.surroundings.services.get(pod.namespace, ()):
@@ -122,7 +120,7 @@ class SpreadCounts:
         new._fewest = list(self._fewest)
         return new
 
-    def count(self, pod: PodState, row: NodeRow, sign: int) -> None:
+    def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
         """Count another pod in or out; unlike at first also one that is being deleted, as kube-scheduler does."""
         if pod.namespace != self._nodes.pod.namespace:
             return

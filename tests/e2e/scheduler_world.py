@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.objects.timestamps import read_moment
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.objects.pod import Pod, PodSpec
     from tests.harness.controlplane import ControlPlane
     from tests.harness.scheduler import Scheduler
 
@@ -166,9 +166,9 @@ class World:
         self._starts = 0
         self._start_index = 0
         self._names = 0
-        self._bound: dict[str, PodState] = {}
+        self._bound: dict[str, Pod] = {}
         # A pod with a nominated node whose victims can't go, and for how many pods more it stays.
-        self._waiting: tuple[Object, PodState, int] | None = None
+        self._waiting: tuple[Object, Pod, int] | None = None
 
     def run(self, pods: int = PODS_PER_WORLD) -> None:
         """Set the cluster up, start the scheduler, and compare pod after pod."""
@@ -270,7 +270,7 @@ class World:
             [read_node(nodes[name]) for name in order], (), self._surroundings(), stale_images=True
         )
         for body in self._api.list("/api/v1/pods"):
-            pod = read_pod_state(body, specs=self._specs)
+            pod = read_pod(body, specs=self._specs)
             log.wait("Add event for scheduled pod", pod=pod.key)
             self._state.add_pod(pod)
             self._bound[pod.key] = pod
@@ -391,7 +391,7 @@ class World:
         created = self._create(body)
         if created is None:
             return
-        pod = read_pod_state(created, specs=self._specs)
+        pod = read_pod(created, specs=self._specs)
         profile = self._profiles[pod.scheduler_name]
         decision = schedule(pod, self._state, profile, start=self._start_index)
         end = log.wait(BOUND, UNSCHEDULABLE, pod=pod.key)
@@ -423,13 +423,13 @@ class World:
         self._state.add_pod(bound)
         self._bound[bound.key] = bound
 
-    def _count_attempts(self, pod: PodState, decision: Decision, log: Log) -> None:
+    def _count_attempts(self, pod: Pod, decision: Decision, log: Log) -> None:
         """The search goes on where it ended; a further attempt goes as far again."""
         move = decision.next_start - self._start_index
         nodes = len(self._state.rows)
         self._start_index = (self._start_index + move * len(log.all(ATTEMPT, pod=pod.key))) % nodes
 
-    def _faults_of(self, pod: PodState, decision: Decision, end: Entry, log: Log) -> list[str]:
+    def _faults_of(self, pod: Pod, decision: Decision, end: Entry, log: Log) -> list[str]:
         tally = self._tally
         faults = []
         rows: dict[str, dict[str, int]] = {}
@@ -468,7 +468,7 @@ class World:
                 faults.append(f"text:\n    kube-scheduler {end.fields['err']}\n    model          {decision.message}")
         return faults
 
-    def _follow_preemption(self, pod: PodState, created: Object, decision: Decision, log: Log) -> str | None:
+    def _follow_preemption(self, pod: Pod, created: Object, decision: Decision, log: Log) -> str | None:
         """Compare node and victims; the node to which the pod is bound in the end, None when it is given up."""
         targets = log.all(TARGET, pod=pod.key)
         if not targets:
@@ -520,7 +520,7 @@ class World:
             self._differ(pod, f"after pre-emption: kube-scheduler {bound}, model {again.node} {again.message}")
         return bound
 
-    def _differ(self, pod: PodState, fault: str) -> None:
+    def _differ(self, pod: Pod, fault: str) -> None:
         self._tally.differences.append(f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}\n  {fault}")
 
     def _give_up(self, created: Object, log: Log) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, read_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 MIB = 2**20
 GIB = 2**30
@@ -69,13 +69,13 @@ def pod(
     metadata: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
     **spec: Any,
-) -> PodState:
+) -> Pod:
     """A pod with one container, or one for each of `images`; on: the node it is bound to."""
     containers = [
         {"name": f"c{index}", "image": one, "resources": {"requests": dict(requests or {})}}
         for index, one in enumerate(images or [image])
     ]
-    return read_pod_state(
+    return read_pod(
         {
             "metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {}), **(metadata or {})},
             "spec": {"nodeName": on, "priority": priority, "containers": containers, **spec},

@@ -15,7 +15,7 @@ from webhook.patch import Change
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
     from roost_core.placement.settings import PodClass, Settings
     from webhook.facts import Facts
     from webhook.ledger import Ledger
@@ -63,7 +63,7 @@ class Reads(Flag):
 class Case(NamedTuple):
     """One pod, with everything that its rules can read."""
 
-    pod: Pod
+    pod: PodBody
     # The pod's key in facts and ledger.
     pod_key: str
     pod_class: PodClass

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import scheduler_name
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.pods import DEFAULT_SCHEDULER
 from roost_core.placement.settings import SCHEDULER, PodClass, Settings
 from webhook.patch import SetScheduler
 from webhook.rules.contract import Case, LeftToCluster, Note, Reads, Rule, Verdict

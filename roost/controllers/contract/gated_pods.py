@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 
 if TYPE_CHECKING:
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Requirement
-    from roost_core.scheduler.objects import PodSpec, PodState
 
 
-def waits_at_gate(pod: PodState) -> bool:
+def waits_at_gate(pod: Pod) -> bool:
     """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it."""
     return (
         pod.unschedulable_since is not None

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.bookings import BookingSource
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_core.placement.kubelet_pulls import PullEvent
-    from roost_core.scheduler.objects import PodState
 
 
 class Moment(NamedTuple):
@@ -65,7 +65,7 @@ class Snapshot:
     # By name.
     nodes: Mapping[str, Node] = field(default_factory=dict)
     # By `namespace/name`, in every namespace that may be read; without others' finished pods.
-    pods: Mapping[str, PodState] = field(default_factory=dict)
+    pods: Mapping[str, Pod] = field(default_factory=dict)
     # By name.
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.

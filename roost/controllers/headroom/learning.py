@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSet, LearnSettings
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import PodSpec
     from roost_core.placement.headroom_windows import Period
-    from roost_core.scheduler.objects import PodSpec
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0

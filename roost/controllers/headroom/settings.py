@@ -16,13 +16,13 @@ from roost_core.placement.settings_reader import Reader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from roost_core.objects.pod import Pod
     from roost_core.objects.selectors import NodeRules
     from roost_core.placement.settings import PodClass
     from roost_core.placement.settings_reader import Document
-    from roost_core.scheduler.objects import PodState
 
     # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
-    IsUser = Callable[[PodState, Mapping[str, Mapping[str, str]] | None], bool]
+    IsUser = Callable[[Pod, Mapping[str, Mapping[str, str]] | None], bool]
 
 _LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
 # As with hours of growth: a longer boot would be no boot.
@@ -149,7 +149,7 @@ def read_user_pods(read: Reader, document: Document) -> IsUser:
     namespace = read.text(document.get("namespace", ""), "namespace")
     classes = Classes(_OwnClasses(namespace, read_pod_classes(read, document)))
 
-    def is_user(pod: PodState, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
+    def is_user(pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
         found = classes.classify(pod.labels, pod.namespace, namespaces)
         return found is not None and found.is_of_users
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.headroom.settings import HeadroomSet
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 INSTANCE_TYPE_LABELS: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 # By then a node's daemon pods run; and a size must have been wrong for this long.
@@ -209,7 +209,7 @@ def _instance_type(node: Node) -> str:
     return next((node.labels[key] for key in INSTANCE_TYPE_LABELS if key in node.labels), "")
 
 
-def _taken_by_daemons(pods: Iterable[PodState], nodes: Mapping[str, Node]) -> dict[str, Size]:
+def _taken_by_daemons(pods: Iterable[Pod], nodes: Mapping[str, Node]) -> dict[str, Size]:
     """Return the requests of DaemonSets' pods and static pods, by node."""
     taken = dict.fromkeys(nodes, Size(0, 0))
     for pod in pods:

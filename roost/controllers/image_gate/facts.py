@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import ContainerState, Pod
     from roost_core.placement.kubelet_pulls import PullEvent
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import ContainerState, PodState
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50
@@ -67,7 +67,7 @@ Token = tuple[str, float | None]
 class PodEvidence(NamedTuple):
     """What one puller pod reports about its node's images."""
 
-    pod: PodState
+    pod: Pod
     # (normalised reference, Unix time) of each `Pulled` event.
     events: tuple[tuple[str, float], ...]
     tokens: Mapping[str, frozenset[Token]]
@@ -121,7 +121,7 @@ def find_evidence(
     return evidence
 
 
-def _is_own_puller(pod: PodState, settings: GateSettings) -> bool:
+def _is_own_puller(pod: Pod, settings: GateSettings) -> bool:
     if settings.puller_pods is PullerPods.ROOST:
         # Another release's pods in the same namespace have other images, secrets and faults.
         return is_puller(pod.labels) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
@@ -129,7 +129,7 @@ def _is_own_puller(pod: PodState, settings: GateSettings) -> bool:
 
 
 def _events_by_pod(
-    events: Iterable[PullEvent], pullers: Mapping[str, PodState], settings: GateSettings
+    events: Iterable[PullEvent], pullers: Mapping[str, Pod], settings: GateSettings
 ) -> dict[str, tuple[tuple[str, float], ...]]:
     times_by_pod: dict[str, dict[str, float]] = {}
     normalised: dict[str, str] = {}
@@ -145,7 +145,7 @@ def _events_by_pod(
     return {uid: tuple(sorted(times.items())) for uid, times in times_by_pod.items()}
 
 
-def _read_pod(pod: PodState, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
+def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
     tokens: dict[str, set[Token]] = {}
     faults: dict[str, Fault] = {}
     for name, at in events:
@@ -166,7 +166,7 @@ def _read_pod(pod: PodState, events: tuple[tuple[str, float], ...], settings: Ga
     return PodEvidence(pod, events, {name: frozenset(seen) for name, seen in tokens.items()}, faults, images)
 
 
-def _images_of_pod(pod: PodState, settings: GateSettings) -> list[ManagedImage]:
+def _images_of_pod(pod: Pod, settings: GateSettings) -> list[ManagedImage]:
     images = (_image_of(container, settings) for container in pod.containers)
     return [image for image in images if image is not None]
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fault
     from roost.controllers.image_gate.node_view import NodeView
+    from roost_core.objects.pod import Pod
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import PodState
 
 # A puller's pod is created within seconds of its node; longer without one is worth an Event.
 NO_PULLER_SECONDS: Final = 120.0
@@ -97,7 +97,7 @@ def puller_notices(
     yield NodeNotice(("", NO_PULLER), _warning(view, "NoPullerPod", message))
 
 
-def _warning(view: NodeView, reason: str, message: str, pod: PodState | None = None) -> Notice:
+def _warning(view: NodeView, reason: str, message: str, pod: Pod | None = None) -> Notice:
     kind, namespace, name, uid = "Node", "", view.node.name, view.node.uid
     if pod is not None:
         kind, namespace, name, uid = "Pod", pod.namespace, pod.name, pod.uid

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.scheduler.objects import PodState
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}
@@ -57,7 +57,7 @@ class NodeMemory(NamedTuple):
 class RequiredLabels:
     """The image labels that pending pods require, collected at the first question."""
 
-    def __init__(self, pods: Iterable[PodState], prefix: str) -> None:
+    def __init__(self, pods: Iterable[Pod], prefix: str) -> None:
         self._pods = pods
         self._prefix = prefix
         self._labels: frozenset[str] | None = None
@@ -67,7 +67,7 @@ class RequiredLabels:
             self._labels = frozenset(key for pod in self._pods if _is_pending(pod) for key in self._keys(pod))
         return label in self._labels
 
-    def _keys(self, pod: PodState) -> Iterable[str]:
+    def _keys(self, pod: Pod) -> Iterable[str]:
         yield from (key for key, _ in pod.spec.node_selector if key.startswith(self._prefix))
         for term in pod.spec.required_node_terms or ():
             for expression in term.expressions:
@@ -76,7 +76,7 @@ class RequiredLabels:
                     yield expression.key
 
 
-def _is_pending(pod: PodState) -> bool:
+def _is_pending(pod: Pod) -> bool:
     return not pod.node_name and not pod.is_finished and not pod.leaving
 
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost.controllers.contract.gated_pods import gate_labels, is_gate, waits_at_gate
 from roost.controllers.image_gate.absent_images import is_startup_taint
 from roost_core.objects.node import node_covers
+from roost_core.objects.pod import PodSpec, copy_spec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.labels import OPENED
-from roost_core.scheduler.objects import PodSpec, copy_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
@@ -45,7 +45,7 @@ class Openings(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    pod: PodState
+    pod: Pod
     # Its spec without what the gate requires.
     spec: PodSpec
     labels: frozenset[str]
@@ -53,7 +53,7 @@ class _Waiting(NamedTuple):
 
 def plan_openings(
     nodes: Mapping[str, Node],
-    pods: Mapping[str, PodState],
+    pods: Mapping[str, Pod],
     closed: Mapping[str, frozenset[str]],
     just_opened: Iterable[str],
     *,
@@ -121,7 +121,7 @@ def plan_openings(
     return Openings(opened, min(waits, default=None))
 
 
-def _find_waiting(pods: Iterable[PodState], prefix: str) -> list[_Waiting]:
+def _find_waiting(pods: Iterable[Pod], prefix: str) -> list[_Waiting]:
     waiting = [
         _Waiting(pod, _without_gate(pod.spec, prefix), labels)
         for pod in pods
@@ -181,15 +181,15 @@ def _is_awaited(node: Node, prefix: str, now: float) -> bool:
 class _Room:
     """Room on some nodes for a pod; pods of lower priority give way."""
 
-    def __init__(self, nodes: Mapping[str, Node], pods: Iterable[PodState], names: Iterable[str]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], pods: Iterable[Pod], names: Iterable[str]) -> None:
         self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
-        self._pods: dict[str, list[PodState]] = {name: [] for name in self._allocatable}
+        self._pods: dict[str, list[Pod]] = {name: [] for name in self._allocatable}
         for pod in pods:
             node_pods = self._pods.get(pod.node_name)
             if node_pods is not None and not pod.is_finished:
                 node_pods.append(pod)
 
-    def take(self, name: str, pod: PodState) -> bool:
+    def take(self, name: str, pod: Pod) -> bool:
         """Reserve room for the pod if there is enough; return whether there was."""
         allocatable = self._allocatable.get(name)
         if allocatable is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Done
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 # Evictions are counted over this long.
 WINDOW_SECONDS: Final = 60.0
@@ -117,7 +117,7 @@ def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) ->
     return BackOff(failures, now.steady + seconds)
 
 
-def _wrong_prediction(move: Move, pod: PodState, back_off: BackOff, now: Moment) -> Notice:
+def _wrong_prediction(move: Move, pod: Pod, back_off: BackOff, now: Moment) -> Notice:
     outcome = "came back" if pod.node_name == move.source else f"went to {pod.node_name}"
     return Notice(
         kind="Pod",

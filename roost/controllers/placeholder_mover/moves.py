@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roost.controllers.placeholder_mover.move_memory import MoveMemory
     from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
     from roost.controllers.placeholder_mover.view import View
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 # Predictions in one plan: each takes milliseconds where there are thousands of nodes.
@@ -103,11 +103,11 @@ class _Scheduler:
         self._predictions = 0
         self._is_ready: bool | None = None
 
-    def profile_of(self, pod: PodState) -> Profile | None:
+    def profile_of(self, pod: Pod) -> Profile | None:
         """Return the profile that places the pod; None: its scheduler is not one of Roost's."""
         return self._view.settings.profiles.get(pod.scheduler_name)
 
-    def try_move(self, pod: PodState, target: str, profile: Profile) -> Prediction:
+    def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
         """Ask the model, which takes the move as done if the prediction is TARGET."""
         self._predictions += 1
         return self._model.try_move(pod, target, profile)
@@ -126,14 +126,14 @@ class _Scheduler:
 
 
 def _choose_moves(
-    view: View, scheduler: _Scheduler, mark: Mark, elsewhere: Sequence[PodState], budget: int
-) -> tuple[Sequence[tuple[PodState, Move]], Hold | None]:
+    view: View, scheduler: _Scheduler, mark: Mark, elsewhere: Sequence[Pod], budget: int
+) -> tuple[Sequence[tuple[Pod, Move]], Hold | None]:
     """Return one set's evictions, users' fullest node first, and what holds the rest.
 
     Each prediction builds on the moves chosen before it.
     """
     target = view.snapshot.nodes[mark.node]
-    chosen: list[tuple[PodState, Move]] = []
+    chosen: list[tuple[Pod, Move]] = []
     hold_reason: Reason | None = None
     staying = 0
     # Nodes whose placeholders the scheduler would put elsewhere than on the marked node.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from roost.controllers.placeholder_mover.pod_index import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.objects.pod import Pod, PodSpec
 
 
 @dataclass(slots=True)
@@ -31,9 +31,9 @@ class Placeholders:
     """The placeholders of one set."""
 
     # On a node, and not on their way out.
-    bound: list[PodState] = field(default_factory=list)
+    bound: list[Pod] = field(default_factory=list)
     # All others: pending, being deleted, finished.
-    unsettled: list[PodState] = field(default_factory=list)
+    unsettled: list[Pod] = field(default_factory=list)
 
     @property
     def spec(self) -> PodSpec | None:
@@ -62,7 +62,7 @@ class PlaceholderMap:
             is_settled = pod.node_name and not pod.leaving and not pod.is_finished
             (self.by_set[name].bound if is_settled else self.by_set[name].unsettled).append(pod)
 
-    def pods_on(self, node: str) -> Collection[PodState]:
+    def pods_on(self, node: str) -> Collection[Pod]:
         """The pods that take room on a node."""
         return self._pods.on_node(node)
 
@@ -78,7 +78,7 @@ class PlaceholderMap:
         )
 
 
-def _requested(pods: Iterable[PodState], resource: str) -> int:
+def _requested(pods: Iterable[Pod], resource: str) -> int:
     return sum(amount for pod in pods for name, amount in pod.spec.requests if name == resource)
 
 
@@ -88,7 +88,7 @@ def _owner_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> tuple[str,
     return None if stateful_set is None or not stateful_set.uid else (stateful_set.name, stateful_set.uid)
 
 
-def _is_own(pod: PodState, snapshot: Snapshot, owner: tuple[str, str] | None) -> bool:
+def _is_own(pod: Pod, snapshot: Snapshot, owner: tuple[str, str] | None) -> bool:
     """Whether our StatefulSet created the pod: labels can be copied, its uid can't."""
     return (
         owner is not None

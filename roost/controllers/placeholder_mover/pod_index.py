@@ -16,9 +16,9 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
-_NO_PODS: Final[Mapping[str, PodState]] = {}
+_NO_PODS: Final[Mapping[str, Pod]] = {}
 
 
 class PodIndex:
@@ -29,16 +29,16 @@ class PodIndex:
         self._reset()
 
     def _reset(self) -> None:
-        self._pods: dict[str, PodState] = {}
+        self._pods: dict[str, Pod] = {}
         # Keys of pods with a set's label, whoever created them.
         self._placeholders: set[str] = set()
         # By key of a pod that pre-empted others: the node that it waits for.
         self._nominated: dict[str, str] = {}
         # By key of a puller's pod at work: its node.
         self._pulling: dict[str, str] = {}
-        self._by_node: dict[str, dict[str, PodState]] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
 
-    def follow(self, pods: Mapping[str, PodState]) -> None:
+    def follow(self, pods: Mapping[str, Pod]) -> None:
         """Index exactly these pods, by `namespace/name`; the cost is that of the changes, plus one comparison a pod."""
         try:
             indexed = self._pods
@@ -54,7 +54,7 @@ class PodIndex:
             self._reset()
             raise
 
-    def _add(self, key: str, pod: PodState) -> None:
+    def _add(self, key: str, pod: Pod) -> None:
         self._pods[key] = pod
         if PLACEHOLDER_SET_LABEL in pod.labels:
             self._placeholders.add(key)
@@ -81,7 +81,7 @@ class PodIndex:
             if not node_pods:
                 del self._by_node[pod.node_name]
 
-    def placeholders(self, pods: Mapping[str, PodState]) -> Iterator[PodState]:
+    def placeholders(self, pods: Mapping[str, Pod]) -> Iterator[Pod]:
         """Yield the pods with a set's label in the order of `pods`, which must be those followed last."""
         return (pods[key] for key in filter(self._placeholders.__contains__, pods))
 
@@ -95,10 +95,10 @@ class PodIndex:
         """Nodes on which a puller's pod is at work: not done, and not failing to pull."""
         return frozenset(self._pulling.values())
 
-    def on_node(self, node: str) -> Collection[PodState]:
+    def on_node(self, node: str) -> Collection[Pod]:
         """The pods that take room on a node."""
         return self._by_node.get(node, _NO_PODS).values()
 
 
-def _is_stuck(pod: PodState) -> bool:
+def _is_stuck(pod: Pod) -> bool:
     return any(container.waiting_reason in PULL_FAULTS for container in pod.containers)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from roost.controllers.placeholder_mover.marks import Mark
     from roost.controllers.placeholder_mover.move_memory import MoveMemory
     from roost.controllers.placeholder_mover.view import View
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 
 class Reason(NamedTuple):
@@ -51,7 +51,7 @@ def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None
     return None
 
 
-def why_placeholder_stays(view: View, pod: PodState, mark: Mark) -> Reason | None:
+def why_placeholder_stays(view: View, pod: Pod, mark: Mark) -> Reason | None:
     """Return why this placeholder must not be evicted from its node now; None if it may.
 
     A label or annotation of the pod or of its node that keeps it in place is read here.

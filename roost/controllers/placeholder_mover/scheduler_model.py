@@ -9,14 +9,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.pod import copy_pod
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import copy_pod
 from roost_core.scheduler.state import ClusterState
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 
@@ -43,8 +43,8 @@ class SchedulerModel:
     def _reset(self) -> None:
         self._state = ClusterState()
         self._nodes: dict[str, Node] = {}
-        self._pods: dict[str, PodState] = {}
-        self._tried: list[PodState] = []
+        self._pods: dict[str, Pod] = {}
+        self._tried: list[Pod] = []
 
     def follow(self, snapshot: Snapshot) -> bool:
         """Become equal to the snapshot; the cost is that of the changes, plus one comparison an object.
@@ -86,7 +86,7 @@ class SchedulerModel:
         if self._state.get_pod(key) is not None:
             self._state.remove_pod(key)
 
-    def try_move(self, pod: PodState, target: str, profile: Profile) -> Prediction:
+    def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
         """Predict where the pod would go if evicted now; if that is the target, move it there until `undo`."""
         before = self._state.remove_pod(pod.key)
         unbound = copy_pod(pod, node_name="", nominated_node="", phase="Pending")

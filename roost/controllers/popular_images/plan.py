@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from roost.controllers.popular_images.popularity import Use
     from roost.controllers.popular_images.settings import PopularSettings
     from roost.controllers.popular_images.wanted import Wanted
+    from roost_core.objects.pod import Pod
     from roost_core.placement.settings_reader import Reader
-    from roost_core.scheduler.objects import PodState
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
@@ -120,7 +120,7 @@ class LaunchReader:
         # By id of the spec and image ids: most pods share few of them.
         self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
 
-    def __call__(self, pod: PodState) -> Launch | None:
+    def __call__(self, pod: Pod) -> Launch | None:
         """Return None for a pod without a class, UNCOUNTED for one of a class that isn't counted."""
         pod_class = self._classes.classify(pod.labels, pod.namespace, self._namespaces)
         if pod_class is None:

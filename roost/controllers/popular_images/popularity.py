@@ -20,8 +20,8 @@ from roost_core.placement.labels import PULLED_LABEL_PREFIX
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Requirement
-    from roost_core.scheduler.objects import PodSpec, PodState
 
 # Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01
@@ -86,8 +86,8 @@ class Popularity:
 
 def count_users(
     before: Popularity,
-    pods: Iterable[PodState],
-    launch_of: Callable[[PodState], Launch | None],
+    pods: Iterable[Pod],
+    launch_of: Callable[[Pod], Launch | None],
     half_life_seconds: float,
     steady: float,
 ) -> Popularity:
@@ -136,7 +136,7 @@ def users_by_use(popularity: Popularity) -> dict[Use, float]:
     return users
 
 
-def launch_from(pod: PodState) -> Launch:
+def launch_from(pod: Pod) -> Launch:
     """Read a pod's images and rules; its containers' statuses have the digests, if known."""
     digests: dict[str, str] = {}
     for image in (*pod.spec.images, *pod.spec.volume_images):

@@ -32,7 +32,7 @@ from roost_core.placement.labels import (
 if TYPE_CHECKING:
     from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 JSONObject = dict[str, Any]
 
@@ -135,13 +135,13 @@ def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
     }
 
 
-def is_pull_pod(pod: PodState, release: str, namespace: str) -> bool:
+def is_pull_pod(pod: Pod, release: str, namespace: str) -> bool:
     """Whether a pod pulls a popular image for this release."""
     labels = pod.labels
     return is_popular_puller(labels) and labels.get(OWN_INSTANCE_LABEL) == release and pod.namespace == namespace
 
 
-def read_pull(pod: PodState) -> Pull:
+def read_pull(pod: Pod) -> Pull:
     """Read from a pod which image it pulls, and to which node."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
     image = pod.annotations.get(POPULAR_IMAGE_ANNOTATION, "")
@@ -155,7 +155,7 @@ def read_pull(pod: PodState) -> Pull:
     )
 
 
-def has_pulled(pod: PodState) -> bool:
+def has_pulled(pod: Pod) -> bool:
     """Whether the image is on the node: by either method, the main container starts only then."""
     # A pod that ran until its deadline has pulled, too.
     return pod.phase in ("Running", "Succeeded") or (
@@ -164,12 +164,12 @@ def has_pulled(pod: PodState) -> bool:
     )
 
 
-def was_ended_by_node(pod: PodState) -> bool:
+def was_ended_by_node(pod: Pod) -> bool:
     """Whether the kubelet ended or rejected it because of the node: evicted, out of resources, shut down."""
     return pod.phase == "Failed" and pod.reason not in ("", DEADLINE_EXCEEDED)
 
 
-def failure_of(pod: PodState) -> str:
+def failure_of(pod: Pod) -> str:
     """Return why its image can't be pulled, by the kubelet; "" while there is no failure."""
     for container in pod.containers:
         if container.waiting_reason in FAILURES:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from roost.controllers.popular_images.scene import Scene
     from roost.controllers.popular_images.settings import PopularSettings
     from roost.controllers.popular_images.wanted import Wanted
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 # A requested pod appears within this time, or it was never created.
 APPEAR_SECONDS: Final = 60.0
@@ -161,7 +161,7 @@ class Pulls:
                 # Never created, or evicted before it was done: the node is short of something.
                 self._let_rest(earlier.node_uid, FIRST_BACK_OFF_SECONDS, LAST_BACK_OFF_SECONDS)
 
-    def _finish(self, pod: PodState, pull: Pull, *, is_first: bool) -> None:
+    def _finish(self, pod: Pod, pull: Pull, *, is_first: bool) -> None:
         state = self._nodes.get(pull.node)
         if state is not None:
             self._note_pulled(state.uid, pull)
@@ -181,7 +181,7 @@ class Pulls:
         if not pod.leaving:
             self._delete(pod, f"image {pull.image} is on {pull.node}")
 
-    def _check_unfinished(self, pod: PodState, pull: Pull, age: float, failure: str) -> None:
+    def _check_unfinished(self, pod: Pod, pull: Pull, age: float, failure: str) -> None:
         """Give a pod whose image isn't present yet more time, or delete it. age: in seconds."""
         view = self._scene.views.get(pull.node)
         if view is None:
@@ -199,7 +199,7 @@ class Pulls:
         elif age >= PULL_SECONDS:
             self._give_up(pod, pull, view, f"not pulled within {PULL_SECONDS / 60:.0f} minutes")
 
-    def _give_up(self, pod: PodState, pull: Pull, view: NodeView, failure: str) -> None:
+    def _give_up(self, pod: Pod, pull: Pull, view: NodeView, failure: str) -> None:
         rest = self.backing_off.get(pull.image)
         if rest is None or rest.until <= self._now.steady:
             failures = rest.failures if rest is not None else 0
@@ -225,7 +225,7 @@ class Pulls:
         )
         self._delete(pod, f"image {pull.image} can't be pulled: {_cut(failure)}")
 
-    def _delete(self, pod: PodState, why: str) -> None:
+    def _delete(self, pod: Pod, why: str) -> None:
         self.actions.append(DeletePod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
         self.deleted[pod.uid] = self._now.steady
         self.started.pop(pod.name, None)

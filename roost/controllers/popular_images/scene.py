@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from roost.controllers.popular_images.memory import PopularMemory
     from roost.controllers.popular_images.popularity import Popularity
     from roost.controllers.popular_images.settings import PopularSettings
+    from roost_core.objects.pod import Pod
     from roost_core.objects.selectors import NodeRules
-    from roost_core.scheduler.objects import PodState
 
 # Pods that start on a node share its queue of pulls; one that has been stuck for longer than this is ignored.
 STARTING_SECONDS: Final = 600.0
@@ -42,7 +42,7 @@ class Scene:
 
     def _read_pods(self) -> None:
         running = self._memory.popularity.running
-        self.pull_pods: list[PodState] = []
+        self.pull_pods: list[Pod] = []
         # Names of nodes with running pods of any class.
         self.occupied: set[str] = set()
         # Names of nodes where others' pods are about to start: users, pullers, and other hubs' pulls of popular images.

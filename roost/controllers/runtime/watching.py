@@ -17,10 +17,10 @@ from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
+from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
-from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Requirement
     from roost_core.placement.events import Limits
-    from roost_core.scheduler.objects import PodSpec, PodState
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.
 STALE_SECONDS: Final = 180.0
@@ -84,7 +84,7 @@ class Watching:
 
         self._nodes: WatchCache[Node] = cache("/api/v1/nodes", node_or_none, "nodes")
         pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
-        self._pods: WatchCache[PodState] = cache(
+        self._pods: WatchCache[Pod] = cache(
             pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
         )
         self._sets: WatchCache[StatefulSetState] = cache(
@@ -154,7 +154,7 @@ class Watching:
                 keeps_changes=False,
             )
         self._nodes_now: dict[str, Node] = {}
-        self._pods_now: dict[str, PodState] = {}
+        self._pods_now: dict[str, Pod] = {}
 
     @property
     def caches(self) -> tuple[WatchCache[Any], ...]:
@@ -237,7 +237,7 @@ class PodReader:
         self._user_labels = scope.user_labels
         self._specs: dict[PodSpec, PodSpec] = {}
 
-    def __call__(self, item: JSONObject) -> PodState | None:
+    def __call__(self, item: JSONObject) -> Pod | None:
         """Read one pod; None for one that no plan needs."""
         labels = item["metadata"].get("labels") or {}
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
@@ -245,19 +245,19 @@ class PodReader:
             is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
         )
         try:
-            pod = read_pod_state(item, keeps_containers, specs=self._specs)
+            pod = read_pod(item, keeps_containers, specs=self._specs)
         except MalformedObjectError:
             return None
         # Finished pods take no room; only our own have to be deleted.
         return None if pod.is_finished and not is_own else pod
 
-    def drop_all_but(self, pods: Mapping[str, PodState]) -> None:
+    def drop_all_but(self, pods: Mapping[str, Pod]) -> None:
         """Drop specs that no pod has any more, once they are many."""
         if len(self._specs) > 2 * len(pods) + 1000:
             self._specs = {pod.spec: pod.spec for pod in pods.values()}
 
 
-def _is_minor(before: PodState | None, now: PodState | None) -> bool:
+def _is_minor(before: Pod | None, now: Pod | None) -> bool:
     """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the gate may not."""
     if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
         return before is not None and before.unschedulable_since is not None

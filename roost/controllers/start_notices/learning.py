@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 PULLS, NODES = "pull", "node"
 # Pulls that took less show that the image was there, unlisted.
@@ -33,7 +33,7 @@ def keys_of_image(image: str) -> tuple[str, str, str]:
     return PULLS, f"{PULLS} {image.partition('/')[0]}", f"{PULLS} {image}"
 
 
-def keys_of_pool(pod: PodState) -> tuple[str, str]:
+def keys_of_pool(pod: Pod) -> tuple[str, str]:
     """Keys of the nodes that a pod may use, from the most general to the most special."""
     return NODES, f"{NODES} {pod.spec.node_selector}"
 
@@ -43,7 +43,7 @@ def is_new_for(node: Node, waits_since: float) -> bool:
     return node.created > waits_since - _NODE_LEAD_SECONDS
 
 
-def earlier_waits(snapshot: Snapshot, is_told: Callable[[PodState], bool]) -> History:
+def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> History:
     """What waits took before this replica led. is_told: whether a pod's user is told."""
     history = History({})
     for _, seconds, keys in sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)]):
@@ -64,7 +64,7 @@ def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
             yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
 
 
-def _waits_for_nodes(snapshot: Snapshot, is_told: Callable[[PodState], bool]) -> Iterator[_Wait]:
+def _waits_for_nodes(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> Iterator[_Wait]:
     for pod in snapshot.pods.values():
         node = snapshot.nodes.get(pod.node_name)
         # A kubelet accepts a pod within a second of its binding.

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.start_notices.pulls_of_nodes import BoundPod, Pull
+    from roost_core.objects.pod import Pod
     from roost_core.placement.settings_reader import Reader
-    from roost_core.scheduler.objects import PodState
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
@@ -142,7 +142,7 @@ def plan_start_notices(
     )
 
 
-def _is_told(pod: PodState, classes: Classes, snapshot: Snapshot) -> bool:
+def _is_told(pod: Pod, classes: Classes, snapshot: Snapshot) -> bool:
     pod_class = classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
     return pod_class is not None and pod_class.name in TOLD_CLASSES
 
@@ -167,7 +167,7 @@ class _Teller:
         self._texts = texts
         self._now = now
 
-    def tell_of_room(self, pod: PodState, history: History) -> None:
+    def tell_of_room(self, pod: Pod, history: History) -> None:
         """The pod waits for a node."""
         told = self._told(pod)
         since = pod.unschedulable_since or self._now.wall
@@ -185,7 +185,7 @@ class _Teller:
                 text = self._texts.with_estimate(self._texts.room, usual)
             self._tell(pod, told, ROOM, text)
 
-    def tell_of_pulls(self, pod: PodState, bound: BoundPod, history: History) -> None:
+    def tell_of_pulls(self, pod: Pod, bound: BoundPod, history: History) -> None:
         """The pod's node pulls its images, perhaps after others."""
         told = self._told(pod)
         needed = self._pulls.needed_by(bound)
@@ -217,17 +217,17 @@ class _Teller:
         first = _pull_of(needed[0].image, history).left(self._now.wall - needed[0].begin)
         return None if first is None else in_turn(first, *(_pull_of(pull.image, history) for pull in needed[1:]))
 
-    def _told(self, pod: PodState) -> Told:
+    def _told(self, pod: Pod) -> Told:
         told = self._memory.told.get(pod.uid, Told())
         self.told[pod.uid] = told
         return told
 
-    def _tell_left(self, pod: PodState, told: Told, reason: str, message: str, left: Estimate) -> None:
+    def _tell_left(self, pod: Pod, told: Told, reason: str, message: str, left: Estimate) -> None:
         again_at = self._now.wall + max(WORTH_TELLING_SECONDS, left.median / 2)
         self._tell(pod, Told(told.reasons, again_at), reason, message)
         self.waits.append(again_at - self._now.wall)
 
-    def _tell(self, pod: PodState, told: Told, reason: str, message: str) -> None:
+    def _tell(self, pod: Pod, told: Told, reason: str, message: str) -> None:
         if len(told.reasons) >= MOST_NOTICES:
             return
         if self.count >= MOST_A_MINUTE:

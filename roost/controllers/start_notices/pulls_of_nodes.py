@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def follow_pulls(
     bound: dict[str, BoundPod] = {}
     # By node.
     there: dict[str, set[str]] = defaultdict(set)
-    new: list[PodState] = []
+    new: list[Pod] = []
     # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet tells it itself.
     failing: set[str] = set()
     for pod in snapshot.pods.values():
@@ -125,7 +125,7 @@ def follow_pulls(
     return NodePulls(bound, queues), ended
 
 
-def _began(pod: PodState, snapshot: Snapshot, now: float) -> float:
+def _began(pod: Pod, snapshot: Snapshot, now: float) -> float:
     """When the pull that goes on for a pod can have begun: after the node's last one."""
     ended = [event.at for event in snapshot.pull_events.values() if event.node == pod.node_name]
     return min(now, max((pod.started or now, *ended)))
@@ -155,14 +155,14 @@ def _next_queue(
     return tuple(queue), ended
 
 
-def _images_of(pod: PodState) -> list[str]:
+def _images_of(pod: Pod) -> list[str]:
     """Normalised, in the order in which the kubelet pulls them: those of init containers first."""
     main_first = [normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images) if image]
     init = {normalise_reference(container.image) for container in pod.containers if container.init and container.image}
     return sorted(dict.fromkeys(main_first), key=lambda image: image not in init)
 
 
-def _pulled(pod: PodState) -> set[str]:
+def _pulled(pod: Pod) -> set[str]:
     return {
         normalise_reference(container.image)
         for container in pod.containers
@@ -170,7 +170,7 @@ def _pulled(pod: PodState) -> set[str]:
     }
 
 
-def _images_in_use(pods: Iterable[PodState], nodes: set[str]) -> dict[str, set[str]]:
+def _images_in_use(pods: Iterable[Pod], nodes: set[str]) -> dict[str, set[str]]:
     """By node: images of pods that run there, because nodes don't report all that they hold."""
     images: dict[str, set[str]] = defaultdict(set)
     for pod in pods:

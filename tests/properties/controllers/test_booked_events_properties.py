@@ -146,7 +146,7 @@ def _booking_settings(events: list[Event], lead: int, settle: int, most: int) ->
     st.integers(1_700_000_000, 1_830_000_000),
 )
 def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_by: BookingSettings, at: int) -> None:
-    rules = BookedRules(booked_by, lambda _pod: False)
+    rules = BookedRules(booked_by, lambda _pod, _namespaces: False)
     most, now = booked_by.max_placeholders, at + 0.25
     snapshot = Snapshot(RELEASE, NAMESPACE)
     booked = plan_booked(snapshot, rules, now)

@@ -11,8 +11,8 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
@@ -36,7 +36,7 @@ def _snapshot(cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, i
         for name, (cpu, cordoned) in cluster[0].items()
     }
     pods = {
-        f"n/{name}": PodState(
+        f"n/{name}": Pod(
             "n",
             name,
             node_name=node,
@@ -97,13 +97,13 @@ WATCHED = st.tuples(
 )
 
 
-def _watched(name: str, drawn: tuple[str, str, str, str, str]) -> PodState:
+def _watched(name: str, drawn: tuple[str, str, str, str, str]) -> Pod:
     node, phase, nominated, component, waiting = drawn
     labels = {OWN_COMPONENT_LABEL: component, PART_OF_LABEL: OWN_PART}
     if component == "placeholder":
         labels[PLACEHOLDER_SET_LABEL] = "default"
     containers = (ContainerState("image", waiting_reason=waiting),)
-    return PodState("n", name, "", labels, {}, node, nominated, phase, containers=containers)
+    return Pod("n", name, "", labels, {}, node, nominated, phase, containers=containers)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([f"n/p{i}" for i in range(6)]), WATCHED), min_size=1, max_size=6))
@@ -111,7 +111,7 @@ def test_after_any_history_what_is_known_of_pods_is_what_they_alone_say(
     histories: list[dict[str, tuple[str, str, str, str, str]]],
 ) -> None:
     watch = PodIndex()
-    before: dict[str, PodState] = {}
+    before: dict[str, Pod] = {}
     for drawn in histories:
         pods = {key: _watched(key, one) for key, one in drawn.items()}
         # What didn't change is the same object, as the watches have it.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 NODES = ("a", "b", "c")
 IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(
@@ -66,7 +66,7 @@ class World:
     # Node -> image -> bytes.
     held: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in NODES})
     troubled: set[str] = field(default_factory=set)
-    users: list[PodState] = field(default_factory=list)
+    users: list[Pod] = field(default_factory=list)
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, str] = field(default_factory=dict)
     # When this leader began, and what it has begun to pull since.
@@ -268,7 +268,7 @@ def test_the_order_in_which_things_are_listed_means_nothing(
     nodes = [node_state(name, images={image: SIZES[image] for image in sorted(held.get(name, ()))}) for name in NODES]
     rules = popular_settings(parallel_per_node=2, parallel_per_cluster=4, perNode=3)
 
-    def plans(nodes: Sequence[Node], people: Sequence[PodState]) -> list[list[str]]:
+    def plans(nodes: Sequence[Node], people: Sequence[Pod]) -> list[list[str]]:
         snapshot, memory, found = cluster(nodes, people), PopularMemory(), []
         for seconds in (0, 60, 4000, 9000):
             # The second half of the users leaves in the end.

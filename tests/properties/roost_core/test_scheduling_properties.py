@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_core.scheduler.scores import pick
 from roost_core.scheduler.state import ClusterState
@@ -26,7 +26,7 @@ from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.objects.pod import Pod, PodSpec
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (
@@ -90,7 +90,7 @@ class Cluster:
             extra=body.get("extra_resources"),
         )
 
-    def pod(self, *, on: str = "") -> PodState:
+    def pod(self, *, on: str = "") -> Pod:
         self._number += 1
         body = self.drawing.pod(f"p{self._number}", "any")
         priorities = {name: value for name, value, _ in PRIORITIES}
@@ -100,7 +100,7 @@ class Cluster:
         }
         if self.drawing.happens(0.1):
             body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        return read_pod_state(body, specs=self._specs)
+        return read_pod(body, specs=self._specs)
 
     def state(self) -> ClusterState:
         return ClusterState(self.nodes, self.pods, self.around)
@@ -120,7 +120,7 @@ def contents(state: ClusterState) -> Any:
     return rows, images, state.terms
 
 
-def answer(pod: PodState, state: ClusterState, profile: Profile) -> Any:
+def answer(pod: Pod, state: ClusterState, profile: Profile) -> Any:
     """A decision without what ties and order may change."""
     decision = schedule(pod, state, profile)
     table = {name: (points, total) for name, points, total in decision.table.rows()} if decision.table else None
@@ -352,7 +352,7 @@ def whole_node() -> Any:
 @settings(max_examples=500)
 def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int, place: int, odd: Any) -> None:
     for whole, read, error in (
-        (whole_pod(seed % 50), lambda body: read_pod_state(body, keep_containers=True), MalformedObjectError),
+        (whole_pod(seed % 50), lambda body: read_pod(body, keep_containers=True), MalformedObjectError),
         (whole_node(), read_node, MalformedObjectError),
     ):
         places = everywhere(whole)
@@ -365,6 +365,6 @@ def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int
 @given(JSON)
 def test_the_readers_raise_one_error_each_for_what_is_no_object_at_all(body: Any) -> None:
     with contextlib.suppress(MalformedObjectError):
-        read_pod_state(body)
+        read_pod(body)
     with contextlib.suppress(MalformedObjectError):
         read_node(body)

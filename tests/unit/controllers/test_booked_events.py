@@ -17,11 +17,11 @@ from roost.controllers.popular_images.plan import plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.placement.events import Limits
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import node_state, popular_document, pulls, user
 
@@ -60,7 +60,7 @@ def _planner(*booked: dict[str, Any], **changes: Any) -> Planner:
 def _plan(
     planner: Planner,
     minutes: float,
-    *pods: PodState,
+    *pods: Pod,
     replicas: int = 3,
     sources: tuple[BookingSource, ...] = (),
 ) -> Planned[Any]:
@@ -80,7 +80,7 @@ def _wanted(planned: Planned[Any]) -> int:
     return int(planned.gauges["headroom_replicas"]["default",])
 
 
-def _users(count: int, image: str = COURSE, minutes: float = 1.0, **details: Any) -> list[PodState]:
+def _users(count: int, image: str = COURSE, minutes: float = 1.0, **details: Any) -> list[Pod]:
     started = START + 60 * minutes
     return [user(f"{image[-6:]}-{minutes}-{number}", image, started=started, **details) for number in range(count)]
 
@@ -291,14 +291,12 @@ def test_a_set_of_whole_nodes_can_not_be_booked() -> None:
 # Images
 
 
-def _placeholder(node: str, set_name: str = "default") -> PodState:
+def _placeholder(node: str, set_name: str = "default") -> Pod:
     labels = {PLACEHOLDER_SET_LABEL: set_name, OWN_INSTANCE_LABEL: RELEASE}
-    return PodState(NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running")
+    return Pod(NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running")
 
 
-def _pulls(
-    minutes: float, *pods: PodState, nodes: tuple[str, ...] = ("a", "b"), **images: Any
-) -> list[tuple[str, str]]:
+def _pulls(minutes: float, *pods: Pod, nodes: tuple[str, ...] = ("a", "b"), **images: Any) -> list[tuple[str, str]]:
     read = Reader()
     settings = read_popular_settings(read, _document(LECTURE))
     assert settings is not None
@@ -334,7 +332,7 @@ def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.
         state = node_state(name, joined=now - age, labels={"pool": "user"})
         states[name] = replace(state, allocatable={**state.allocatable, "cpu": 50_500})
         taken = PodSpec(requests=(("cpu", 50_000 - 1000 * places),))
-        pods[name] = PodState(NAMESPACE, f"others-{name}", node_name=name, phase="Running", spec=taken)
+        pods[name] = Pod(NAMESPACE, f"others-{name}", node_name=name, phase="Running", spec=taken)
     states["core"] = node_state("core", joined=now - age)
     snapshot = Snapshot(
         RELEASE, NAMESPACE, states, pods, capacity_buffers={SET: CapacityBufferState(SET, "uid", replicas, SET)}

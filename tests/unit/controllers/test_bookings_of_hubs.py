@@ -29,7 +29,7 @@ from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 SET = "hub-roost-placeholder-default"
 LIMITS = Limits(("default",), 500)
@@ -62,7 +62,7 @@ def document(most: int) -> dict[str, Any]:
 
 
 def plan(
-    *sources: BookingSource, most: int = 1000, pods: tuple[PodState, ...] = (), seconds: float = 60.0
+    *sources: BookingSource, most: int = 1000, pods: tuple[Pod, ...] = (), seconds: float = 60.0
 ) -> tuple[int, list[Notice]]:
     """The set's placeholders so long after the beginning of the events, and what is told."""
     planner = make_headroom(read := Reader(), Sources(document(most), None, 36))

@@ -12,9 +12,9 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.waiting import STARTING_SECONDS, Openings, plan_openings
 from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
-from roost_core.scheduler.objects import PodSpec, PodState
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def openings(*, waits: float, node_age: float, taints: tuple[Taint, ...] = (), i
         allocatable={"pods": 9},
     )
     spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
-    user = PodState("hub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - waits)
+    user = Pod("hub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - waits)
     return plan_openings(
         {"new": node},
         {user.key: user},
@@ -97,7 +97,7 @@ def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_
 
     def labels(*names: str) -> Mapping[str, frozenset[str]]:
         spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
-        users = [PodState("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60) for name in names]
+        users = [Pod("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60) for name in names]
         nodes = {"coming": node("coming", OPENED, is_ready=False), "other": node("other", PULLING, is_ready=True)}
         return plan_openings(
             nodes,
@@ -116,7 +116,7 @@ def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_
 def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:
     def planned(memory: GateMemory, node: Node) -> Planned[GateMemory]:
         spec = PodSpec(required_node_terms=(NodeTerm((GATE,), ()),))
-        user = PodState("jhub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - 60)
+        user = Pod("jhub", "ada", uid="ada", spec=spec, unschedulable_since=NOW - 60)
         snapshot = Snapshot(RELEASE, NAMESPACE, nodes={node.name: node}, pods={user.key: user})
         return plan_image_gate(snapshot, memory, gate_settings(SCIPY), Moment(NOW, 0.0))
 
@@ -132,10 +132,10 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_o
 
 
 def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
-    def user(name: str, *images: str) -> PodState:
+    def user(name: str, *images: str) -> Pod:
         gate = [Requirement(label(image), "NotIn", frozenset({PULLING})) for image in images]
         spec = PodSpec(required_node_terms=(NodeTerm(tuple(gate), ()),))
-        return PodState("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60)
+        return Pod("hub", name, uid=name, spec=spec, unschedulable_since=NOW - 60)
 
     users = [user("ada", SCIPY), user("bob", GPU), user("eve", SCIPY)]
     labels = {label(SCIPY): PULLING, label(GPU): PULLING}

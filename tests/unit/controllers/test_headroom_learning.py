@@ -14,12 +14,12 @@ from roost.controllers.contract.planner import Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import LEARNED, make_headroom
 from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Hub:
     stored: Mapping[str, str] | None = field(default_factory=dict)
     now: float = NOW
     replicas: int = 3
-    pods: dict[str, PodState] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=lambda: {"n": Node("n", {"pool": "user"}, uid="uid-n")})
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class Hub:
 
     def add(self, name: str, *, node: str = "n", labels: Mapping[str, str] = USER, **changes: Any) -> None:
         spec = PodSpec(requests=(("cpu", 100), ("memory", 2**30)), **changes)
-        self.pods[f"{NAMESPACE}/{name}"] = PodState(NAMESPACE, name, labels=labels, node_name=node, spec=spec)
+        self.pods[f"{NAMESPACE}/{name}"] = Pod(NAMESPACE, name, labels=labels, node_name=node, spec=spec)
 
     def grown(self) -> int | None:
         """What is stored of the hour that has just ended."""
@@ -259,7 +259,7 @@ def test_a_large_user_counts_as_many_placeholders() -> None:
     hub = Hub(stored={"default": _history(2)})
     hub.pass_minutes(65)
     large = PodSpec(requests=(("cpu", 150), ("memory", 4 * 2**30)))
-    hub.pods["x"] = PodState(NAMESPACE, "large", labels=USER, node_name="n", spec=large)
+    hub.pods["x"] = Pod(NAMESPACE, "large", labels=USER, node_name="n", spec=large)
     hub.pass_minutes(60)
     assert hub.grown() == 4
 

@@ -11,10 +11,10 @@ from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Sna
 from roost.controllers.headroom.plan import make_headroom
 from roost.controllers.runtime.watching import read_capacity_buffer
 from roost_core.objects.node import Node
+from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import Owner, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE
 
 SET = "hub-roost-placeholder-default"
@@ -54,7 +54,7 @@ class Cluster:
     replicas: int = 3
     requests: dict[str, object] = field(default_factory=lambda: {"cpu": "50m", "memory": "1Gi"})
     nodes: dict[str, Node] = field(default_factory=dict)
-    pods: dict[str, PodState] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
     outcome: Outcome = Outcome.DONE
 
     def turn(self) -> list[Action]:
@@ -92,7 +92,7 @@ class Cluster:
 
     def add_pod(self, name: str, node: str, cpu: int, memory: int, owner: str = "DaemonSet") -> None:
         spec = PodSpec(requests=(("cpu", cpu), ("memory", memory)))
-        self.pods[f"kube-system/{name}"] = PodState(
+        self.pods[f"kube-system/{name}"] = Pod(
             "kube-system", name, node_name=node, phase="Running", owner=Owner(owner, name, "uid"), spec=spec
         )
 
@@ -100,7 +100,7 @@ class Cluster:
         """The set's pod, created so many seconds ago, is on that node."""
         name = f"{SET}-0"
         labels = {PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: RELEASE}
-        self.pods[f"{NAMESPACE}/{name}"] = PodState(
+        self.pods[f"{NAMESPACE}/{name}"] = Pod(
             NAMESPACE,
             name,
             labels=labels,

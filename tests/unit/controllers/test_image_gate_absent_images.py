@@ -12,9 +12,9 @@ from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
 from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState
 from roost_core.objects.selectors import Taint
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
 PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'

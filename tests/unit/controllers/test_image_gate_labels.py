@@ -12,11 +12,11 @@ from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, note_image_gate
 from roost.controllers.image_gate.settings import PullerPods, read_gate
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label, startup_taint
 from roost_core.placement.settings import GateMode
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
 from tests.recorded_data import PODS
 
@@ -319,7 +319,7 @@ class TestZeroToJupyterHub:
                     for n, one in enumerate(inits)
                 ]
             }
-            w.pods[f"{NAMESPACE}/puller-1"] = read_pod_state(body, keep_containers=True)
+            w.pods[f"{NAMESPACE}/puller-1"] = read_pod(body, keep_containers=True)
             w.turn()
             assert set(w.labels()) == {label(image) for image in images[:come]}
 

@@ -9,10 +9,10 @@ import pytest
 from roost.controllers.contract.actions import Notice, SetCondition
 from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT
+from roost_core.objects.pod import ContainerState
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition
 from roost_core.placement.settings import GateMode
-from roost_core.scheduler.objects import ContainerState
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
 
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'

@@ -15,10 +15,10 @@ from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
 from roost.controllers.runtime.watching import _is_minor
 from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from roost_core.scheduler.objects import PodSpec, PodState
-from roost_core.scheduler.pod_reader import read_pod_state
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def user(
     terms: tuple[NodeTerm, ...] = (NodeTerm((KEEPS_OFF,), ()),),
     priority: int = 0,
     nominated: str = "",
-) -> PodState:
+) -> Pod:
     requests = (("cpu", cpu), *((("nvidia.com/gpu", gpus),) if gpus else ()))
-    return PodState(
+    return Pod(
         "jhub",
         name,
         uid=name,
@@ -68,12 +68,12 @@ def user(
     )
 
 
-def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> PodState:
-    return PodState("jhub", name, node_name=to, priority=priority, spec=PodSpec(requests=(("cpu", cpu),)))
+def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> Pod:
+    return Pod("jhub", name, node_name=to, priority=priority, spec=PodSpec(requests=(("cpu", cpu),)))
 
 
 def openings(
-    nodes: list[Node], pods: list[PodState], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
+    nodes: list[Node], pods: list[Pod], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
 ) -> tuple[dict[str, frozenset[str]], float | None]:
     closed = {
         one.name: frozenset(key for key, value in one.labels.items() if value == "pulling")
@@ -92,7 +92,7 @@ def openings(
     return dict(found.labels), found.wait_seconds
 
 
-def opened(nodes: list[Node], pods: list[PodState]) -> set[str]:
+def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:
     return set(openings(nodes, pods)[0])
 
 
@@ -184,7 +184,7 @@ ELSEWHERE = Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset(
         ),
     ],
 )
-def test_who_doesnt_wait_at_this_hubs_gate_opens_nothing(pod: PodState) -> None:
+def test_who_doesnt_wait_at_this_hubs_gate_opens_nothing(pod: Pod) -> None:
     assert opened([node("a")], [pod]) == set()
 
 
@@ -226,7 +226,7 @@ def test_since_when_a_pod_is_unschedulable_is_read_from_its_condition() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     since = {"lastTransitionTime": "2027-01-15T08:00:00Z"}
     body = {"metadata": {"name": "ada"}, "spec": {}, "status": {"conditions": [{**condition, **since}]}}
-    assert read_pod_state(body).unschedulable_since == NOW
+    assert read_pod(body).unschedulable_since == NOW
 
 
 def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open() -> None:
@@ -304,7 +304,7 @@ others = st.builds(
     st.lists(others, unique_by=lambda one: one.name),
 )
 def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_that_could_take_it(
-    there: list[Node], waiting: list[PodState], running: list[PodState]
+    there: list[Node], waiting: list[Pod], running: list[Pod]
 ) -> None:
     by_name = {one.name: one for one in there}
     found, _ = openings(there, [*waiting, *running])

@@ -14,10 +14,10 @@ from roost.controllers.placeholder_mover import moves
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.runtime.watching import read_stateful_set
+from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute, settled_world
@@ -121,7 +121,7 @@ def test_a_nomination_to_a_node_that_no_move_touches_holds_nothing_up(nominated:
     world = settled_world()
     world.add_node("another")
     world.change_node("another", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
-    ghost = PodState("elsewhere", "ghost", "uid-ghost", nominated_node=nominated, scheduler_name="other")
+    ghost = Pod("elsewhere", "ghost", "uid-ghost", nominated_node=nominated, scheduler_name="other")
     real = world.snapshot
 
     def haunted() -> Snapshot:
@@ -151,7 +151,7 @@ def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
 def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
     world = settled_world()
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "popular-puller"}
-    world.pods["jhub/pull"] = PodState("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
+    world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.add_node("new")
     world.run(300)
     assert world.marked() == ["new"]
@@ -235,7 +235,7 @@ def test_only_pods_that_the_sets_own_stateful_set_made_are_ever_evicted() -> Non
     ]
 
 
-def replace_owner(pod: PodState, **changes: str) -> Any:
+def replace_owner(pod: Pod, **changes: str) -> Any:
     """The pod's owner with changes."""
     assert pod.owner is not None
     return pod.owner._replace(**changes)

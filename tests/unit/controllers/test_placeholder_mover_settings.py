@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roost.controllers.placeholder_mover.settings import read_mover_settings
+from roost_core.objects.pod import Pod
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import PodState
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.mover_world import MoverWorld, settled_world
 
@@ -47,7 +47,7 @@ def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done() -> None:
     world = settled_world()
     world.document["gate"]["mode"] = "off"
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "puller"}
-    world.pods["jhub/pull"] = PodState("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
+    world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.start_leader()
     world.add_node("new", imaged=False)
     world.run(300)

@@ -52,7 +52,7 @@ from tests.popular_builders import (
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
     from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 POPULAR = "quay.io/lab/popular:1"
 
@@ -141,7 +141,7 @@ def begun(settings: Any = None) -> tuple[Snapshot, Any, dict[str, Any]]:
     return snapshot, planned, body
 
 
-def with_pod(snapshot: Snapshot, pod: PodState) -> Snapshot:
+def with_pod(snapshot: Snapshot, pod: Pod) -> Snapshot:
     return replace(snapshot, pods={**snapshot.pods, pod.key: pod})
 
 
@@ -413,7 +413,7 @@ def test_what_failed_may_have_been_done_and_keeps_its_bytes() -> None:
     people = [one for image in images for one in users(3, image)]
     nodes = [node_state("holder", images=images, unschedulable=True), node_state("n")]
     memory = plan_popular_images(cluster(nodes, people), PopularMemory(), settings, at(0)).memory
-    begun_pods: list[PodState] = []
+    begun_pods: list[Pod] = []
     for seconds in range(60, 120, 10):
         planned = plan_popular_images(cluster(nodes, [*people, *begun_pods]), memory, settings, at(seconds))
         makes = [action for action in planned.actions if isinstance(action, CreatePod)]

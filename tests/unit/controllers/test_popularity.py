@@ -15,7 +15,7 @@ from tests.popular_builders import (
 )
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 POPULAR = "quay.io/lab/popular:1"
 
@@ -26,7 +26,7 @@ RARE = "quay.io/lab/rare:1"
 HOUR = 3600.0
 
 
-def counted(*steps: tuple[float, list[PodState]], half_life: float = HOUR) -> Popularity:
+def counted(*steps: tuple[float, list[Pod]], half_life: float = HOUR) -> Popularity:
     """Popularity after counting these pods at these moments."""
     popularity = Popularity()
     for seconds, pods in steps:

@@ -26,9 +26,9 @@ from roost.controllers.start_notices.plan import make_start_notices
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import ENGLISH
 from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.settings_reader import Reader
-from roost_core.scheduler.objects import ContainerState, PodSpec, PodState
 from tests.builders import NAMESPACE, RELEASE, default_values
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Cluster:
     planner: Planner = field(default_factory=_planner)
     now: float = 1_000_000.0
     nodes: dict[str, Node] = field(default_factory=dict)
-    pods: dict[str, PodState] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
     told: list[Notice] = field(default_factory=list)
     events: dict[str, PullEvent] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class Cluster:
         self.nodes[name] = Node(name, created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images))
 
     def pod(self, name: str, image: str = IMAGE, **changes: Any) -> None:
-        pod = PodState(
+        pod = Pod(
             namespace=NAMESPACE,
             name=name,
             uid=f"uid-{name}",

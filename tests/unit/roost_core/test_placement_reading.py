@@ -8,12 +8,12 @@ import pytest
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.selectors import NodeRules
 from roost_core.placement.classes import Classes
 from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.managed_images import managed_images
-from roost_core.placement.pods import read_pod
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import KeySource
 from tests.builders import NAMESPACE, build_pod, held, settings, user_pod
@@ -175,18 +175,18 @@ def test_a_rule_about_labels_that_nobody_knows_is_not_met_whichever_way_it_is_pu
 
 def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
     places = [KeySource("annotation", "binder-repo"), KeySource("env", "BINDER_REPO_URL"), KeySource("image")]
-    build = read_pod(build_pod("https://github.com/a/b.git"), NAMESPACE)
+    build = read_pod_body(build_pod("https://github.com/a/b.git"), NAMESPACE)
     assert repository_of(build, places) == "https://github.com/a/b.git"
     body = user_pod("registry.example.org/binder-a-2db-123456:f00")
-    assert repository_of(read_pod(body, NAMESPACE), places) == "registry.example.org/binder-a-2db-123456"
+    assert repository_of(read_pod_body(body, NAMESPACE), places) == "registry.example.org/binder-a-2db-123456"
     body["spec"]["containers"][0]["env"] = [
         {"name": "OTHER", "value": "x"},
         {"name": "BINDER_REPO_URL", "value": "https://a/b"},
     ]
-    assert repository_of(read_pod(body, NAMESPACE), places) == "https://a/b"
+    assert repository_of(read_pod_body(body, NAMESPACE), places) == "https://a/b"
     body["metadata"]["labels"]["repo"] = "from-label"
-    assert repository_of(read_pod(body, NAMESPACE), [KeySource("label", "repo"), *places]) == "from-label"
-    assert repository_of(read_pod(body, NAMESPACE), places[:1]) == ""
+    assert repository_of(read_pod_body(body, NAMESPACE), [KeySource("label", "repo"), *places]) == "from-label"
+    assert repository_of(read_pod_body(body, NAMESPACE), places[:1]) == ""
 
 
 def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay_warm() -> None:
@@ -197,7 +197,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
         "https://github.com/org/repo.git",
         "10.5281/zenodo.1",
     ]
-    assert [repository_of(read_pod(build_pod(text), NAMESPACE), places) for text in texts] == texts
+    assert [repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts] == texts
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
 )
 def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> None:
     with pytest.raises(MalformedObjectError) as caught:
-        read_pod(body, NAMESPACE)
+        read_pod_body(body, NAMESPACE)
     assert "secret-token" not in str(caught.value)
 
 

@@ -21,14 +21,14 @@ from tests.unit.scheduling_builders import HOSTNAME, ZONE, app, arguments, node,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEFAULT = default_profile(NEWEST_MINOR)
 
 
-def why(incoming: PodState, state: ClusterState, using: Profile = DEFAULT) -> dict[str, tuple[str, ...]]:
+def why(incoming: Pod, state: ClusterState, using: Profile = DEFAULT) -> dict[str, tuple[str, ...]]:
     found = filter_nodes(incoming, state, using)
     return {name: verdict.reasons if verdict else () for name, verdict in found.items()}
 
@@ -101,7 +101,7 @@ class TestFilters:
         ],
     )
     def test_ports_clash_by_address_and_protocol(self, taken: Any, wanted: Any, fits: bool) -> None:
-        def with_port(port: Any, **more: Any) -> PodState:
+        def with_port(port: Any, **more: Any) -> Pod:
             return pod("p", **more, containers=[{"name": "c", "image": "i", "ports": [port]}])
 
         state = ClusterState([node("a")], [replace(with_port(taken, on="a"), name="there")])
@@ -134,7 +134,7 @@ class TestFilters:
         )
 
     def test_do_not_schedule_constraints_bound_the_skew(self) -> None:
-        def constrained(**more: Any) -> PodState:
+        def constrained(**more: Any) -> Pod:
             constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}
             return pod("p", labels={"app": "u"}, topologySpreadConstraints=[{"labelSelector": app("u"), **constraint}])
 
@@ -249,15 +249,15 @@ class TestPreemption:
         assert decision.message == f"{failed} {told}"
         assert schedule(pod("p", requests={"cpu": "1"}), state, default_profile(36)).message == failed
 
-    def candidates(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> Nomination | NoNomination:
+    def candidates(self, *pods: Pod, budgets: Iterable[DisruptionBudget] = ()) -> Nomination | NoNomination:
         names = sorted({one.node_name for one in pods})
         state = ClusterState([node(name, cpu="1") for name in names], pods, Surroundings(budgets=tuple(budgets)))
         return preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
 
-    def placeholder(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> PodState:
+    def placeholder(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> Pod:
         return pod(name, on=on, priority=priority, requests={"cpu": cpu}, **more)
 
-    def chosen(self, *pods: PodState, budgets: Iterable[DisruptionBudget] = ()) -> str:
+    def chosen(self, *pods: Pod, budgets: Iterable[DisruptionBudget] = ()) -> str:
         found = self.candidates(*pods, budgets=budgets)
         assert isinstance(found, Nomination)
         assert not found.equals

@@ -9,17 +9,17 @@ import pytest
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import read_node
+from roost_core.objects.pod import Owner, PodSpec
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.requests import read_requests
 from roost_core.objects.selectors import Requirement, Taint
 from roost_core.objects.timestamps import read_moment
-from roost_core.scheduler.objects import Owner, PodSpec
-from roost_core.scheduler.pod_reader import read_pod_state
 
 MIB = 2**20
 
 
 def spec(**body: Any) -> PodSpec:
-    return read_pod_state({"metadata": {"name": "p"}, "spec": {"containers": [], **body}}).spec
+    return read_pod({"metadata": {"name": "p"}, "spec": {"containers": [], **body}}).spec
 
 
 def container(restart: str | None = None, **requests: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class TestRequests:
                 "conditions": condition,
             }
             body = {"metadata": {"name": "p"}, "spec": {"containers": [container(cpu="4")]}, "status": status}
-            return dict(read_pod_state(body).spec.requests)
+            return dict(read_pod(body).spec.requests)
 
         assert requested([]) == {"cpu": 4000, "memory": 2048 * MIB}
         assert requested([{"type": "PodResizePending", "reason": "Infeasible"}])["cpu"] == 2000
@@ -93,7 +93,7 @@ class TestRequests:
 
 class TestPods:
     def test_what_scheduling_needs_is_read(self) -> None:
-        state = read_pod_state(
+        state = read_pod(
             {
                 "metadata": {
                     "name": "placeholder-0",
@@ -142,8 +142,8 @@ class TestPods:
                 ],
             },
         }
-        assert read_pod_state(body).containers == ()
-        main, init = read_pod_state(body, keep_containers=True).containers
+        assert read_pod(body).containers == ()
+        main, init = read_pod(body, keep_containers=True).containers
         assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
         assert (init.image_id, init.init, init.terminated, init.running) == ("sha256:1", True, True, False)
 
@@ -152,7 +152,7 @@ class TestPods:
         bodies: list[dict[str, Any]] = [
             {"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"
         ]
-        first, second = (read_pod_state(body, specs=pool) for body in bodies)
+        first, second = (read_pod(body, specs=pool) for body in bodies)
         assert first.spec is second.spec
 
     @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ class TestPods:
     )
     def test_what_is_no_pod_raises_one_error_and_no_other(self, body: Any) -> None:
         with pytest.raises(MalformedObjectError):
-            read_pod_state(body)
+            read_pod(body)
 
 
 class TestNodes:

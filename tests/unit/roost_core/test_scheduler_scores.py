@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -30,9 +30,9 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 def scores(
     plugin: str,
-    incoming: PodState,
+    incoming: Pod,
     nodes: Sequence[Node],
-    pods: Sequence[PodState] = (),
+    pods: Sequence[Pod] = (),
     using: Profile | None = None,
     *,
     surroundings: Surroundings | None = None,

@@ -35,7 +35,7 @@ from webhook.facts import Facts, HomePod, Homes, read_builder, read_home_pod
 from webhook.review import Reviewer
 
 if TYPE_CHECKING:
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
 
 SECRET = "0123456789abcdef-the-token"
 
@@ -122,7 +122,7 @@ def test_an_odd_object_is_admitted_as_it_is_with_a_warning(body: object) -> None
 def test_a_fault_of_our_own_admits_the_pod_and_its_content_never_reaches_log_or_answer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(pod: Pod, _changes: object) -> list[object]:
+    def broken(pod: PodBody, _changes: object) -> list[object]:
         raise RuntimeError(f"quoting {pod.body}")
 
     monkeypatch.setattr("webhook.admission.patch_for", broken)

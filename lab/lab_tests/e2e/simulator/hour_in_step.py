@@ -16,8 +16,8 @@ import pytest
 
 from lab_tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX
 from lab_tests.small_worlds import WatchedWorld
+from roost_core.objects.pod import copy_pod
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.objects import copy_pod
 from roost_core.scheduler.preemption import Nomination
 from roost_lab.simulator.engine import scheduling
 from roost_lab.simulator.engine.hub import Hub
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from lab_tests.e2e.simulator.played_hour import HourWitness, Played
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.entities import SimPod
@@ -68,7 +68,7 @@ class User(NamedTuple):
     # Its containers ran.
     ran_at: float
     # As the webhook let it in.
-    admitted: PodState | None
+    admitted: Pod | None
 
 
 class Followed(NamedTuple):
@@ -79,7 +79,7 @@ class Followed(NamedTuple):
     # Those that were bound.
     placeholders: Sequence[Placeholder]
     # Others that take room: when they came to their node.
-    others: Sequence[tuple[float, PodState]]
+    others: Sequence[tuple[float, Pod]]
 
 
 class Outcome(NamedTuple):
@@ -158,7 +158,7 @@ class StepWorld(WatchedWorld):
         # By the pod's number.
         self._stands_for: dict[int, Placeholder] = {}
         # (when, pod) of those that went.
-        self._went: list[tuple[float, PodState]] = []
+        self._went: list[tuple[float, Pod]] = []
 
     def _begin(self, moment: float) -> None:
         for one in self.followed.placeholders:
@@ -190,7 +190,7 @@ class StepWorld(WatchedWorld):
             self._went.append((self.now, pod.state))
         super().remove(pod)
 
-    def decide(self, pod: PodState, state: ClusterState, profile: Profile, *, start: int = 0) -> Decision:
+    def decide(self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0) -> Decision:
         """What was really done, at its time; notes whether the model would have done so, or why not."""
         mine = self.sim_pods[pod.key]
         waits = Decision(None, message="not yet", next_start=start)
@@ -232,14 +232,14 @@ class StepWorld(WatchedWorld):
             return replace(decision, node=one.node)
         return waits
 
-    def _cause(self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
         cause = agrees(decision, wanted)
         if cause is not None:
             return cause
         others = self._a_moment_apart(pod, state, profile)
         return MOMENT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
-    def _a_moment_apart(self, pod: PodState, state: ClusterState, profile: Profile) -> Iterator[Decision]:
+    def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[Decision]:
         """What would be decided if pods had gone a moment earlier, or later."""
         soon = self.now + APART_SECONDS
         going = [one.state for one in self.sim_pods.values() if one.node is not None and self._goes_at(one) <= soon]
@@ -259,11 +259,11 @@ class StepWorld(WatchedWorld):
 
     def _with(
         self,
-        pod: PodState,
+        pod: Pod,
         state: ClusterState,
         profile: Profile,
-        less: Sequence[PodState],
-        more: Sequence[PodState],
+        less: Sequence[Pod],
+        more: Sequence[Pod],
     ) -> Decision:
         less = [one for one in less if state.get_pod(one.key) is not None]
         more = [one for one in more if state.get_pod(one.key) is None]

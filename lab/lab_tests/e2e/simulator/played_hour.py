@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from lab_tests.small_worlds import WatchedWorld
-from roost_core.scheduler.pod_reader import read_pod_state
+from roost_core.objects.pod_reader import read_pod
 from roost_lab.simulator.engine.pods import NODE_PURPOSE, image_reference
 from roost_lab.simulator.setup.assumptions import SESSIONS
 from roost_lab.traces.chance import Chance
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.traces.attempt import Attempt
     from tests.harness.api import Watch
@@ -123,10 +123,10 @@ class HourWitness(Witness):
 
     def __init__(self, cluster: ControlPlane, namespace: str) -> None:
         # Of pods other than users and placeholders: when each was bound, and how it then was.
-        self.others: dict[str, tuple[float, PodState]] = {}
+        self.others: dict[str, tuple[float, Pod]] = {}
         # By pod: (when, node).
         self.nominations: dict[str, list[tuple[float, str]]] = {}
-        self.admitted: dict[str, PodState] = {}
+        self.admitted: dict[str, Pod] = {}
         self.ran: dict[str, float] = {}
         super().__init__(cluster, namespace)
 
@@ -137,11 +137,11 @@ class HourWitness(Witness):
             self.nominations.setdefault(name, []).append((time.time(), status["nominatedNodeName"]))
         if name.startswith(USER_PREFIX):
             if name not in self.admitted:
-                self.admitted[name] = read_pod_state(pod)
+                self.admitted[name] = read_pod(pod)
             if status.get("phase") == "Running":
                 self.ran.setdefault(name, time.time())
         elif is_puller(pod) and pod["spec"].get("nodeName"):
-            self.others.setdefault(name, (time.time(), read_pod_state(pod)))
+            self.others.setdefault(name, (time.time(), read_pod(pod)))
 
 
 class NodeWitness:

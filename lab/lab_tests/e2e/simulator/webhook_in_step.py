@@ -21,9 +21,9 @@ from lab_tests.e2e.simulator.hour_in_step import (
     agrees,
 )
 from roost_core.objects.node import read_node
+from roost_core.objects.pod import copy_pod, copy_spec
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import Decision, schedule
-from roost_core.scheduler.objects import copy_pod, copy_spec
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
@@ -152,9 +152,9 @@ class WebhookStepWorld(StepWorld):
         self.ages: list[float] = []
         # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
         self._changed: list[tuple[float, Node]] = []
-        self._early: dict[str, list[PodState]] = {}
+        self._early: dict[str, list[Pod]] = {}
         # By pod: what this world's webhook made of it, where that differs.
-        self._otherwise: dict[str, PodState] = {}
+        self._otherwise: dict[str, Pod] = {}
 
     def _begin(self, moment: float) -> None:
         for report in self.reports:
@@ -186,7 +186,7 @@ class WebhookStepWorld(StepWorld):
         )
         self.change_node(node, state)
 
-    def _take_room(self, other: PodState) -> None:
+    def _take_room(self, other: Pod) -> None:
         """A pod that nobody here decides on came to its node."""
         if other.node_name in self.nodes:
             self.state.add_pod(other)
@@ -221,7 +221,7 @@ class WebhookStepWorld(StepWorld):
         self.pods[pod.key] = pod.state
         self.tell_pod(pod)
 
-    def _cause(self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
         otherwise = self._otherwise.get(pod.key)
         if otherwise is None:
             return self._cause_as_let_in(pod, state, profile, decision, wanted)
@@ -234,9 +234,7 @@ class WebhookStepWorld(StepWorld):
         cause = self._cause_as_let_in(pod, state, profile, decision, wanted)
         return cause if cause == UNEXPLAINED else self.admissions[launch.attempt.number]
 
-    def _cause_as_let_in(
-        self, pod: PodState, state: ClusterState, profile: Profile, decision: Decision, wanted: str
-    ) -> str:
+    def _cause_as_let_in(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
         cause = super()._cause(pod, state, profile, decision, wanted)
         if cause != UNEXPLAINED:
             return cause
@@ -254,7 +252,7 @@ class WebhookStepWorld(StepWorld):
                 said = report.state
                 yield replace(node.state, labels=said.labels, images=said.images, image_count=said.image_count)
 
-    def _with_node(self, pod: PodState, state: ClusterState, profile: Profile, other: Node) -> Decision:
+    def _with_node(self, pod: Pod, state: ClusterState, profile: Profile, other: Node) -> Decision:
         now = self.nodes[other.name].state
         state.set_node(other)
         try:
@@ -268,7 +266,7 @@ class WebhookStepWorld(StepWorld):
         return Counter(self.admissions.values())
 
 
-def _asks(pod: PodState) -> tuple[object, ...]:
+def _asks(pod: Pod) -> tuple[object, ...]:
     """What the webhook's rules about nodes add to a pod."""
     spec = pod.spec
     return spec.required_node_terms, spec.preferred_node_terms, pod.annotations.get(WARM_TARGET_ANNOTATION)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 # Four pods of one CPU fill a node.
 WORLD = Assumptions(min_nodes=0, max_nodes=10)
@@ -31,17 +31,17 @@ STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"
 NONE: dict[str, float] = {}
 
 
-def user(name: str, *, on: str = "", cpu: str = "1", **more: Any) -> PodState:
+def user(name: str, *, on: str = "", cpu: str = "1", **more: Any) -> Pod:
     """A user's pod: nothing owns it."""
     return pod(name, on=on, requests={"cpu": cpu}, **more)
 
 
-def placeholder(name: str, *, on: str = "", cpu: str = "1", priority: int = -10, **more: Any) -> PodState:
+def placeholder(name: str, *, on: str = "", cpu: str = "1", priority: int = -10, **more: Any) -> Pod:
     """A placeholder of a StatefulSet."""
     return pod(name, on=on, requests={"cpu": cpu}, priority=priority, metadata={**owned("StatefulSet"), **more})
 
 
-def daemon(name: str, on: str = "", cpu: str = "1") -> PodState:
+def daemon(name: str, on: str = "", cpu: str = "1") -> Pod:
     return pod(name, on=on, requests={"cpu": cpu}, metadata=owned("DaemonSet"))
 
 
@@ -49,17 +49,17 @@ def owned(kind: str) -> dict[str, Any]:
     return {"ownerReferences": [{"kind": kind, "name": "x", "uid": "x", "controller": True}]}
 
 
-def full(name: str) -> list[PodState]:
+def full(name: str) -> list[Pod]:
     return [user(f"{name}-{number}", on=name) for number in range(4)]
 
 
-def scale_up(nodes: Iterable[Node], pods: Iterable[PodState], waiting: Iterable[PodState], **more: Any) -> int:
+def scale_up(nodes: Iterable[Node], pods: Iterable[Pod], waiting: Iterable[Pod], **more: Any) -> int:
     state = ClusterState(nodes, pods)
     return requested(state, waiting, TEMPLATE, **more)
 
 
 def requested(
-    state: ClusterState, waiting: Iterable[PodState], template: Node, *, booting: int = 0, max_nodes: int = 10
+    state: ClusterState, waiting: Iterable[Pod], template: Node, *, booting: int = 0, max_nodes: int = 10
 ) -> int:
     """New nodes of the only group."""
     allowed = max_nodes - len(state.rows) - booting
@@ -182,7 +182,7 @@ def play(
     until: float,
     *,
     since: float = 0.0,
-    waiting: Iterable[PodState] = (),
+    waiting: Iterable[Pod] = (),
     step: float | None = None,
 ) -> list[tuple[float, ScalingDecision]]:
     """Look when the machine says, or every `step` seconds, and do what it says; what it did, and when."""
@@ -344,7 +344,7 @@ def test_the_assumptions_choose_whose_rules_hold() -> None:
 
 @pytest.mark.parametrize("kind", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
 def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) -> None:
-    def matters(*pods: PodState) -> bool:
+    def matters(*pods: Pod) -> bool:
         machine = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, TEMPLATE), 0.0)
         machine.look(ClusterState([node("a"), node("b")], pods), [], NONE, 1000.0)
         return machine.room_matters

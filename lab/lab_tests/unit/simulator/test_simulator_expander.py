@@ -17,7 +17,7 @@ from roost_lab.simulator.setup.pools_file import with_pools
 from tests.unit.scheduling_builders import node, pod
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 NONE: dict[str, float] = {}
 GIB = 2**30
@@ -35,7 +35,7 @@ def group(name: str, cores: int, price: float, priority: int | None, most: int =
 GROUPS = [group("small", *SMALL), group("large", *LARGE), group("dear", *DEAR)]
 
 
-def user(name: str, cpu: str = "1", memory: str = "4Gi") -> PodState:
+def user(name: str, cpu: str = "1", memory: str = "4Gi") -> Pod:
     return pod(name, requests={"cpu": cpu, "memory": memory})
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
 
 KEY = "images-pulled.roost.hub.jupyter.org/hub-image"
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"
@@ -43,7 +43,7 @@ def there(
     return replace(one, ready_since=NOW - ready_for)
 
 
-def wants(operator: str, *values: str) -> PodState:
+def wants(operator: str, *values: str) -> Pod:
     expression = {"key": KEY, "operator": operator, **({"values": list(values)} if values else {})}
     required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -54,7 +54,7 @@ def full(*nodes: Node) -> ClusterState:
     return ClusterState(nodes, [pod(f"on-{one.name}", on=one.name, requests={"cpu": "3"}) for one in nodes])
 
 
-def asked(kind: Autoscaler, nodes: Sequence[Node], waiting: PodState, now: float = NOW) -> int:
+def asked(kind: Autoscaler, nodes: Sequence[Node], waiting: Pod, now: float = NOW) -> int:
     scaler = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, CLOUD), now)
     return scaler.look(full(*nodes), [waiting], {}, now).request
 
@@ -81,7 +81,7 @@ CA, KARPENTER = Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER
     ],
 )
 def test_a_label_that_a_controller_wrote_is_the_templates_only_where_a_node_is_copied(
-    kind: Autoscaler, labels: Mapping[str, str], waiting: PodState, nodes: int
+    kind: Autoscaler, labels: Mapping[str, str], waiting: Pod, nodes: int
 ) -> None:
     assert asked(kind, [there("a", labels)], waiting) == nodes
 
@@ -91,7 +91,7 @@ def test_a_label_that_a_controller_wrote_is_the_templates_only_where_a_node_is_c
     ("waiting", "nodes"),
     [(wants("In", "true"), 0), (wants("Exists"), 0), (wants("NotIn", "pulling"), 1), (wants("DoesNotExist"), 1)],
 )
-def test_a_group_that_never_had_a_node_has_its_own_labels_only(kind: Autoscaler, waiting: PodState, nodes: int) -> None:
+def test_a_group_that_never_had_a_node_has_its_own_labels_only(kind: Autoscaler, waiting: Pod, nodes: int) -> None:
     assert asked(kind, [], waiting) == nodes
 
 

@@ -10,10 +10,10 @@ import pytest
 from generator.values.merge import Settings
 from roost_core.objects.images import image_repository
 from roost_core.objects.node import Node
+from roost_core.objects.pod_body import read_pod_body
+from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.pods import read_pod
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_lab.simulator.engine.pods import PodMaker, image_reference
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
@@ -92,9 +92,9 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
         made = maker.user(attempt, name, 1.0, facts)
         body = {**maker._user_body(attempt, name)}
         body["metadata"]["namespace"] = policy.namespace
-        pod = read_pod(body, policy.namespace)
+        pod = read_pod_body(body, policy.namespace)
         decision = decide(pod, rulebook, facts, ledger, pod_key=pod_key(policy.namespace, name), now=1.0)
-        whole = read_pod_state(jsonpatch.apply_patch(body, decision.operations))
+        whole = read_pod(jsonpatch.apply_patch(body, decision.operations))
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)
         joined.add((WARM_TARGET_ANNOTATION in made.annotations, bool(made.spec.preferred_affinity)))

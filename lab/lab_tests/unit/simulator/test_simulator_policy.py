@@ -24,7 +24,7 @@ from webhook.facts import Facts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.setup.policy import Policy
 
 
@@ -33,7 +33,7 @@ def by_policy(name: str, **values: Any) -> Policy:
     return policy(name, json.dumps({"admission": {"mode": "policy"}, **values}))
 
 
-def a_user(rules: Policy, image: str = "a") -> PodState:
+def a_user(rules: Policy, image: str = "a") -> Pod:
     """As the hub posts it while nobody knows a node."""
     return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes()))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from roost_core.kube.client import Client, JSONObject
-    from roost_core.scheduler.objects import ContainerState
+    from roost_core.objects.pod import ContainerState
     from roost_lab.recorder.recording.settings import RecorderSettings
 
 USER, PLACEHOLDER, BUILD, OTHER = "user", "placeholder", "build", "other"

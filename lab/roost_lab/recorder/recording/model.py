@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.scores import ScoreTable
     from roost_core.scheduler.verdicts import Rejection
@@ -221,7 +221,7 @@ def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
     return Verdict.DIFFERS, f"the model prefers {decision.node}"
 
 
-def _is_same_pod(before: PodState | None, after: PodState | None) -> bool:
+def _is_same_pod(before: Pod | None, after: Pod | None) -> bool:
     """Whether the two are the same to schedulers."""
     if before is None or after is None:
         return before is after

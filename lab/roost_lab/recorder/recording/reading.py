@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from roost_core.objects import pod_reader
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
+from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.timestamps import read_moment
-from roost_core.placement.pods import read_pod as read_admission_pod
 from roost_core.placement.repositories import repository_of
-from roost_core.scheduler.pod_reader import read_pod_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod import Pod, PodSpec
+    from roost_core.objects.pod_body import PodBody
     from roost_core.placement.settings import KeySource
-    from roost_core.scheduler.objects import PodSpec, PodState
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000
@@ -62,7 +62,7 @@ class ContainerTimes:
 class PodReading:
     """What the recorder needs of a pod, at one time."""
 
-    state: PodState
+    state: Pod
     repo: str
     ref: str
     created_us: int
@@ -148,12 +148,12 @@ def read_pod(
     *,
     keep_containers: bool = False,
 ) -> PodReading | None:
-    """What the recorder needs of a Pod; None when it is malformed. keep_containers: fill in `state.containers`."""
+    """What the recorder needs of a PodBody; None when it is malformed. keep_containers: fill in `state.containers`."""
     try:
-        state = read_pod_state(item, keep_containers, specs=specs)
+        state = pod_reader.read_pod(item, keep_containers, specs=specs)
         repo = ref = ""
         if key_sources:
-            pod = read_admission_pod(item, state.namespace)
+            pod = read_pod_body(item, state.namespace)
             repo = without_userinfo(repository_of(pod, key_sources))
             ref = reference_of(pod) if repo else ""
     except MalformedObjectError:
@@ -188,7 +188,7 @@ def read_pod(
     )
 
 
-def reference_of(pod: Pod) -> str:
+def reference_of(pod: PodBody) -> str:
     """The resolved reference (a commit, a record's number) that BinderHub started a pod for; "" when there is none.
 
     A user's pod has it at the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build in `--ref=`.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost_core.kube.client import Client, JSONObject
-    from roost_core.scheduler.objects import PodSpec
+    from roost_core.objects.pod import PodSpec
     from roost_lab.recorder.recording.metrics import Metrics
     from roost_lab.recorder.recording.model import Model
     from roost_lab.recorder.recording.reading import NodeReading, PodReading

@@ -30,9 +30,9 @@ from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from roost_core.objects.pod import Pod
     from roost_core.objects.selectors import NodeTerm, Requirement
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.verdicts import Rejection
 
@@ -47,7 +47,7 @@ _TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *TAINTED.reasons, *OTHER_NODES
 _INSUFFICIENT: Final = "Insufficient "
 
 
-def shortfalls(pod: PodState, row: NodeRow, profile: Profile, rejection: Rejection | None) -> list[JSONObject]:
+def shortfalls(pod: Pod, row: NodeRow, profile: Profile, rejection: Rejection | None) -> list[JSONObject]:
     """Everything that the node lacks for the pod; empty when the model finds that it fits."""
     if rejection is None:
         return []
@@ -60,7 +60,7 @@ def shortfalls(pod: PodState, row: NodeRow, profile: Profile, rejection: Rejecti
     return lacks
 
 
-def _of_node(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
+def _of_node(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
     tolerations = pod.spec.tolerations
     if row.node.unschedulable and not tolerates_cordon(tolerations):
         yield {"kind": CORDON}
@@ -73,7 +73,7 @@ def _of_node(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
             yield {"kind": TAINT, "taint": f"{taint.key}={taint.value}:{taint.effect}"}
 
 
-def _of_labels(pod: PodState, row: NodeRow) -> Iterator[JSONObject]:
+def _of_labels(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
     spec = pod.spec
     for key, value in spec.node_selector:
         if row.labels.get(key) != value:
@@ -109,7 +109,7 @@ def _as_text(requirement: Requirement) -> str:
     return " ".join(filter(None, (key, operator, ", ".join(sorted(values)))))
 
 
-def _of_room(pod: PodState, row: NodeRow, profile: Profile) -> Iterator[JSONObject]:
+def _of_room(pod: Pod, row: NodeRow, profile: Profile) -> Iterator[JSONObject]:
     if len(row.pods) >= row.max_pods:
         yield {"kind": ROOM, "resource": PODS, "asks": 1, "free": row.max_pods - len(row.pods), "has": row.max_pods}
     for name, asks in pod.spec.requests:

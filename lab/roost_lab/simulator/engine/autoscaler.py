@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.state import ClusterState
 
 # A rounding error must not cost a whole run of the loop.
@@ -52,7 +52,7 @@ class NodeScaler(Protocol):
         ...
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
         """One run of its loop. booting: nodes that haven't joined, with the times of their requests."""
         ...
@@ -72,7 +72,7 @@ class NoAutoscaler:
         """Nothing follows."""
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
         """Nothing to do."""
         del state, unschedulable, booting, now

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodSpec, PodState
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.node_groups import Fleet
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -53,7 +53,7 @@ GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 
 def plan_scale_up(
     state: ClusterState,
-    unschedulable: Iterable[PodState],
+    unschedulable: Iterable[Pod],
     templates: Sequence[Node],
     *,
     booting: Sequence[int],
@@ -83,7 +83,7 @@ def plan_scale_up(
     ]
 
 
-def _pack(pods: Sequence[PodState], template: Node, most: int) -> list[Room]:
+def _pack(pods: Sequence[Pod], template: Node, most: int) -> list[Room]:
     """New nodes of one group with the pods that would go there."""
     new: list[Room] = []
     hopeless: set[int] = set()
@@ -118,12 +118,12 @@ class _NodeFacts:
     # Share of CPU or memory that is requested, the greater.
     utilisation: float
     # Pods that must fit elsewhere.
-    movable: tuple[PodState, ...]
+    movable: tuple[Pod, ...]
 
 
 def _read_node(row: NodeRow) -> _NodeFacts:
-    movable: list[PodState] = []
-    expendable: list[PodState] = []
+    movable: list[Pod] = []
+    expendable: list[Pod] = []
     for pod in row.pods.values():
         if pod.priority < PRIORITY_CUTOFF:
             # Ignored.
@@ -144,7 +144,7 @@ def _read_node(row: NodeRow) -> _NodeFacts:
     return _NodeFacts(False, utilisation, tuple(movable))
 
 
-def _is_movable(pod: PodState) -> bool:
+def _is_movable(pod: Pod) -> bool:
     said = pod.annotations.get(SAFE_TO_EVICT_ANNOTATION)
     return said == "true" or (pod.owner is not None and said != "false")
 
@@ -181,7 +181,7 @@ class ClusterAutoscaler:
         """It reads the pods from the cluster itself."""
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
         """One run of its loop."""
         world = self._world
@@ -218,9 +218,7 @@ class ClusterAutoscaler:
     def _is_of(self, place: int, node: str) -> bool:
         return self._fleet.place_of(node) == place
 
-    def _choose(
-        self, state: ClusterState, waiting: Sequence[PodState], coming: Sequence[str], now: float
-    ) -> Option | None:
+    def _choose(self, state: ClusterState, waiting: Sequence[Pod], coming: Sequence[str], now: float) -> Option | None:
         """What to request now."""
         fleet = self._fleet
         # Each run draws the node that it copies.
@@ -322,6 +320,6 @@ class ClusterAutoscaler:
         return unneeded
 
 
-def _first(rooms: Iterable[Room], pod: PodState) -> Room | None:
+def _first(rooms: Iterable[Room], pod: Pod) -> Room | None:
     spec = pod.spec
     return next((room for room in rooms if room.fits(spec)), None)

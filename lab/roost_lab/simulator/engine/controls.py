@@ -29,8 +29,8 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
 from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
+from roost_core.objects.pod import ContainerState, Owner, Pod, copy_pod
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
-from roost_core.scheduler.objects import ContainerState, Owner, PodState, copy_pod
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ControlledWorld(Protocol):
     measures: Measures
     nodes: dict[str, SimNode]
     # As the API server has them, and with what happened to each.
-    pods: dict[str, PodState]
+    pods: dict[str, Pod]
     sim_pods: dict[str, SimPod]
     kubelets: Kubelets
 
@@ -165,7 +165,7 @@ class Controls:
         policy = self._release.policy
         labels = {**puller.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
         labels.setdefault(OWN_COMPONENT_LABEL, "puller")
-        pod = PodState(
+        pod = Pod(
             namespace=policy.namespace,
             name=name,
             uid=name,
@@ -308,7 +308,7 @@ class Controls:
         world.at(finish, self._pulled, (node, state))
         return Outcome.DONE
 
-    def _pulled(self, argument: tuple[SimNode, PodState]) -> None:
+    def _pulled(self, argument: tuple[SimNode, Pod]) -> None:
         node, state = argument
         if self._world.nodes.get(node.name) is node and state.key in self._world.pods:
             self._world.pods[state.key] = replace(state, phase="Succeeded")

@@ -8,7 +8,7 @@ from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.node_images import NodeImages
     from roost_lab.simulator.setup.policy import PlaceholderSet
     from roost_lab.traces.attempt import Attempt
@@ -52,7 +52,7 @@ class SimPod:
         "warm_class",
     )  # fmt: skip
 
-    def __init__(self, kind: str, state: PodState, created: float, order: int) -> None:
+    def __init__(self, kind: str, state: Pod, created: float, order: int) -> None:
         self.kind = kind
         self.state = state
         # `namespace/name`.
@@ -98,6 +98,6 @@ class SimNode:
         self.pods: dict[str, SimPod] = {}
         self.users = 0
         # `namespace/name` -> a puller's pod here.
-        self.pullers: dict[str, PodState] = {}
+        self.pullers: dict[str, Pod] = {}
         self.collects_at: float | None = None
         self.shows_at: float | None = None

@@ -16,7 +16,7 @@ from roost_lab.simulator.setup.pools import Expander
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.node_groups import NodeGroup
 
 # Knuth's multiplicative hash: close times give distant draws.
@@ -40,7 +40,7 @@ class Option(NamedTuple):
     place: int
     # New nodes that it would get.
     number: int
-    pods: tuple[PodState, ...]
+    pods: tuple[Pod, ...]
 
 
 def choose(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Taint
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodSpec, PodState
 
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -38,7 +38,7 @@ class Room:
         self.free = dict(node.allocatable)
         self.free_pods = self.free.pop(PODS, 0)
         # Pods that were placed here.
-        self.pods: list[PodState] = []
+        self.pods: list[Pod] = []
 
     @classmethod
     def of(cls, row: NodeRow, ignored_taints: tuple[str, ...] = ()) -> Room:
@@ -67,7 +67,7 @@ class Room:
             spec, self.name, self.labels
         )
 
-    def take(self, pod: PodState) -> None:
+    def take(self, pod: Pod) -> None:
         """Place a pod here."""
         free = self.free
         for name, amount in pod.spec.requests:
@@ -75,7 +75,7 @@ class Room:
         self.free_pods -= 1
         self.pods.append(pod)
 
-    def give_back(self, pod: PodState) -> None:
+    def give_back(self, pod: Pod) -> None:
         """Remove the last pod that was placed."""
         for name, amount in pod.spec.requests:
             self.free[name] += amount
@@ -83,7 +83,7 @@ class Room:
         self.pods.pop()
 
 
-def place(pods: Iterable[PodState], rooms: Sequence[Room]) -> list[PodState]:
+def place(pods: Iterable[Pod], rooms: Sequence[Room]) -> list[Pod]:
     """Put each pod into the first room where it fits; returns those that fit nowhere."""
     unplaced = []
     hopeless: set[int] = set()
@@ -102,9 +102,9 @@ def place(pods: Iterable[PodState], rooms: Sequence[Room]) -> list[PodState]:
     return unplaced
 
 
-def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None]) -> bool:
+def place_all(pods: Iterable[Pod], find: Callable[[Pod], Room | None]) -> bool:
     """Put every pod into the room that `find` gives; if one has none, leave the rooms as they were: False."""
-    taken: list[tuple[Room, PodState]] = []
+    taken: list[tuple[Room, Pod]] = []
     for pod in pods:
         room = find(pod)
         if room is not None:
@@ -117,12 +117,12 @@ def place_all(pods: Iterable[PodState], find: Callable[[PodState], Room | None])
     return True
 
 
-def is_daemon(pod: PodState) -> bool:
+def is_daemon(pod: Pod) -> bool:
     """Whether a DaemonSet owns the pod: it is deleted with its node, and requests none."""
     return pod.owner is not None and pod.owner.kind == _DAEMON_SET
 
 
-def pods_waiting(unschedulable: Iterable[PodState], cutoff: int) -> list[PodState]:
+def pods_waiting(unschedulable: Iterable[Pod], cutoff: int) -> list[Pod]:
     """The pods that may request a node, the highest priority first.
 
     Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets' pods.

@@ -15,7 +15,7 @@ from roost_lab.simulator.setup.assumptions import SESSIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
     from roost_lab.simulator.engine.builds import BuildWorld
     from roost_lab.simulator.engine.entities import SimNode
@@ -53,7 +53,7 @@ class HubWorld(Protocol):
         """A number that no other pod has."""
         ...
 
-    def post(self, kind: str, state: PodState) -> SimPod:
+    def post(self, kind: str, state: Pod) -> SimPod:
         """Create a pod; its number was the last one given."""
         ...
 

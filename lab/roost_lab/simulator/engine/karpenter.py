@@ -19,9 +19,9 @@ from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from roost_core.objects.pod import Pod, WeightedPodTerm
     from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.objects import PodState, WeightedPodTerm
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.node_groups import Fleet
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -65,7 +65,7 @@ class Karpenter:
         self._changed_at[node] = now
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[PodState], booting: Mapping[str, float], now: float
+        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
         """One run of both loops, the provisioner's and the disruption controller's."""
         world = self._world
@@ -86,7 +86,7 @@ class Karpenter:
         return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
 
     def _plan_scale_up(
-        self, state: ClusterState, unschedulable: Iterable[PodState], coming: Sequence[str]
+        self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]
     ) -> tuple[int, ...]:
         """The group of each new node."""
         # It has no priority cutoff.
@@ -206,7 +206,7 @@ class Karpenter:
         leaving = {row.name for row, _ in candidates}
         rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
 
-        def find(pod: PodState) -> Room | None:
+        def find(pod: Pod) -> Room | None:
             found = _Demands(pod, state, rooms).find(rooms, self._claim(range(len(self._fleet.groups))))
             # A pod that prefers a new node keeps the old one.
             return found if isinstance(found, Room) else None
@@ -215,11 +215,11 @@ class Karpenter:
 
 
 # A node that may be removed, with the pods that would have to move.
-_Candidate = tuple["NodeRow", tuple["PodState", ...]]
+_Candidate = tuple["NodeRow", tuple["Pod", ...]]
 _UNREAD: Final = object()
 
 
-def _read_pods(row: NodeRow) -> tuple[PodState, ...] | None:
+def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:
     """The pods that would have to move; None: one of them must not."""
     movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
     held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
@@ -247,7 +247,7 @@ class _Claim:
         self._taken_by = [(place, room) for place, room in self._rooms if does(room)]
         return bool(self._taken_by)
 
-    def take(self, pod: PodState) -> None:
+    def take(self, pod: Pod) -> None:
         """Place the pod that `meets` was asked for last."""
         self._rooms = self._taken_by
         for _, room in self._rooms:
@@ -257,7 +257,7 @@ class _Claim:
 class _Demands:
     """One pod's requirements and preferences; Karpenter treats preferences as required, and drops them one by one."""
 
-    def __init__(self, pod: PodState, state: ClusterState, rooms: Sequence[Room]) -> None:
+    def __init__(self, pod: Pod, state: ClusterState, rooms: Sequence[Room]) -> None:
         self._pod = pod
         self._rooms = rooms
         spec = pod.spec

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost_core.objects.images import normalise_reference
+from roost_core.objects.pod import Pod, PodSpec, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.objects.pod_body import read_pod_body
+from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import (
@@ -23,9 +26,6 @@ from roost_core.placement.labels import (
     WARM_TARGET_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.pods import read_pod
-from roost_core.scheduler.objects import PodSpec, PodState, WeightedNodeTerm, copy_pod, copy_spec
-from roost_core.scheduler.pod_reader import read_pod_state
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import Result, decide
 from webhook.facts import Facts, HomePod, WarmPod, pod_key
@@ -39,7 +39,7 @@ from webhook.rules.warm import choose_warm_nodes, read_warm_needs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from roost_core.placement.pods import Pod
+    from roost_core.objects.pod_body import PodBody
     from roost_core.placement.settings import PodClass, Settings
     from roost_lab.simulator.engine.user_choices import UserChoices
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -91,16 +91,16 @@ _USER_TOLERATIONS: Final = tuple(
 class _PodTemplate(NamedTuple):
     """The last pod of one kind, and the facts that it depends on."""
 
-    state: PodState
+    state: Pod
     # The facts that it depends on, and the nodes among them.
     reads: Reads = Reads.NOTHING
     nodes: Nodes | None = None
     # The webhook's patch.
     operations: Sequence[Operation] = ()
     # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
-    met: tuple[Pod, PodClass, WarmNeeds] | None = None
+    met: tuple[PodBody, PodClass, WarmNeeds] | None = None
     # The same pod where no warm set is used, if it then gets other terms.
-    cold: PodState | None = None
+    cold: Pod | None = None
 
     def holds(self, facts: Facts) -> bool:
         """Whether the next pod would be equal; homes may change while the facts stay."""
@@ -152,7 +152,7 @@ class PodMaker:
         classes = {} if self._policy.webhook is None else self._policy.webhook.classes
         return tuple(name for name, pod_class in classes.items() if pod_class.warm is not None)
 
-    def warm_pod(self, state: PodState, *, is_starting: bool) -> tuple[str, WarmPod] | None:
+    def warm_pod(self, state: Pod, *, is_starting: bool) -> tuple[str, WarmPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
         pod_class = self._class_of(state)
         if pod_class is None and state.node_name:
@@ -163,7 +163,7 @@ class PodMaker:
             return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
         return pod_class.name, WarmPod(state.node_name, _normalised(state.spec.images), is_starting)
 
-    def _class_of_others(self, state: PodState) -> PodClass | None:
+    def _class_of_others(self, state: Pod) -> PodClass | None:
         """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
         if self._shared is None or self._rulebook is None:
             return None
@@ -171,7 +171,7 @@ class PodMaker:
             return None
         return self._rulebook.classes.classify(state.labels, self._policy.namespace, self.namespaces)
 
-    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> PodState:
+    def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Pod:
         """A user's pod."""
         profile = None if self._choices is None else self._choices.profile(attempt)
         asked = (attempt.cpu_millicores, attempt.memory_bytes, None if profile is None else profile.name)
@@ -180,7 +180,7 @@ class PodMaker:
         made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile), kind=kind)
         return made if self._choices is None else self._choices.to_zone(made, attempt)
 
-    def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> PodState:
+    def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> Pod:
         """A pod of a StatefulSet of placeholders."""
         set_name = placeholders.name
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}
@@ -188,7 +188,7 @@ class PodMaker:
         body = {"metadata": metadata, "spec": placeholders.spec}
         return self._make((PLACEHOLDER, set_name, placeholders.revision), name, created, facts, lambda: body)
 
-    def build(self, repository: str, name: str, created: float, facts: Facts) -> PodState:
+    def build(self, repository: str, name: str, created: float, facts: Facts) -> Pod:
         """A build pod of BinderHub."""
         body = {
             "metadata": {
@@ -215,18 +215,18 @@ class PodMaker:
         }
         return self._make((BUILD, repository), name, created, facts, lambda: body)
 
-    def read(self, body: JSONObject) -> PodState:
+    def read(self, body: JSONObject) -> Pod:
         """A pod that somebody else posted."""
         return self._read(body)
 
-    def home_pod(self, state: PodState) -> HomePod | None:
+    def home_pod(self, state: Pod) -> HomePod | None:
         """What a pod adds to its class's load; None for pods of a class without a home."""
         pod_class = self._class_of(state)
         if pod_class is None or pod_class.home is None:
             return None
         return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
 
-    def _class_of(self, state: PodState) -> PodClass | None:
+    def _class_of(self, state: Pod) -> PodClass | None:
         if self._rulebook is None:
             return None
         # Pods of one kind share their labels.
@@ -240,7 +240,7 @@ class PodMaker:
             known = self._classes[key] = (state.labels, found)
         return known[1]
 
-    def user_of_profile(self, profile: UserProfile | None) -> PodState:
+    def user_of_profile(self, profile: UserProfile | None) -> Pod:
         """A user's pod of that profile, for checks."""
         made = self._user_body(Attempt(0, 0.0, "repository", "image"), "user", profile)
         return self._make((USER, profile), "user", 0.0, Facts(nodes=Nodes()), lambda: made)
@@ -305,7 +305,7 @@ class PodMaker:
         body: Callable[[], JSONObject],
         *,
         kind: tuple[object, ...] = (),
-    ) -> PodState:
+    ) -> Pod:
         """A pod. key: of pods that differ in names alone; kind: of those that differ in images and environment too."""
         known = self._kept.get(key)
         if known is None or not known.holds(facts):
@@ -327,7 +327,7 @@ class PodMaker:
         namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
         if self._rulebook is None or namespace != self._policy.namespace:
             return _PodTemplate(self._read(body))
-        pod = read_pod(body, namespace)
+        pod = read_pod_body(body, namespace)
         key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
         decision = decide(pod, self._rulebook, facts, self._ledger, pod_key=key, now=now, selects=_reads_no_warm_pods)
@@ -353,8 +353,8 @@ class PodMaker:
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
     def _with_warm_nodes(
-        self, known: _PodTemplate, met: tuple[Pod, PodClass, WarmNeeds], facts: Facts, name: str, now: float
-    ) -> PodState:
+        self, known: _PodTemplate, met: tuple[PodBody, PodClass, WarmNeeds], facts: Facts, name: str, now: float
+    ) -> Pod:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
         pod, pod_class, needs = met
         state = known.state
@@ -370,7 +370,7 @@ class PodMaker:
                 changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
         return copy_pod(state, **changes)
 
-    def _case(self, pod: Pod, pod_class: PodClass, settings: Settings, facts: Facts, now: float) -> Case:
+    def _case(self, pod: PodBody, pod_class: PodClass, settings: Settings, facts: Facts, now: float) -> Case:
         return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
 
     def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:
@@ -384,8 +384,8 @@ class PodMaker:
             term = self._named[wanted] = WeightedNodeTerm(weight, NodeTerm((), fields))
         return term
 
-    def _read(self, body: JSONObject) -> PodState:
-        state = read_pod_state(body, specs=self._specs)
+    def _read(self, body: JSONObject) -> Pod:
+        state = read_pod(body, specs=self._specs)
         if len(self._specs) > _KEPT:
             self._specs.clear()
         policy = self._policy

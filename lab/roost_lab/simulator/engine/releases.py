@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from roost_core.scheduler.objects import copy_pod
+from roost_core.objects.pod import copy_pod
 from roost_lab.simulator.engine.controls import ControlledWorld, Controls
 from roost_lab.simulator.engine.late_facts import LateFacts
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
@@ -21,7 +21,7 @@ from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.user_choices import UserChoices
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -37,7 +37,7 @@ class ReleasedWorld(ControlledWorld, Protocol):
         """A number that no other pod has."""
         ...
 
-    def post(self, kind: str, state: PodState) -> SimPod:
+    def post(self, kind: str, state: Pod) -> SimPod:
         """Create a pod; its number was the last one given."""
         ...
 

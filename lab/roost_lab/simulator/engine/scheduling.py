@@ -8,15 +8,15 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from roost_core.objects.pod import copy_pod
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import copy_pod
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.cycle import Decision
-    from roost_core.scheduler.objects import PodState
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.hub import Hub
@@ -40,7 +40,7 @@ class SchedulingWorld(Protocol):
     state: ClusterState
     measures: Measures
     # As the API server has them, and with what happened to each.
-    pods: dict[str, PodState]
+    pods: dict[str, Pod]
     sim_pods: dict[str, SimPod]
     hub: Hub
     journal: Journal | None

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.pod import copy_pod, copy_spec
 from roost_core.objects.selectors import NodeTerm, Requirement
-from roost_core.scheduler.objects import copy_pod, copy_spec
 from roost_lab.simulator.engine.free_room import Room
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 from roost_lab.simulator.engine.node_groups import ZONE_LABEL
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodSpec, PodState
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_lab.simulator.setup.pools import Pools, UserProfile
     from roost_lab.traces.attempt import Attempt
     from roost_lab.traces.chance import Chance
@@ -45,7 +45,7 @@ class UserChoices:
         drawn = self._chance.uniform("profile", attempt.number) * self._ends[-1]
         return self._pools.profiles[min(bisect_right(self._ends, drawn), len(self._ends) - 1)]
 
-    def to_zone(self, pod: PodState, attempt: Attempt) -> PodState:
+    def to_zone(self, pod: Pod, attempt: Attempt) -> Pod:
         """The pod as its bound volume restricts it.
 
         The webhook doesn't see that: it is a term of the volume's, which kube-scheduler's VolumeBinding reads.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.objects.record_copier import Copier
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.record_copier import Copier
 from webhook.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
@@ -45,7 +45,7 @@ class WebhookFacts:
         self.tell_home(pod, pod.state)
         self.tell_warm(pod, pod.state, is_starting=pod.ready_at is None)
 
-    def tell_home(self, pod: SimPod, state: PodState) -> None:
+    def tell_home(self, pod: SimPod, state: Pod) -> None:
         """Where a pod's repository has its home, if its class has homes."""
         if self._has_homes:
             home = self._maker.home_pod(state)
@@ -53,7 +53,7 @@ class WebhookFacts:
                 pod.has_home = True
                 self._home_changes[pod.key] = home
 
-    def tell_warm(self, pod: SimPod, state: PodState, *, is_starting: bool) -> None:
+    def tell_warm(self, pod: SimPod, state: Pod, *, is_starting: bool) -> None:
         """What a pod adds to its class's warm set, if that has one."""
         if self._warm_changes:
             warm = self._maker.warm_pod(state, is_starting=is_starting)

@@ -13,7 +13,7 @@ from itertools import islice
 from math import log
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.scheduler.objects import PodState, copy_pod
+from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
@@ -81,7 +81,7 @@ class World:
         self.fleet = Fleet(groups, [make_node(policy, group, "template", 0.0) for group in groups])
         self.nodes: dict[str, SimNode] = {}
         # Every pod as the API server has it, by `namespace/name`.
-        self.pods: dict[str, PodState] = {}
+        self.pods: dict[str, Pod] = {}
         self.sim_pods: dict[str, SimPod] = {}
         self.figures = PullFigures()
         self.images = Images(assumptions, self.chance)
@@ -225,7 +225,7 @@ class World:
         self._made += 1
         return self._made
 
-    def post(self, kind: str, state: PodState) -> SimPod:
+    def post(self, kind: str, state: Pod) -> SimPod:
         """Create a pod; its number was the last one given."""
         pod = SimPod(kind, state, self.now, self._made)
         self.sim_pods[pod.key] = pod

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from generator.faults import Fault, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.headroom.settings import CountBy, read_headroom_sets
+from roost_core.objects.pod import copy_pod, copy_spec
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings_reader import Reader
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.objects import copy_pod, copy_spec
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.node_groups import make_groups, make_node
 from roost_lab.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from generator.faults import Path
     from roost_core.objects.node import Node
-    from roost_core.scheduler.objects import PodState
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.node_groups import NodeGroup
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
@@ -117,7 +117,7 @@ def _placeholders(policy: Policy, assumptions: Assumptions, nodes: Sequence[Node
             )
 
 
-def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: PlaceholderSet) -> PodState:
+def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: PlaceholderSet) -> Pod:
     return PodMaker(policy, assumptions).placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
 
 
@@ -125,7 +125,7 @@ def _fix(assumptions: Assumptions) -> str:
     return _FIX if assumptions.pools is None else _POOLS_FIX
 
 
-def _why_not(pod: PodState, policy: Policy, nodes: Sequence[Node]) -> str:
+def _why_not(pod: Pod, policy: Policy, nodes: Sequence[Node]) -> str:
     """Why a pod fits none of these empty nodes; "": it fits one."""
     # Pods that it must run beside may come later.
     alone = copy_pod(pod, spec=copy_spec(pod.spec, required_affinity=()))

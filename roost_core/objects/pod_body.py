@@ -1,4 +1,4 @@
-"""Read a pod's JSON without changing it: what placement needs, and nothing secret.
+"""A pod as its author sends it: its JSON, read without changing it, nothing secret.
 
 Null and absent are the same. Only what is needed is checked; if that has a wrong type, `MalformedObjectError` names the
 place, and never contains the value.
@@ -18,28 +18,21 @@ from roost_core.objects.fields import (
     child_text,
     child_texts,
 )
+from roost_core.objects.pod import PREFERRED, REQUIRED
+from roost_core.objects.remembering import ByJSON
 from roost_core.objects.selectors import NodeRules, read_node_rules
-from roost_core.placement.labels import (
-    OPT_OUT_ANNOTATION,
-    OWN_COMPONENT_LABEL,
-    OWN_PART,
-    OWN_PLACEHOLDER,
-    PART_OF_LABEL,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# On a pod that a kubelet read from a file.
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
-# Why DaemonSet pods are skipped.
-DAEMON_SET: Final = "daemon-set"
-DEFAULT_SCHEDULER: Final = "default-scheduler"
-REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# Most pods of a hub require the same, and to read that costs a part of a review.
+_node_rules: Final[ByJSON[NodeRules]] = ByJSON()
 
 
-class Pod(NamedTuple):
-    """One pod. `body` and `spec` are the caller's own objects: read-only."""
+class PodBody(NamedTuple):
+    """A pod's JSON, read as far as a review needs it. `body` and `spec` are the caller's own objects: read-only."""
 
     body: JSONObject
     spec: JSONObject
@@ -65,6 +58,11 @@ class Pod(NamedTuple):
     @property
     def rules(self) -> NodeRules:
         """What this pod requires of its node."""
+        spec = self.spec
+        parts = (spec.get("nodeSelector"), self.required_node_terms, spec.get("tolerations"))
+        return _node_rules(parts, self._read_rules)
+
+    def _read_rules(self) -> NodeRules:
         return read_node_rules(
             child_texts(self.spec, "nodeSelector", "spec"),
             self.required_node_terms,
@@ -89,20 +87,6 @@ class Pod(NamedTuple):
                     value = variable.get("value")
                     return value if type(value) is str else ""
         return ""
-
-    def reason_to_skip(self) -> str:
-        """Why Roost leaves this pod alone, whatever its class: a word for metrics, "" if it doesn't."""
-        if self.annotations:
-            if self.annotations.get(OPT_OUT_ANNOTATION) == "true":
-                return "opt-out"
-            if MIRROR_ANNOTATION in self.annotations:
-                return "mirror-pod"
-        if self.node_name:
-            return "node-name"
-        labels = self.labels
-        if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
-            return "own-pod"
-        return DAEMON_SET if self.is_daemon else ""
 
 
 def _names_one_node(terms: list[Any] | None) -> bool:
@@ -130,7 +114,7 @@ def _owned_by_daemon_set(metadata: JSONObject) -> bool:
     )
 
 
-def read_pod(body: object, namespace: str) -> Pod:
+def read_pod_body(body: object, namespace: str) -> PodBody:
     """Read a pod from an admission request. Raises MalformedObjectError, and nothing else, whatever `body` is."""
     if type(body) is not dict:
         raise MalformedObjectError("the object is not a JSON object")
@@ -149,7 +133,7 @@ def read_pod(body: object, namespace: str) -> Pod:
     terms = None
     if required is not None:
         terms = child_list(required, "nodeSelectorTerms", f"{where}.required") or []
-    return Pod(
+    return PodBody(
         body=body,
         spec=spec,
         namespace=namespace,

@@ -1,6 +1,6 @@
-"""Read Pod objects into `PodState` and `PodSpec`.
+"""Read Pods from the API's JSON.
 
-Equal specs can share one `PodSpec`: give `read_pod_state` a pool. Texts that many records have in common are one object
+Equal specs can share one `PodSpec`: give `read_pod` a pool. Texts that many records have in common are one object
 each.
 """
 
@@ -21,6 +21,20 @@ from roost_core.objects.fields import (
     child_texts,
 )
 from roost_core.objects.metadata import intern_labels, kept_annotations
+from roost_core.objects.pod import (
+    DEFAULT_SCHEDULER,
+    PREFERRED,
+    REQUIRED,
+    ContainerState,
+    HostPort,
+    Owner,
+    Pod,
+    PodSpec,
+    PodTerm,
+    SpreadConstraint,
+    WeightedNodeTerm,
+    WeightedPodTerm,
+)
 from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
 from roost_core.objects.selectors import (
     read_label_selector,
@@ -29,29 +43,17 @@ from roost_core.objects.selectors import (
     read_tolerations,
 )
 from roost_core.objects.timestamps import read_moment
-from roost_core.placement.pods import DEFAULT_SCHEDULER, PREFERRED, REQUIRED
-from roost_core.scheduler.objects import (
-    ContainerState,
-    HostPort,
-    Owner,
-    PodSpec,
-    PodState,
-    PodTerm,
-    SpreadConstraint,
-    WeightedNodeTerm,
-    WeightedPodTerm,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
 
-def read_pod_state(
+def read_pod(
     body: object,
     keep_containers: bool = False,
     *,
     specs: MutableMapping[PodSpec, PodSpec] | None = None,
-) -> PodState:
+) -> Pod:
     """Read a Pod as the API's JSON has it.
 
     keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
@@ -64,7 +66,7 @@ def read_pod_state(
     if spec is None:
         raise MalformedObjectError("the pod has no spec")
     read = _read_spec(spec, status)
-    return PodState(
+    return Pod(
         namespace=intern(child_text(metadata, "namespace", "metadata") or "default"),
         name=child_text(metadata, "name", "metadata"),
         uid=child_text(metadata, "uid", "metadata"),

@@ -1,7 +1,7 @@
-"""What scheduling needs to know about nodes and pods: small frozen records.
+"""A Pod as programs keep it: a small frozen record of what placement, scheduling and starts need of it.
 
-Controllers and the simulator keep them by the ten thousand. Amounts are whole numbers as kube-scheduler counts them:
-CPU in millicores, all else in units (bytes, pieces), rounded up once for the whole pod.
+Controllers and the simulator keep pods by the ten thousand, so their JSON isn't kept. Amounts are whole numbers as
+kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces), rounded up once for the whole pod.
 Source: kube-scheduler's framework.NodeInfo and PodInfo, Kubernetes v1.36.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.placement.pods import (
-    DEFAULT_SCHEDULER,
-)
-from roost_core.placement.record_copier import Copier
+from roost_core.objects.record_copier import Copier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -142,7 +142,7 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PodState:
+class Pod:
     """One pod at one time; times are Unix time."""
 
     namespace: str
@@ -191,4 +191,4 @@ class PodState:
 
 # Like `dataclasses.replace`, but fast enough for thousands of pods.
 copy_spec: Final = Copier(PodSpec)
-copy_pod: Final = Copier(PodState)
+copy_pod: Final = Copier(Pod)
