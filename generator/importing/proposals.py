@@ -145,7 +145,7 @@ def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
 
 
 def _missing(now: Values) -> list[tuple[str, Values]]:
-    """What to switch on in the hub's values, most helpful first (lab/docs/simulator.md, What each part earns)."""
+    """What to switch on in the hub's values, most helpful first (lab/docs/simulator-results.md)."""
     scheduler = (_SCHEDULER, {"scheduling": {"userScheduler": {"enabled": True}}})
     puller = (_PULLER, {"prePuller": {"hook": {"enabled": True}, "continuous": {"enabled": True}}})
     room = (_PLACEHOLDERS, {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}})
