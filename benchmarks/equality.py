@@ -29,7 +29,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
-from webhook.facts import Facts, Homes, pod_key, read_builder, read_home_pod
+from webhook.facts import Facts, Homes, pod_key, read_builder, read_placed_pod
 from webhook.review import Reviewer
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
         pod_key(pod["metadata"]["namespace"], pod["metadata"]["name"]): home
         for pod in known["pods"]
         if pod["metadata"]["labels"].items() >= dict(labels).items()
-        and (home := read_home_pod(pod, home_class)) is not None
+        and (home := read_placed_pod(pod, home_class)) is not None
     }
     return Facts(
         nodes=Nodes([read_node(node, with_images=False) for node in known["nodes"]]),

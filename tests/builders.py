@@ -17,7 +17,7 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Settings, parse_settings
-from webhook.facts import Facts, HomePod, Homes
+from webhook.facts import Facts, Homes, PlacedPod
 from webhook.review import Answer, Outcome, Reviewer
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def facts(
     return Facts(
         nodes=Nodes(nodes),
         builder_nodes={"build": frozenset(builders.split())},
-        homes=Homes({key: HomePod("build", at) for key, at in (builds or {}).items()}),
+        homes=Homes({key: PlacedPod("build", at) for key, at in (builds or {}).items()}),
         namespaces=namespaces,
     )
 

@@ -19,7 +19,7 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
 )
 from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
-from webhook.facts import HomePod
+from webhook.facts import PlacedPod
 from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
 from webhook.rules.contract import Case, Degraded, LeftToCluster, Note, Reads
 
@@ -80,7 +80,7 @@ class Decision(NamedTuple):
     audit: Mapping[str, str] = _NOTHING
     warnings: Sequence[str] = ()
     # What to record in the ledger, except for a dry run; None: nothing.
-    home: HomePod | None = None
+    home: PlacedPod | None = None
     # The facts that the decision depends on.
     reads: Reads = Reads.NOTHING
 
@@ -161,7 +161,7 @@ def decide(
         audit=audit,
         warnings=warnings,
         # A pod that the facts show is counted by them; the API server rejects a repeated POST of it.
-        home=HomePod(name, target) if target and pod_key not in facts.homes.pods else None,
+        home=PlacedPod(name, target) if target and pod_key not in facts.homes.pods else None,
         reads=reads,
     )
 

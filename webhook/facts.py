@@ -29,14 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Facts",
-    "HomePod",
     "Homes",
+    "PlacedPod",
     "WarmFacts",
-    "WarmPod",
     "pod_key",
     "read_builder",
-    "read_home_pod",
-    "read_warm_pod",
+    "read_placed_pod",
 ]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -45,12 +43,17 @@ _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
 _MAX_NODE_NAME: Final = 253
 
 
-class HomePod(NamedTuple):
-    """One unfinished pod of a class with a home."""
+class PlacedPod(NamedTuple):
+    """One unfinished pod of a class whose pods the facts count."""
 
     pod_class: str
-    # Where it is bound, else where Roost sent it (HOME_TARGET_ANNOTATION); "" when neither is known.
+    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION, HOME_TARGET_ANNOTATION); "" when neither is
+    # known.
     node: str
+    # Normalised; none before it is bound: until then no node has them because of it.
+    images: tuple[str, ...] = ()
+    # It is bound and none of its containers runs yet.
+    is_starting: bool = False
 
 
 class Homes:
@@ -58,9 +61,9 @@ class Homes:
 
     __slots__ = ("_loads", "_totals", "pods")
 
-    def __init__(self, pods: Mapping[str, HomePod] | None = None) -> None:
+    def __init__(self, pods: Mapping[str, PlacedPod] | None = None) -> None:
         # By `pod_key`.
-        self.pods: Mapping[str, HomePod] = dict(pods or {})
+        self.pods: Mapping[str, PlacedPod] = dict(pods or {})
         loads: dict[str, Counter[str]] = {}
         for pod, count in Counter(self.pods.values()).items():
             loads.setdefault(pod.pod_class, Counter())[pod.node] += count
@@ -75,7 +78,7 @@ class Homes:
         """Pods of the class, with a node and without."""
         return self._totals.get(pod_class, 0)
 
-    def updated(self, changes: Mapping[str, HomePod | None]) -> Self:
+    def updated(self, changes: Mapping[str, PlacedPod | None]) -> Self:
         """A copy with `changes` (None: gone or finished)."""
         pods = {**self.pods}
         for key, pod in changes.items():
@@ -84,17 +87,6 @@ class Homes:
             else:
                 pods[key] = pod
         return type(self)(pods)
-
-
-class WarmPod(NamedTuple):
-    """One unfinished pod of a class with a warm set."""
-
-    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION); "" when neither is known.
-    node: str
-    # Normalised; none before it is bound: until then no node has them because of it.
-    images: tuple[str, ...]
-    # It is bound and none of its containers runs yet.
-    is_starting: bool = False
 
 
 class _Move(NamedTuple):
@@ -114,16 +106,13 @@ class WarmFacts:
     number of images pulled since then says how likely that is.
     """
 
-    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "moment", "pods")
+    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "pods")
 
     # By `pod_key`.
-    pods: Mapping[str, WarmPod]
-    # Grows with each `take_in`.
-    moment: int
+    pods: Mapping[str, PlacedPod]
 
-    def __init__(self, pods: Mapping[str, WarmPod] | None = None) -> None:
+    def __init__(self, pods: Mapping[str, PlacedPod] | None = None) -> None:
         self.pods = {}
-        self.moment = 0
         # Pods by node; under "" those without one.
         self._loads: Mapping[str, int] = {}
         # Pods by image, of those that are bound.
@@ -176,15 +165,14 @@ class WarmFacts:
         at = self._images.get(node, _NO_IMAGES).get(reference)
         return 0 if at is None else self._brought[node] - at
 
-    def updated(self, changes: Mapping[str, WarmPod | None]) -> Self:
+    def updated(self, changes: Mapping[str, PlacedPod | None]) -> Self:
         """A copy with `changes` (None: gone or finished). Cheaper with many changes at once."""
         new = self._copy()
         new._change(changes, dict)
         return new
 
-    def take_in(self, changes: Mapping[str, WarmPod | None]) -> None:
+    def take_in(self, changes: Mapping[str, PlacedPod | None]) -> None:
         """As `updated`, but in place, which is quicker: for a replay, where nobody reads older facts."""
-        self.moment += 1
         self._change(changes, lambda table: table)
 
     def without_nodes(self, names: Iterable[str]) -> Self:
@@ -248,7 +236,7 @@ class WarmFacts:
         """Names of the nodes of which images are known."""
         return self._images.keys()
 
-    def _change(self, changes: Mapping[str, WarmPod | None], to_change: _ToChange) -> None:
+    def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
         pods, loads = to_change(self.pods), to_change(self._loads)
         pulling, pulls, in_use = to_change(self._pulling), to_change(self._pulls), to_change(self._in_use)
@@ -340,7 +328,7 @@ class WarmFacts:
 
     def _copy(self) -> Self:
         new = type(self).__new__(type(self))
-        new.pods, new._loads, new.moment = self.pods, self._loads, self.moment
+        new.pods, new._loads = self.pods, self._loads
         new._images, new._holders, new._brought = self._images, self._holders, self._brought
         new._pulling, new._pulls, new._in_use = self._pulling, self._pulls, self._in_use
         return new
@@ -393,12 +381,6 @@ def _is_true(obj: JSONObject, condition_type: str) -> bool:
     )
 
 
-def _target(pod: JSONObject, annotation: str) -> str:
-    """The node where Roost sent the pod; "" for none, and for what no node can be called: pods may write anything."""
-    node = str(_object(_object(pod, "metadata"), "annotations").get(annotation) or "")
-    return node if len(node) <= _MAX_NODE_NAME else ""
-
-
 def read_builder(pod: JSONObject) -> str | None:
     """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and there to stay.
 
@@ -410,24 +392,19 @@ def read_builder(pod: JSONObject) -> str | None:
     return str(node)
 
 
-def read_home_pod(pod: JSONObject, pod_class: str) -> HomePod | None:
-    """The load that a Pod of a class with a home adds to its node; None once it has finished."""
-    if _object(pod, "status").get("phase") in _FINISHED:
-        return None
-    node = _object(pod, "spec").get("nodeName") or _target(pod, HOME_TARGET_ANNOTATION)
-    return HomePod(pod_class, str(node))
-
-
-def read_warm_pod(pod: JSONObject) -> WarmPod | None:
-    """What a Pod of a class with a warm set adds to its node; None once it has finished."""
-    if _object(pod, "status").get("phase") in _FINISHED:
+def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
+    """What a Pod of this class adds to its node; None once it has finished."""
+    phase = _object(pod, "status").get("phase")
+    if phase in _FINISHED:
         return None
     spec = _object(pod, "spec")
     bound = spec.get("nodeName")
     if not bound:
-        return WarmPod(_target(pod, WARM_TARGET_ANNOTATION), ())
+        annotations = _object(_object(pod, "metadata"), "annotations")
+        target = str(annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or "")
+        # Pods may write anything: no node is called so.
+        return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written = dict.fromkeys(str(one.get("image") or "") for one in containers)
     images = [normalise_reference(one) for one in written if one and len(one) <= MAX_REFERENCE]
-    is_starting = _object(pod, "status").get("phase") == "Pending"
-    return WarmPod(str(bound), tuple(images[:MAX_IMAGES]), is_starting)
+    return PlacedPod(pod_class, str(bound), tuple(images[:MAX_IMAGES]), phase == "Pending")

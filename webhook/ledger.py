@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from webhook.facts import HomePod, Homes
+    from webhook.facts import Homes, PlacedPod
 
 # A watch shows a new pod within about a second. What it never shows was rejected after this webhook, or never existed.
 CONFIRM_SECONDS: Final = 5.0
@@ -48,8 +48,8 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Oldest first.
-        self._decisions: OrderedDict[str, tuple[float, HomePod]] = OrderedDict()
-        self._loads: Counter[HomePod] = Counter()
+        self._decisions: OrderedDict[str, tuple[float, PlacedPod]] = OrderedDict()
+        self._loads: Counter[PlacedPod] = Counter()
         self._totals: Counter[str] = Counter()
         # The facts that the decisions were last compared with, by identity.
         self._shown: Homes | None = None
@@ -62,7 +62,7 @@ class Ledger:
         """Whether decisions count: not while too many of the last ones turned out false."""
         return self._doubt < MAX_DOUBT
 
-    def record(self, key: str, pod: HomePod, now: float) -> None:
+    def record(self, key: str, pod: PlacedPod, now: float) -> None:
         """Remember a decision. A pod decided on again (its POST was repeated) counts once, at its last target."""
         with self._lock:
             self._drop(key)
@@ -98,7 +98,7 @@ class Ledger:
                 else:
                     self._drop(key)
 
-    def load(self, pod: HomePod) -> int:
+    def load(self, pod: PlacedPod) -> int:
         """Decisions for this class and node, as far as they count."""
         return self._loads[pod] if self.is_trusted else 0
 
@@ -106,7 +106,7 @@ class Ledger:
         """Decisions for this class, as far as they count."""
         return self._totals[pod_class] if self.is_trusted else 0
 
-    def decision(self, key: str) -> HomePod | None:
+    def decision(self, key: str) -> PlacedPod | None:
         """The decision on one pod, when it counts."""
         entry = self._decisions.get(key) if self.is_trusted else None
         return entry[1] if entry is not None else None

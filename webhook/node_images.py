@@ -25,7 +25,7 @@ class NodeImages:
         self._replaced: set[str] = set()
         # Each node as it was when a report of its images was last taken in, and the nodes of the last time.
         self._reported: dict[str, Node] = {}
-        self._reported_at: tuple[object, int] | None = None
+        self._reported_at: Nodes | None = None
 
     def note_replaced(self, known: Nodes, changes: Mapping[str, Node | None]) -> None:
         """Note the names of nodes that were replaced by other machines within these changes."""
@@ -56,19 +56,17 @@ class NodeImages:
         return followed
 
     def _with_reports(self, warm: dict[Key, WarmFacts], nodes: Nodes) -> dict[Key, WarmFacts]:
-        if not warm or nodes.moment == self._reported_at:
+        if not warm or nodes is self._reported_at:
             return warm
-        changed = nodes.changed_since(self._reported_at) if self._reported_at is not None else None
         reports: list[tuple[str, tuple[Node | None, Node]]] = []
         # Replaced at the end, and not before: after a fault the same reports are taken in again.
-        reported = {} if changed is None else {name: at for name, at in self._reported.items() if name not in changed}
-        for name in nodes if changed is None else changed:
-            node, before = nodes.get_node(name), self._reported.get(name)
-            if node is None:
-                continue
+        reported: dict[str, Node] = {}
+        for name, node in nodes.items():
+            before = self._reported.get(name)
             if node.images:
                 reported[name] = node
-                reports.append((name, (before, node)))
+                if node is not before:
+                    reports.append((name, (before, node)))
             elif before is not None:
                 # A kubelet that starts reports no image at first.
                 reported[name] = before
@@ -76,5 +74,5 @@ class NodeImages:
         for start in range(0, len(reports), _REPORTS_AT_ONCE):
             some = dict(reports[start : start + _REPORTS_AT_ONCE])
             warm = {key: known.with_reports(some) for key, known in warm.items()}
-        self._reported, self._reported_at = reported, nodes.moment
+        self._reported, self._reported_at = reported, nodes
         return warm

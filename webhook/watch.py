@@ -32,7 +32,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import SCHEDULER
-from webhook.facts import Facts, HomePod, Homes, WarmFacts, WarmPod, read_builder, read_home_pod, read_warm_pod
+from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
 from webhook.node_images import NodeImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
@@ -63,14 +63,14 @@ class WatchedPod(NamedTuple):
     """The parts of a pod of one of the classes that the facts and metrics need."""
 
     uid: str
-    # None: finished, or of a class without a home.
-    home: HomePod | None
+    # None: finished.
+    placed: PlacedPod | None
     # It was created without the webhook.
-    is_unplaced: bool
-    # None: finished, or of a class that no warm set counts.
-    warm: WarmPod | None = None
+    is_unplaced: bool = False
     # It names Roost's scheduler and has no node yet.
     is_waiting: bool = False
+    # Of another hub, whose pods count in warm sets alone.
+    is_of_others: bool = False
 
 
 class FactsKeeper:
@@ -426,13 +426,13 @@ class _Watches:
         self._warm = self._images.follow(self._warm, nodes, with_reports=self.knows_nodes)
 
     def _refresh_pods(self) -> list[str]:
-        homes: dict[str, HomePod | None] = {}
+        homes: dict[str, PlacedPod | None] = {}
         was_unplaced, was_waiting = dict(self._unplaced), dict(self._waiting)
         for name, cache in self._pods.items():
             has_home = Reads.HOMES in self._rulebook.reads(name)
             changes = self._take(cache)
             if changes and name in self._warm:
-                warm = {key: pod.warm if pod is not None else None for key, pod in changes.items()}
+                warm = {key: pod.placed if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
@@ -440,7 +440,7 @@ class _Watches:
                 else:
                     self._waiting.pop(key, None)
                 if has_home:
-                    homes[key] = pod.home if pod is not None else None
+                    homes[key] = pod.placed if pod is not None and not pod.is_of_others else None
                 if pod is not None and pod.is_unplaced:
                     if self._unplaced.get(key, ("", ""))[0] != pod.uid:
                         self._unplaced[key] = (pod.uid, name)
@@ -476,7 +476,7 @@ class _Watches:
         return read
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
-        classes, reads = self._classes, self._rulebook.reads(pod_class.name)
+        classes = self._classes
         own_scheduler = own_scheduler_name(self.settings, pod_class)
 
         def is_unplaced(pod: PodBody) -> bool:
@@ -504,8 +504,6 @@ class _Watches:
             # Two classes can select the same pod: it belongs to one of them.
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
-            home = read_home_pod(item, pod_class.name) if Reads.HOMES in reads else None
-            warm = read_warm_pod(item) if pod_class.name in self._warm else None
             # A pod that is being deleted doesn't wait.
             is_waiting = (
                 bool(own_scheduler)
@@ -513,7 +511,8 @@ class _Watches:
                 and not item["spec"].get("nodeName")
                 and not item["metadata"].get("deletionTimestamp")
             )
-            return WatchedPod(str(item["metadata"].get("uid") or ""), home, is_unplaced(pod), warm, is_waiting)
+            placed = read_placed_pod(item, pod_class.name)
+            return WatchedPod(str(item["metadata"].get("uid") or ""), placed, is_unplaced(pod), is_waiting)
 
         return read
 
@@ -529,8 +528,8 @@ class _Watches:
             return None
         if self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class:
             return None
-        warm = read_warm_pod(item)
-        return WatchedPod("", None, is_unplaced=False, warm=warm) if warm is not None and warm.node else None
+        placed = read_placed_pod(item, pod_class.name)
+        return WatchedPod("", placed, is_of_others=True) if placed is not None and placed.node else None
 
     def _namespace_labels(self) -> Mapping[str, Mapping[str, str]] | None:
         if self._namespaces is None or not self._namespaces.synced:

@@ -10,7 +10,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
-from webhook.facts import Facts, HomePod, Homes
+from webhook.facts import Facts, Homes, PlacedPod
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -166,7 +166,7 @@ facts: st.SearchStrategy[Facts] = st.builds(
     lambda known, builders, loads: Facts(
         nodes=known,
         builder_nodes={"build": builders},
-        homes=Homes({f"jhub/other-{index}": HomePod("build", name) for index, name in enumerate(loads)}),
+        homes=Homes({f"jhub/other-{index}": PlacedPod("build", name) for index, name in enumerate(loads)}),
     ),
     st.none() | nodes.map(Nodes),
     st.frozensets(st.sampled_from(NODE_NAMES)),

@@ -10,7 +10,7 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION, HOSTNAME_LABEL
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.repositories import repository_of
 from roost_core.placement.settings import MatchBy
-from webhook.facts import HomePod
+from webhook.facts import PlacedPod
 from webhook.patch import (
     Annotate,
     DropBinderHubTerms,
@@ -90,7 +90,7 @@ def _homes(case: Case, home: Home, candidates: Sequence[str], admitted: int) -> 
     ledger.follow(homes, case.now, is_current=case.facts.shows_new_pods)
     shown = homes.loads(pod_class)
     running = homes.total(pod_class) + ledger.total(pod_class)
-    loads = {node: shown.get(node, 0) + ledger.load(HomePod(pod_class, node)) for node in candidates}
+    loads = {node: shown.get(node, 0) + ledger.load(PlacedPod(pod_class, node)) for node in candidates}
     for own in (homes.pods.get(case.pod_key), ledger.decision(case.pod_key)):
         if own is not None and own.pod_class == pod_class:
             running -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.facts import HomePod, Homes
+from webhook.facts import Homes, PlacedPod
 from webhook.ledger import CONFIRM_SECONDS, Ledger
 
 NODES = ("n0", "n1", "n2")
@@ -23,7 +23,7 @@ def test_each_decision_counts_at_its_node_until_the_watch_shows_its_pod(
     waiting: dict[str, tuple[float, str]] = {}
     for index, (gap, node, lag) in enumerate(decisions):
         now += gap
-        shown = {key: HomePod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}
+        shown = {key: PlacedPod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}
         if shown:
             homes = homes.updated(shown)
             waiting = {key: entry for key, entry in waiting.items() if key not in shown}
@@ -34,8 +34,8 @@ def test_each_decision_counts_at_its_node_until_the_watch_shows_its_pod(
         assert ledger.is_trusted
         assert ledger.total(BUILD) == len(waiting)
         for one in NODES:
-            assert ledger.load(HomePod(BUILD, one)) == sum(at == one for _, at in waiting.values())
-        ledger.record(f"a/{index}", HomePod(BUILD, node), now)
+            assert ledger.load(PlacedPod(BUILD, one)) == sum(at == one for _, at in waiting.values())
+        ledger.record(f"a/{index}", PlacedPod(BUILD, node), now)
         waiting[f"a/{index}"] = (now + lag, node)
 
 
@@ -48,11 +48,11 @@ def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(atta
         ledger.follow(homes, now)
         if sum(now - 60 < when < now - CONFIRM_SECONDS for when in made_up) >= 5:
             assert ledger.total(BUILD) == 0
-            assert all(ledger.load(HomePod(BUILD, node)) == 0 for node in NODES)
+            assert all(ledger.load(PlacedPod(BUILD, node)) == 0 for node in NODES)
         # Never for longer than some seconds, however few there are.
         assert ledger.total(BUILD) <= sum(when > now - CONFIRM_SECONDS for when in made_up)
         for index in range(count):
-            ledger.record(f"a/{len(made_up)}", HomePod(BUILD, NODES[index % 3]), now)
+            ledger.record(f"a/{len(made_up)}", PlacedPod(BUILD, NODES[index % 3]), now)
             made_up.append(now)
 
 
@@ -62,11 +62,11 @@ def test_counts_are_sums_of_what_is_remembered_whatever_happens(steps: list[tupl
     for what, number, gap in steps:
         now += gap
         if what == "record":
-            ledger.record(f"a/{number}", HomePod(BUILD, NODES[number % 3]), now)
+            ledger.record(f"a/{number}", PlacedPod(BUILD, NODES[number % 3]), now)
         elif what == "forget":
             ledger.forget(f"a/{number}")
         else:
-            ledger.follow(Homes({f"a/{number}": HomePod(BUILD, "n0")}), now)
-        loads = [ledger.load(HomePod(BUILD, node)) for node in NODES]
+            ledger.follow(Homes({f"a/{number}": PlacedPod(BUILD, "n0")}), now)
+        loads = [ledger.load(PlacedPod(BUILD, node)) for node in NODES]
         assert sum(loads) == ledger.total(BUILD) >= 0
         assert min(loads) >= 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roost_core.objects.node import Node
 from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts import WarmFacts, WarmPod
+from webhook.facts import PlacedPod, WarmFacts
 
 NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(
@@ -91,7 +91,8 @@ IMAGES = ("x", "y")
 # Others that come to nodes.
 MORE_IMAGES = ("p", "q", "r", "s")
 pods = st.builds(
-    WarmPod,
+    PlacedPod,
+    st.just("user"),
     st.sampled_from(["", *NAMES]),
     st.lists(st.sampled_from([*IMAGES, *IMAGES, *MORE_IMAGES]), unique=True).map(tuple),
     st.booleans(),
@@ -121,9 +122,9 @@ changes = st.tuples(
 
 @given(history=st.lists(changes, max_size=6))
 def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
-    history: list[tuple[dict[str, WarmPod | None], list[Node | None]]],
+    history: list[tuple[dict[str, PlacedPod | None], list[Node | None]]],
 ) -> None:
-    facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, WarmPod]()
+    facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, PlacedPod]()
     ever: set[tuple[str, str]] = set()
     before = []
     for pod_changes, _ in history:

@@ -186,23 +186,3 @@ def test_changing_nodes_one_by_one_gives_what_building_them_anew_gives() -> None
         assert (nodes.names, nodes.holders) == (anew.names, anew.holders)
     assert set(nodes) == {"n2", "n3", "n4"}
     assert label not in nodes.holders
-
-
-def test_a_change_that_moves_no_node_in_or_out_keeps_the_same_set_of_names() -> None:
-    nodes = Nodes([node("n1"), node("n2")])
-    names = nodes.names
-    assert nodes.updated({"n1": node("n1", ready=False)}).names is names
-    assert nodes.updated({"n1": None}).names == {"n2"}
-    assert nodes.updated({"n3": node("n3")}).names == {"n1", "n2", "n3"}
-
-
-def test_nodes_tell_which_of_them_changed_since_a_moment_of_their_own_history() -> None:
-    first = Nodes([node("n1"), node("n2")])
-    third = first.updated({"n1": node("n1")}).updated({"n2": None})
-    assert third.changed_since(first.moment) == frozenset({"n1", "n2"})
-    assert third.changed_since(third.moment) == frozenset()
-    assert first.changed_since(third.moment) is None
-    assert Nodes([node("n1")]).changed_since(first.moment) is None
-    for _ in range(300):
-        third = third.updated({"n1": node("n1")})
-    assert third.changed_since(first.moment) is None

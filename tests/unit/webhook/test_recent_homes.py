@@ -16,7 +16,7 @@ from tests.builders import (
     place,
 )
 from tests.unit.webhook.small_hub import FIVE, RING
-from webhook.facts import HomePod, Homes
+from webhook.facts import Homes, PlacedPod
 from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
 
 
@@ -115,10 +115,10 @@ def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_runnin
 def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them() -> None:
     ledger = Ledger()
     for index in range(4096):
-        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+        ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
     assert ledger.total("build") == 4096
-    assert sum(ledger.load(HomePod("build", f"n{index}")) for index in range(3)) == 4096
-    ledger.follow(Homes({f"a/{index}": HomePod("build", "n0") for index in range(1000)}), 1.0)
+    assert sum(ledger.load(PlacedPod("build", f"n{index}")) for index in range(3)) == 4096
+    ledger.follow(Homes({f"a/{index}": PlacedPod("build", "n0") for index in range(1000)}), 1.0)
     assert ledger.total("build") == 3096
     ledger.follow(Homes(), 31.0)
     assert ledger.total("build") == 0
@@ -127,7 +127,7 @@ def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them() 
 def test_a_flood_of_decisions_is_bounded_stays_quick_and_counts_no_more() -> None:
     ledger = Ledger()
     for index in range(10_000):
-        ledger.record(f"a/{index}", HomePod("build", f"n{index % 3}"), 0.0)
+        ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
     assert len(ledger._decisions) == 4096
     assert not ledger.is_trusted
     assert ledger.total("build") == 0
@@ -164,10 +164,10 @@ def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None
 
 
 def test_pods_that_were_there_before_are_not_taken_for_one_whose_name_was_made_since() -> None:
-    ledger, before = Ledger(), Homes({"a/build-abcde": HomePod("build", "n0")})
+    ledger, before = Ledger(), Homes({"a/build-abcde": PlacedPod("build", "n0")})
     ledger.follow(before, 0.0)
-    ledger.record(f"a/{unnamed('build-', 'uid')}", HomePod("build", "n1"), 0.0)
-    ledger.follow(before.updated({"a/other-abcde": HomePod("build", "n0")}), 0.1)
+    ledger.record(f"a/{unnamed('build-', 'uid')}", PlacedPod("build", "n1"), 0.0)
+    ledger.follow(before.updated({"a/other-abcde": PlacedPod("build", "n0")}), 0.1)
     assert ledger.total("build") == 1
-    ledger.follow(before.updated({"a/build-fghij": HomePod("build", "n1")}), 0.2)
+    ledger.follow(before.updated({"a/build-fghij": PlacedPod("build", "n1")}), 0.2)
     assert ledger.total("build") == 0

@@ -13,7 +13,7 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
-from webhook.facts import Facts, HomePod, Homes
+from webhook.facts import Facts, Homes, PlacedPod
 from webhook.metrics import Metrics
 from webhook.watch import STALE_SECONDS, FactsKeeper
 
@@ -219,7 +219,7 @@ def test_a_fault_while_facts_are_made_loses_no_change(
     faults = [RuntimeError("once")]
     whole = Homes.updated
 
-    def updated(homes: Homes, changes: Mapping[str, HomePod | None]) -> Homes:
+    def updated(homes: Homes, changes: Mapping[str, PlacedPod | None]) -> Homes:
         if faults:
             raise faults.pop()
         return whole(homes, changes)

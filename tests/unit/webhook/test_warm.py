@@ -15,10 +15,14 @@ from roost_core.placement.settings_reader import SettingsError
 from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts import Facts, HomePod, WarmFacts, WarmPod, read_home_pod, read_warm_pod
+from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
+
+
+def on(node: str, images: tuple[str, ...] = (), is_starting: bool = False) -> PlacedPod:
+    return PlacedPod("user", node, images, is_starting)
 
 
 def warm_node(name: str, pods: int, slots: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
@@ -169,7 +173,13 @@ def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
 
 
 def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",)), "ns/b": WarmPod("n1", ("y",)), "ns/c": WarmPod("", ())})
+    facts = WarmFacts(
+        {
+            "ns/a": on("n1", ("x",)),
+            "ns/b": on("n1", ("y",)),
+            "ns/c": on("", ()),
+        }
+    )
     assert (facts.running, facts.pods_on("n1"), facts.pods_on("n2"), facts.pods_on("")) == (3, 2, 0, 1)
     later = facts.updated({"ns/a": None, "ns/b": None})
     assert (later.running, later.pods_on("n1")) == (1, 0)
@@ -180,7 +190,7 @@ def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone
 
 
 def test_images_are_forgotten_with_their_node() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",)), "ns/b": WarmPod("n2", ("x",))}).without_nodes(["n1", "n9"])
+    facts = WarmFacts({"ns/a": on("n1", ("x",)), "ns/b": on("n2", ("x",))}).without_nodes(["n1", "n9"])
     assert not facts.holds("n1", "x")
     assert facts.holders("x") == {"n2"}
     assert facts.without_nodes(["n9"]) is facts
@@ -188,15 +198,21 @@ def test_images_are_forgotten_with_their_node() -> None:
 
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
+    facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
     # Seen again, it is the newest.
-    facts = facts.updated({"ns/c": WarmPod("n1", ("x",))}).updated({"ns/d": WarmPod("n1", ("z",))})
+    facts = facts.updated({"ns/c": on("n1", ("x",))}).updated({"ns/d": on("n1", ("z",))})
     assert [image for image in "xyz" if facts.holds("n1", image)] == ["x", "z"]
 
 
 def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",))}).updated({"ns/b": WarmPod("n1", ("y",))})
-    facts = facts.updated({"ns/c": WarmPod("n1", ("z",)), "ns/d": WarmPod("n1", ("y",)), "ns/e": WarmPod("n2", ("z",))})
+    facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
+    facts = facts.updated(
+        {
+            "ns/c": on("n1", ("z",)),
+            "ns/d": on("n1", ("y",)),
+            "ns/e": on("n2", ("z",)),
+        }
+    )
     assert [facts.images_since("n1", image) for image in "xyz?"] == [2, 0, 0, 0]
     assert facts.images_since("n9", "x") == 0
     assert facts.updated({"ns/a": None}).images_since("n1", "x") == 0
@@ -207,12 +223,12 @@ def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_i
 
 
 def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_before() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("x",), is_starting=True), "ns/b": WarmPod("n1", ("x",), True)})
+    facts = WarmFacts({"ns/a": on("n1", ("x",), is_starting=True), "ns/b": on("n1", ("x",), True)})
     assert facts.pulls_on("n1") == 1
     # Its status changes while it waits.
-    facts = facts.updated({"ns/a": WarmPod("n1", ("x",), True), "ns/c": WarmPod("n1", ("y",), True)})
+    facts = facts.updated({"ns/a": on("n1", ("x",), True), "ns/c": on("n1", ("y",), True)})
     assert (facts.pulls_on("n1"), facts.pulls_on("n2")) == (2, 0)
-    assert facts.updated({"ns/a": WarmPod("n1", ("x",))}).pulls_on("n1") == 1
+    assert facts.updated({"ns/a": on("n1", ("x",))}).pulls_on("n1") == 1
     assert facts.updated({"ns/a": None, "ns/c": None}).pulls_on("n1") == 0
     assert facts.pulls_on("n1") == 2
 
@@ -222,14 +238,14 @@ def reported(*images: str, count: int | None = None) -> Node:
 
 
 def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
-    before = WarmFacts({"ns/a": WarmPod("n1", ("h.io/x:1",))})
+    before = WarmFacts({"ns/a": on("n1", ("h.io/x:1",))})
     facts = before.with_reports(
         {"n1": (reported(), reported("h.io/x:1", "h.io/y:1")), "n2": (reported(), reported("h.io/y:1"))}
     )
     assert facts.holders("h.io/x:1") == {"n1"}
     assert facts.holders("h.io/y:1") == {"n1", "n2"}
     assert facts.images_since("n1", "h.io/y:1") == 0
-    assert facts.updated({"ns/b": WarmPod("n1", ("h.io/z:1",))}).images_since("n1", "h.io/y:1") == 1
+    assert facts.updated({"ns/b": on("n1", ("h.io/z:1",))}).images_since("n1", "h.io/y:1") == 1
     assert not before.holds("n1", "h.io/y:1")
     assert facts.without_nodes(["n2"]).holders("h.io/y:1") == {"n1"}
     assert facts.with_reports({"n1": (reported("h.io/x:1"), reported("h.io/x:1", "h.io/y:1"))}) is facts
@@ -243,7 +259,7 @@ def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest
 
 
 def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("pulling",)), "ns/b": WarmPod("n1", ("small",))})
+    facts = WarmFacts({"ns/a": on("n1", ("pulling",)), "ns/b": on("n1", ("small",))})
     facts = facts.updated({"ns/b": None}).with_reports(
         {"n1": (reported(), reported("h.io/x:1", "h.io/y:1", "h.io/z:1"))}
     )
@@ -263,15 +279,13 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("a",))}).with_reports(
-        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))}
-    )
+    facts = WarmFacts({"ns/a": on("n1", ("a",))}).with_reports({"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))})
     # What a pod showed comes before what only the node reports.
     assert [image for image in ("a", "h.io/x:1", "h.io/y:1") if facts.holds("n1", image)] == ["a", "h.io/y:1"]
 
 
 def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("small",))}).updated({"ns/b": WarmPod("n1", ("s2",)), "ns/a": None})
+    facts = WarmFacts({"ns/a": on("n1", ("small",))}).updated({"ns/b": on("n1", ("s2",)), "ns/a": None})
     two_names = reported("h.io/x:1", "h.io/x@sha256:1", "h.io/y:1", count=2)
     facts = facts.with_reports({"n1": (None, two_names)})
     after = facts.with_reports({"n1": (two_names, reported("h.io/y:1", "h.io/z:1", count=2))})
@@ -285,7 +299,7 @@ def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_
 
 
 def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a_digest() -> None:
-    facts = WarmFacts({"ns/a": WarmPod("n1", ("h.io/x:1",))})
+    facts = WarmFacts({"ns/a": on("n1", ("h.io/x:1",))})
     first = reported("h.io/x:1", *(f"h.io/system-{number}:1" for number in range(30)))
     facts = facts.with_reports({"n1": (None, first)})
     assert facts.images_since("n1", "h.io/x:1") == 0
@@ -302,18 +316,24 @@ def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: 
 
 
 def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> None:
-    assert read_warm_pod(pod_on("n1", "team/image")) == WarmPod("n1", ("docker.io/team/image:latest",))
-    assert read_warm_pod(pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"})) == WarmPod("n2", ())
-    assert read_warm_pod(pod_on("n1", "team/image", phase="Failed")) is None
-    assert read_warm_pod(pod_on("n1", "x", phase="Pending")) == WarmPod("n1", ("docker.io/library/x:latest",), True)
+    assert read_placed_pod(pod_on("n1", "team/image"), "user") == PlacedPod(
+        "user", "n1", ("docker.io/team/image:latest",)
+    )
+    assert read_placed_pod(pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"}), "user") == PlacedPod(
+        "user", "n2", ()
+    )
+    assert read_placed_pod(pod_on("n1", "team/image", phase="Failed"), "user") is None
+    assert read_placed_pod(pod_on("n1", "x", phase="Pending"), "user") == PlacedPod(
+        "user", "n1", ("docker.io/library/x:latest",), True
+    )
 
 
 def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
     longest, longer = "n" * 253, "n" * 254
-    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest})) == WarmPod(longest, ())
-    assert read_warm_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longer})) == WarmPod("", ())
-    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longest}), "build") == HomePod("build", longest)
-    assert read_home_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == HomePod("build", "")
+    assert read_placed_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest}), "user") == on(longest, ())
+    assert read_placed_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longer}), "user") == on("", ())
+    assert read_placed_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longest}), "build") == PlacedPod("build", longest)
+    assert read_placed_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == PlacedPod("build", "")
 
 
 def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
@@ -347,7 +367,7 @@ def test_a_nodes_room_and_age_are_read_and_of_nonsense_there_is_no_node() -> Non
 
 
 def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
-    running = {f"jhub/{index}": WarmPod(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
+    running = {f"jhub/{index}": on(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
 
 
@@ -364,7 +384,7 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
 
 def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_emptier() -> None:
     facts = known([N1, N2], ("n1", IMAGE), ("n2", IMAGE), ("n2", "x"))
-    many = {f"jhub/more-{index}": WarmPod("n1", (f"other-{index}",)) for index in range(16)}
+    many = {f"jhub/more-{index}": on("n1", (f"other-{index}",)) for index in range(16)}
     after = facts.warm["user"].updated(many).updated(dict.fromkeys(many))
     for limit, wanted in ((1, [(100, "n2")]), (2, [(100, "n2"), (50, "n1")])):
         rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 2, "nodes": limit}}})
@@ -380,7 +400,7 @@ def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first() -> N
 
 def test_where_nobody_holds_the_image_a_node_that_is_pulling_comes_last() -> None:
     facts = known([N1, N2], ("n2", "x"))
-    pulling = facts.warm["user"].updated({"jhub/new": WarmPod("n1", ("y",), is_starting=True)})
+    pulling = facts.warm["user"].updated({"jhub/new": on("n1", ("y",), is_starting=True)})
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
     found = place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": pulling}), rules)
     assert homes_of(found) == [(100, "n2"), (50, "n1")]
@@ -423,7 +443,7 @@ def test_where_no_puller_runs_listed_images_have_a_warm_set_as_others_do() -> No
 
 def test_all_images_of_the_pod_must_be_known() -> None:
     facts = known([N1, N2], ("n1", "registry.example/other:1"), ("n2", IMAGE))
-    both = facts.warm["user"].updated({"jhub/more": WarmPod("n1", (IMAGE,))})
+    both = facts.warm["user"].updated({"jhub/more": on("n1", (IMAGE,))})
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
     placed = place(user_pod(IMAGE, "registry.example/other:1"), Facts(nodes=facts.nodes, warm={"user": both}), rules)
     # n1 is the fuller one.

@@ -31,7 +31,7 @@ from tests.builders import (
 from tests.recorded_data import DATA, PODS, REVIEWS
 from webhook.admission import Result
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.facts import Facts, HomePod, Homes, read_builder, read_home_pod
+from webhook.facts import Facts, Homes, PlacedPod, read_builder, read_placed_pod
 from webhook.review import Reviewer
 
 if TYPE_CHECKING:
@@ -347,15 +347,15 @@ def test_pending_unready_and_leaving_builders_serve_no_node() -> None:
 
 def test_a_build_counts_where_it_is_bound_else_where_it_was_sent_until_it_ends() -> None:
     sent = {"metadata": {"annotations": {HOME_TARGET_ANNOTATION: "n2"}}, "spec": {}, "status": {"phase": "Pending"}}
-    assert read_home_pod(sent, "build") == HomePod("build", "n2")
-    assert read_home_pod({**sent, "spec": {"nodeName": "n3"}}, "build") == HomePod("build", "n3")
-    assert read_home_pod({**sent, "status": {"phase": "Failed"}}, "build") is None
-    assert read_home_pod({"spec": {}}, "build") == HomePod("build", "")
+    assert read_placed_pod(sent, "build") == PlacedPod("build", "n2")
+    assert read_placed_pod({**sent, "spec": {"nodeName": "n3"}}, "build") == PlacedPod("build", "n3", is_starting=True)
+    assert read_placed_pod({**sent, "status": {"phase": "Failed"}}, "build") is None
+    assert read_placed_pod({"spec": {}}, "build") == PlacedPod("build", "")
 
 
 def test_homes_changed_pod_by_pod_count_what_counting_anew_counts() -> None:
-    homes = Homes({"a": HomePod("build", "n1"), "b": HomePod("build", "n1")})
-    after = homes.updated({"a": None, "c": HomePod("build", "n2"), "missing": None})
+    homes = Homes({"a": PlacedPod("build", "n1"), "b": PlacedPod("build", "n1")})
+    after = homes.updated({"a": None, "c": PlacedPod("build", "n2"), "missing": None})
     assert dict(after.loads("build")) == {"n1": 1, "n2": 1}
     assert dict(homes.loads("build")) == {"n1": 2}
     assert after.loads("user") == {}

@@ -14,7 +14,7 @@ from benchmarks.paper_plots import LINE, Point, plot
 from benchmarks.paper_rules import ChRlu, RendezvousInSet, Scene, first_fit, image_first, pod_affinity
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.warm_sets import Spare
-from webhook.facts import WarmFacts, WarmPod
+from webhook.facts import PlacedPod, WarmFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ IMAGE = "r2d.invalid/course:1"
 RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 
 
-def _scene(loads: Mapping[str, int], held: str = "", pods: Mapping[str, WarmPod] | None = None) -> Scene:
+def _scene(loads: Mapping[str, int], held: str = "", pods: Mapping[str, PlacedPod] | None = None) -> Scene:
     """Nodes of ten slots each, the oldest first, named by a letter. held: those with the image."""
     return Scene(IMAGE, {"cpu": 10}, dict.fromkeys(loads, 10), loads, frozenset(held), WarmFacts(pods), Spare())
 
@@ -34,8 +34,12 @@ def test_image_first_takes_any_holder_then_the_fullest() -> None:
 
 
 def test_pod_affinity_counts_running_users_of_the_image_alone() -> None:
-    pods = {"1": WarmPod("b", (IMAGE,)), "2": WarmPod("b", (IMAGE,)), "3": WarmPod("c", (IMAGE,))}
-    others = {str(number): WarmPod("a", ("other:1",)) for number in range(4, 9)}
+    pods = {
+        "1": PlacedPod("user", "b", (IMAGE,)),
+        "2": PlacedPod("user", "b", (IMAGE,)),
+        "3": PlacedPod("user", "c", (IMAGE,)),
+    }
+    others = {str(number): PlacedPod("user", "a", ("other:1",)) for number in range(4, 9)}
     assert pod_affinity(_scene({"a": 5, "b": 2, "c": 1, "d": 6}, held="a", pods=pods | others)) == ["b", "c", "d", "a"]
 
 

@@ -19,7 +19,7 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.traces.attempt import Attempt
 from webhook.admission import decide
-from webhook.facts import Facts, WarmFacts, WarmPod, pod_key
+from webhook.facts import Facts, PlacedPod, WarmFacts, pod_key
 from webhook.ledger import Ledger
 from webhook.rules import Rulebook
 
@@ -98,7 +98,7 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)
         joined.add((WARM_TARGET_ANNOTATION in made.annotations, bool(made.spec.preferred_affinity)))
-        users = {f"hub/{number}-{place}": WarmPod(f"node-{number}", (MANAGED,)) for place in range(8)}
+        users = {f"hub/{number}-{place}": PlacedPod("user", f"node-{number}", (MANAGED,)) for place in range(8)}
         warm = warm.updated(users)
     assert len(seen) == 10
     assert joined == {(True, target == "deploy"), (False, target == "deploy")}

@@ -28,7 +28,7 @@ from roost_core.placement.labels import (
 from roost_core.placement.nodes import Nodes
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import Result, decide
-from webhook.facts import Facts, HomePod, WarmPod, pod_key
+from webhook.facts import Facts, PlacedPod, pod_key
 from webhook.ledger import Ledger
 from webhook.patch import patch_for
 from webhook.rules import Rulebook
@@ -152,7 +152,7 @@ class PodMaker:
         classes = {} if self._policy.webhook is None else self._policy.webhook.classes
         return tuple(name for name, pod_class in classes.items() if pod_class.warm is not None)
 
-    def warm_pod(self, state: Pod, *, is_starting: bool) -> tuple[str, WarmPod] | None:
+    def warm_pod(self, state: Pod, *, is_starting: bool) -> tuple[str, PlacedPod] | None:
         """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
         pod_class = self._class_of(state)
         if pod_class is None and state.node_name:
@@ -160,8 +160,8 @@ class PodMaker:
         if pod_class is None or pod_class.warm is None:
             return None
         if not state.node_name:
-            return pod_class.name, WarmPod(state.annotations.get(WARM_TARGET_ANNOTATION, ""), ())
-        return pod_class.name, WarmPod(state.node_name, _normalised(state.spec.images), is_starting)
+            return pod_class.name, PlacedPod(pod_class.name, state.annotations.get(WARM_TARGET_ANNOTATION, ""))
+        return pod_class.name, PlacedPod(pod_class.name, state.node_name, _normalised(state.spec.images), is_starting)
 
     def _class_of_others(self, state: Pod) -> PodClass | None:
         """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
@@ -219,12 +219,12 @@ class PodMaker:
         """A pod that somebody else posted."""
         return self._read(body)
 
-    def home_pod(self, state: Pod) -> HomePod | None:
+    def home_pod(self, state: Pod) -> PlacedPod | None:
         """What a pod adds to its class's load; None for pods of a class without a home."""
         pod_class = self._class_of(state)
         if pod_class is None or pod_class.home is None:
             return None
-        return HomePod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+        return PlacedPod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
 
     def _class_of(self, state: Pod) -> PodClass | None:
         if self._rulebook is None:
