@@ -22,7 +22,13 @@ def summary_of(values: Mapping[str, object]) -> list[str]:
     _placeholders(values, will, wont)
     _builds(values, will, wont)
     lines = ["What Roost will do for this hub:", *(f"  - {line}" for line in will or ["nothing"])]
-    return [*lines, "What it won't:", *(f"  - {line}" for line in wont)]
+    lines += ["What it won't:", *(f"  - {line}" for line in wont)]
+    if at(values, "podClasses", "user", "join") or at(values, "podClasses", "user", "warm"):
+        lines += [
+            "Other hubs on these nodes? Then count their users, too: by one release (roost import --folder HUBS/),",
+            "or by the same sharedPools in each (docs/many-hubs.md).",
+        ]
+    return lines
 
 
 def is_inert(values: Mapping[str, object]) -> bool:

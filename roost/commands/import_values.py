@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from generator.faults import Fault, UsageError, ValuesError
+from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
+from generator.importing.many_hubs import import_many
 from generator.importing.proposals import print_pointer, print_proposals, propose, propose_learned
 from generator.values.files import read_file
 
@@ -48,6 +51,24 @@ def run(
     return 0
 
 
+def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
+    """Print one release's values for many hubs, and the report to stderr; 1 if Roost wouldn't take them.
+
+    folders: of hubs' values; files are then common to all of these hubs. Without folders each file is a hub of its own.
+    """
+    layers = [(file, read_file(file)) for file in files]
+    hubs, passed = ([], []) if folders else (hubs_of_files(layers), [])
+    for folder in folders:
+        found, others = find_hubs_in(folder, layers)
+        hubs += found
+        passed += others
+    many = import_many(hubs)
+    many.left_out += passed
+    sys.stdout.write(many.to_yaml())
+    sys.stderr.write(many.report())
+    return 0 if many.is_valid else 1
+
+
 def _replayed(
     values: str, proposals: Sequence[Proposal], learned: Proposal | None, history: str
 ) -> tuple[list[Proposal], list[str]]:
@@ -71,7 +92,15 @@ def _replayed(
 
 
 @click.command("import")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1)
+@click.option(
+    "--folder",
+    "folders",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Of many hubs' values, for one release of all: HUB.values.yaml, HUB/values.yaml; FILE is then common to them.",
+)
+@click.option("--many", is_flag=True, help="Each FILE is a hub of its own, for one release of all.")
 @click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
 @click.option(
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
@@ -84,7 +113,16 @@ def _replayed(
     metavar="FILE",
     help="With roost-lab: a record's database or a launch trace, to replay each proposal with (a minute or so).",
 )
-def _command(*, files: tuple[str, ...], release: str, hub: str | None, spawn_page: bool, history: str | None) -> int:
+def _command(
+    *,
+    files: tuple[str, ...],
+    folders: tuple[Path, ...],
+    many: bool,
+    release: str,
+    hub: str | None,
+    spawn_page: bool,
+    history: str | None,
+) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
     stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
@@ -94,7 +132,16 @@ def _command(*, files: tuple[str, ...], release: str, hub: str | None, spawn_pag
     roost import common.yaml staging.yaml > values.yaml
     roost import hub-values.yaml --history roost.db > values.yaml
     roost import hub-values.yaml --spawn-page > spawn-page.yaml
+    roost import --folder hubs/ > values.yaml
     """
+    if folders or many:
+        if hub or spawn_page or history:
+            raise UsageError("--folder and --many are for many hubs: leave out --hub, --spawn-page and --history")
+        if not folders and not files:
+            raise UsageError("--many: found no FILE, expected one for each hub")
+        return run_many(files, folders)
+    if not files:
+        raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
     return run(files, release, hub, spawn_page=spawn_page, history=history)
 
 

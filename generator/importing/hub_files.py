@@ -1,0 +1,158 @@
+"""Find the hubs of a folder: which files are a hub's own, and which ones several hubs have in common.
+
+Layouts: HUB.values.yaml or HUB.yaml beside each other; a folder HUB with values.yaml, or with several files, which are
+hubs HUB-FILE. In each, common files come first: those called common (or shared, base, default), for all hubs of the
+folder that have a key at the top with them in common; FAMILY-common or common-FAMILY for the hubs FAMILY, FAMILY-* and
+*-FAMILY.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from generator.faults import Fault, UsageError, ValuesError
+from generator.importing.source import find_charts
+from generator.values.loader import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_COMMON: Final = frozenset({"common", "shared", "base", "basehub", "default", "defaults", "all"})
+_ENDINGS: Final = (".values.yaml", ".values.yml", ".yaml", ".yml")
+_FAMILY: Final = re.compile(r"(?:(.+)[-_](?:common|shared)|(?:common|shared)[-_](.+))")
+# Encrypted, and nothing of placement.
+_SECRET: Final = re.compile(r"(^|[.-])(enc|secrets?)([.-]|$)")
+MOST_FILES: Final = 2000
+MOST_BYTES: Final = 8 * 2**20
+
+
+class HubFiles(NamedTuple):
+    """One hub, and its files by name and content; later ones win."""
+
+    name: str
+    layers: tuple[tuple[str, bytes], ...]
+
+
+class _File(NamedTuple):
+    stem: str
+    name: str
+    content: bytes
+    # As far as it can be read; faults are told when the hub is imported.
+    values: Mapping[str, object]
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it is of several hubs."""
+        return self.stem in _COMMON or self.family != ""
+
+    @property
+    def family(self) -> str:
+        """Of which hubs it is by its name: physics of physics-common and common-physics; "": of all."""
+        return next((found[1] or found[2] for found in [_FAMILY.fullmatch(self.stem)] if found), "")
+
+    @property
+    def is_of_a_hub(self) -> bool:
+        """Whether it says anything of a hub, or can't be read."""
+        return not self.values or find_charts(self.values) is not None
+
+
+def find_hubs_in(folder: Path, common: Sequence[tuple[str, bytes]] = ()) -> tuple[list[HubFiles], list[str]]:
+    """The hubs of a folder, by name, and what was passed over. common: layers below each hub's own.
+
+    Raises ValuesError when there is none, UsageError when there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"--folder {folder}: found no such folder, expected one with hubs' values")
+    passed: list[str] = []
+    found: dict[str, HubFiles] = {}
+    above = [file for file in _files(folder, passed) if file.is_common]
+    own = [file for file in _files(folder, []) if not file.is_common]
+    for hub in _hubs_of(own, above, common, passed):
+        found[hub.name] = hub
+    for below in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        place = below / "config" if (below / "config").is_dir() else below
+        files = _files(place, passed)
+        shared = [*above, *(file for file in files if file.is_common)]
+        rest = [file for file in files if not file.is_common]
+        base = [file for file in rest if file.stem == "values"]
+        if len(rest) > 1 and base:
+            # values.yaml, and what changes it: one hub.
+            rest = [base[0]._replace(stem=below.name)]
+        if len(rest) == 1:
+            rest = [rest[0]._replace(stem=below.name)]
+        elif not rest and files:
+            rest, shared = [files[-1]._replace(stem=below.name)], [*above, *files[:-1]]
+        else:
+            rest = [file._replace(stem=f"{below.name}-{file.stem}") for file in rest]
+        for hub in _hubs_of(rest, shared, common, passed):
+            found.setdefault(hub.name, hub)
+    if not found:
+        fix = "Name a folder with HUB.values.yaml or HUB/values.yaml, one for each hub."
+        raise ValuesError([Fault(str(folder), 0, "", "no values of a hub", "values of zero-to-jupyterhub", fix)])
+    return sorted(found.values()), passed
+
+
+def hubs_of_files(files: Sequence[tuple[str, bytes]]) -> list[HubFiles]:
+    """Each file as a hub of its own, called after it."""
+    return [HubFiles(_stem(name.rpartition("/")[2]), ((name, content),)) for name, content in files]
+
+
+def _hubs_of(
+    own: Sequence[_File], shared: Sequence[_File], common: Sequence[tuple[str, bytes]], passed: list[str]
+) -> Iterator[HubFiles]:
+    families = {file.family for file in shared if any(_is_of(hub.stem, file.family) for hub in own)}
+    passed += [
+        f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is of all"
+        for file in shared
+        if file.stem.startswith(("common", "shared")) and file.family and file.family not in families
+    ]
+    for file in own:
+        if not file.is_of_a_hub:
+            passed.append(f"{file.name}: no values of a hub")
+            continue
+        layers = list(common)
+        for layer in shared:
+            if layer.family in families:
+                is_of_it = _is_of(file.stem, layer.family)
+            elif layer.stem.startswith(("common", "shared")) and layer.family:
+                is_of_it = False
+            else:
+                is_of_it = not layer.values or not file.values or bool(set(layer.values) & set(file.values))
+            if is_of_it:
+                layers.append((layer.name, layer.content))
+        yield HubFiles(file.stem, (*layers, (file.name, file.content)))
+
+
+def _is_of(hub: str, family: str) -> bool:
+    return bool(family) and (hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}"))
+
+
+def _files(folder: Path, passed: list[str]) -> list[_File]:
+    found = []
+    paths = sorted(path for path in folder.iterdir() if path.name.endswith(_ENDINGS) and path.is_file())
+    for path in paths[:MOST_FILES]:
+        if _SECRET.search(path.name):
+            continue
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                passed.append(f"{path}: more than {MOST_BYTES // 2**20} MiB")
+                continue
+            content = path.read_bytes()
+        except OSError as error:
+            passed.append(f"{path}: {error.strerror}")
+            continue
+        try:
+            values = load(content, str(path)).values
+        except ValuesError:
+            values = {}
+        found.append(_File(_stem(path.name), str(path), content, values))
+    if len(paths) > MOST_FILES:
+        passed.append(f"{folder}: all but the first {MOST_FILES} files")
+    return found
+
+
+def _stem(name: str) -> str:
+    ending = next((ending for ending in _ENDINGS if name.endswith(ending)), "")
+    return name.removesuffix(ending)

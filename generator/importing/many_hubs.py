@@ -1,0 +1,338 @@
+"""Make one release's values of many hubs' values, and say hub by hub what changes and what it costs.
+
+Each hub is imported by itself. Images come together with their nodes, placeholder sets by pool and size, names of
+schedulers and pull Secrets as lists. Of everything else a release has one value: that of most hubs. A hub that had
+another one is named with both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from generator.faults import ValuesError
+from generator.importing.importer import import_layers
+from generator.importing.printing import print_yaml, printable
+from generator.importing.source import child, show_key
+from generator.pipeline import judge
+from generator.values.files import read_defaults
+from generator.values.loader import Places, ValueSource
+from generator.values.merge import Merged, coalesce
+from generator.values.release import Release
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.go_json import to_json
+from roost_core.placement.managed_images import puller_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from generator.faults import Fault
+    from generator.importing.hub_files import HubFiles
+    from generator.importing.result import ImportResult
+    from generator.importing.source import Path
+
+    Values = Mapping[str, Any]
+
+# On the hubs' namespaces. A list of names would be in each user's pod, as its terms carry the selector.
+USERS_LABEL: Final = "hub.jupyter.org/users"
+# United in a way of their own.
+_UNITED: Final[tuple[Path, ...]] = (
+    ("singleuser",),
+    ("prePuller", "extraImages"),
+    ("prePuller", "pullProfileListImages"),
+    ("prePuller", "tolerations"),
+    ("placeholders",),
+    ("placeholder", "defaults"),
+    ("replaceSchedulers",),
+    ("imagePullSecrets",),
+    # Pullers of other namespaces than the release's aren't seen: the release has pullers of its own, or none.
+    ("imageGate", "pullerPods"),
+)
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SHOWN: Final = 4
+_MAX_NAME: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedHub:
+    """One hub: what was imported of it alone, and Roost's whole values for it."""
+
+    name: str
+    result: ImportResult
+    values: Values
+
+    @property
+    def placeholders(self) -> int:
+        """How many it had."""
+        return sum(int(entry.get("replicas") or 0) for entry in self.values["placeholders"])
+
+    @property
+    def images(self) -> set[str]:
+        """Images that come to its nodes, or would if pullers ran."""
+        groups = puller_groups(self.values["singleuser"], self.values["prePuller"])
+        return {image for group in groups for image in group.images}
+
+
+@dataclass(slots=True)
+class ManyHubs:
+    """One release's values for many hubs, and the report on them."""
+
+    hubs: list[ImportedHub]
+    values: dict[str, Any] = field(default_factory=dict)
+    comments: dict[Path, list[str]] = field(default_factory=dict)
+    # By hub: what it had otherwise than the release will have it.
+    differences: dict[str, list[str]] = field(default_factory=dict)
+    # What was left out, and why.
+    left_out: list[str] = field(default_factory=list)
+    # What `roost validate` says of the values; errors only if the hubs can't be united.
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether Roost takes the values."""
+        return not any(fault.severity == "error" for fault in self.faults)
+
+    def to_yaml(self) -> str:
+        """The values as a commented document."""
+        head = [
+            f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a namespace of its own.",
+            "Only what differs from Roost's defaults. Each hub's namespace is taken to be called like the hub:",
+            f"  kubectl label namespace {' '.join(hub.name for hub in self.hubs)} {USERS_LABEL}=true",
+        ]
+        return "".join(f"# {printable(line)}\n" for line in head) + print_yaml(self.values, self.comments)
+
+    def report(self) -> str:
+        """The report for stderr: what was left out, what to switch off and didn't map, and a table of hubs."""
+        lines = [f"left out: {line}" for line in self.left_out]
+        unmapped = ((note.key, note.reason, hub.name) for hub in self.hubs for note in hub.result.unmapped)
+        lines += _grouped("not mapped", ((f"{key}: {reason}", name) for key, reason, name in unmapped), self.hubs)
+        switched = ((line, hub.name) for hub in self.hubs for line in hub.result.switch_off)
+        lines += _grouped("switch off", switched, self.hubs)
+        lines += [str(fault) for fault in self.faults]
+        return "".join(f"{printable(line)}\n" for line in (*lines, *self._table()))
+
+    def _table(self) -> Iterator[str]:
+        release: Values = coalesce(self.values, read_defaults().values)
+        total = sum(int(entry.get("replicas") or 0) for entry in release["placeholders"])
+        on_nodes = _images_by_nodes(release)
+        rows = [("hub", "placeholders", "images brought", "what changes for it")]
+        for hub in self.hubs:
+            own = _images_by_nodes(hub.values)
+            after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
+            has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
+            brought = f"{len(hub.images)} -> {len(after | hub.images)}" if has_pullers and after else "none"
+            changes = "; ".join([*_scheduler_change(hub.values, release), *self.differences.get(hub.name, [])])
+            rows.append((hub.name, f"{hub.placeholders} of {total} shared", brought, changes or "nothing"))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for row in rows:
+            yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+
+
+def import_many(files: Sequence[HubFiles]) -> ManyHubs:
+    """Import each hub, and unite them. A hub that can't be imported is left out, and told; others count.
+
+    Raises ValuesError when no hub is left.
+    """
+    many = ManyHubs([])
+    faults: list[Fault] = []
+    for hub in files:
+        try:
+            if not _NAMESPACE.fullmatch(hub.name):
+                many.left_out.append(f"{hub.name}: no namespace can be called so. Rename its file or folder.")
+                continue
+            result = import_layers(hub.layers, hub.name)
+            many.hubs.append(ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values)))
+        except ValuesError as error:
+            faults += error.faults
+            many.left_out += [f"{hub.name}: {fault}" for fault in error.faults]
+    if not many.hubs:
+        raise ValuesError(faults)
+    _unite(many)
+    return many
+
+
+def _unite(many: ManyHubs) -> None:
+    defaults = read_defaults().values
+    hubs = many.hubs
+    for path in sorted({path for hub in hubs for path in _leaves(hub.result.values)}):
+        _put_most(many, path, defaults)
+    _unite_lists(many)
+    _unite_images(many, defaults)
+    _unite_placeholders(many, defaults)
+    for name in ("user", "build"):
+        if child(coalesce(many.values, defaults), "podClasses", name) is not None:
+            selector = {"matchLabels": {USERS_LABEL: "true"}}
+            _put(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
+    many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
+    merged = Merged(coalesce(many.values, defaults), Places([ValueSource("united values", many.values)]))
+    many.faults = judge(merged, Release())
+
+
+def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
+    """What most hubs have at a path; the others are told."""
+    values = {hub.name: child(hub.values, *path) for hub in many.hubs}
+    counted = Counter(map(_text, values.values()))
+    default = child(defaults, *path)
+    best = max(counted, key=lambda text: (counted[text], text == _text(default)))
+    chosen = next(value for value in values.values() if _text(value) == best)
+    if best != _text(default):
+        _put(many.values, path, chosen)
+        like = next(hub for hub in many.hubs if _text(values[hub.name]) == best)
+        if said := like.result.comments.get(path):
+            many.comments[path] = list(said)
+    for name, value in values.items():
+        if _text(value) != best:
+            many.differences.setdefault(name, []).append(f"{show_key(path)}: {_short(value)} -> {_short(chosen)}")
+
+
+def _unite_lists(many: ManyHubs) -> None:
+    for path in (("replaceSchedulers",), ("imagePullSecrets",), ("singleuser", "image", "pullSecrets")):
+        found = [item for hub in many.hubs for item in (child(hub.result.values, *path) or [])]  # type: ignore[attr-defined]
+        if found:
+            _put(many.values, path, list(dict.fromkeys(found)))
+    if child(many.values, "imagePullSecrets") or child(many.values, "singleuser", "image", "pullSecrets"):
+        path = ("imagePullSecrets",) if "imagePullSecrets" in many.values else ("singleuser",)
+        many.comments[path] = ["Pull Secrets are the hubs': create them in the release's namespace, too."]
+
+
+def _unite_images(many: ManyHubs, defaults: Values) -> None:
+    """Each image with the nodes that it is for, as one entry of the profile list."""
+    usual = list(defaults["prePuller"]["tolerations"])
+    hubs_of: dict[str, list[str]] = {}
+    entry_of: dict[str, dict[str, Any]] = {}
+    groups = [
+        (hub.name, group)
+        for hub in many.hubs
+        for group in puller_groups(hub.values["singleuser"], hub.values["prePuller"])
+    ]
+    # What every puller tolerates is said once, unless some hub's doesn't.
+    always = usual if all(all(one in group.tolerations for one in usual) for _, group in groups) else []
+    for name, group in groups:
+        tolerations = [dict(one) for one in group.tolerations if one not in always]
+        for image in group.images:
+            override: dict[str, Any] = {"image": image}
+            if group.node_selector:
+                override["node_selector"] = dict(group.node_selector)
+            if tolerations:
+                override["tolerations"] = tolerations
+            if group.required_terms:
+                override["node_affinity_required"] = [dict(term) for term in group.required_terms]
+            key = to_json({**override, "image": normalise_reference(image)})
+            entry_of.setdefault(key, override)
+            hubs_of.setdefault(key, [])
+            if name not in hubs_of[key]:
+                hubs_of[key].append(name)
+    if always != usual:
+        _put(many.values, ("prePuller", "tolerations"), always)
+    if not entry_of:
+        return
+    order = sorted(entry_of, key=lambda key: -len(hubs_of[key]))
+    profiles = [{"display_name": _some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order]
+    _put(many.values, ("singleuser", "profileList"), profiles)
+    many.comments["singleuser", "profileList"] = ["Each image with its nodes, the one of most hubs first."]
+
+
+def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
+    """One set for each pool and size, as large as the hubs' together."""
+    sets: dict[str, dict[str, Any]] = {}
+    hubs_of: dict[str, list[str]] = {}
+    for hub in many.hubs:
+        for entry in hub.values["placeholders"]:
+            whole: dict[str, Any] = {key: value for key, value in entry.items() if key != "name"}
+            for key, value in hub.values["placeholder"]["defaults"].items():
+                if value != defaults["placeholder"]["defaults"].get(key):
+                    whole.setdefault(key, value)
+            replicas = int(whole.pop("replicas", 0) or 0)
+            key = to_json(whole)
+            united = sets.setdefault(key, {"name": "", "replicas": 0, **whole})
+            united["replicas"] += replicas
+            hubs_of.setdefault(key, []).append(hub.name)
+    taken: set[str] = set()
+    for united in sets.values():
+        united["name"] = _set_name(united, taken)
+        taken.add(united["name"])
+    # Without room to keep, one entry is enough, for events to be booked.
+    kept = [one for one in sets.values() if one["replicas"]] or list(sets.values())[:1]
+    _put(many.values, ("placeholders",), kept)
+    told = [f"{one['name']}: of {_some(hubs_of[key])}" for key, one in sets.items() if one in kept]
+    many.comments["placeholders",] = [
+        "As many as the hubs had together, by pool and size. Hubs that share them need fewer: lower replicas.",
+        *told,
+    ]
+
+
+def _set_name(entry: Values, taken: set[str]) -> str:
+    values = [str(value) for _, value in sorted((entry.get("nodeSelector") or {}).items())]
+    name = re.sub(r"[^a-z0-9]+", "-", "-".join(values).lower())[:_MAX_NAME].strip("-") or "default"
+    number = 1
+    free = name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _images_by_nodes(values: Values) -> dict[str, set[str]]:
+    """The images of each kind of node: those that pullers bring there, also as they go to all nodes."""
+    groups = puller_groups(values["singleuser"], values["prePuller"])
+    return {
+        to_json(group.node_selector): {
+            image
+            for other in groups
+            if other.node_selector.items() <= group.node_selector.items()
+            for image in other.images
+        }
+        for group in groups
+    }
+
+
+def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:
+    for key, value in values.items():
+        here = (*path, key)
+        if here in _UNITED:
+            continue
+        if isinstance(value, dict) and value and here[:2] != ("scheduler", "profiles"):
+            yield from _leaves(value, here)
+        else:
+            yield here
+
+
+def _scheduler_change(hub: Values, release: Values) -> list[str]:
+    had, has = hub["scheduler"]["target"], release["scheduler"]["target"]
+    return ["its users get Roost's scheduler in place of the hub's"] if had == has == "deploy" else []
+
+
+def _put(values: dict[str, Any], path: Path, value: object) -> None:
+    for key in path[:-1]:
+        below = values.get(key)
+        if not isinstance(below, dict):
+            below = values[key] = {}
+        values = below
+    values[path[-1]] = value
+
+
+def _text(value: object) -> str:
+    return to_json(value)
+
+
+def _short(value: object) -> str:
+    text = "null" if value is None else to_json(value).strip('"')
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _grouped(what: str, told: Iterable[tuple[str, str]], hubs: Sequence[ImportedHub]) -> list[str]:
+    """Lines that several hubs have, each once, with the hubs."""
+    names: dict[str, list[str]] = {}
+    for text, name in told:
+        if name not in names.setdefault(text, []):
+            names[text].append(name)
+    return [
+        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else _some(found)})" for text, found in names.items()
+    ]
