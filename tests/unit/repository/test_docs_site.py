@@ -109,7 +109,6 @@ def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture
     assert re.findall(r"^## (roost records \w+)$", lab, re.MULTILINE) == [
         "roost records export",
         "roost records import",
-        "roost records send",
     ]
     assert "--certificate-folder" in page.partition("## roost webhook")[2].partition("## ")[0]
     assert write_command_line.main(["--wrong"]) == 2

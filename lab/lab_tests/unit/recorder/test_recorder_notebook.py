@@ -61,7 +61,7 @@ def is_file(store: Store) -> bool:
 
 
 def frame(store: Store, view: str, *times: str) -> pd.DataFrame:
-    """A view, as lab/docs/recorder.md reads it."""
+    """A view, as lab/docs/record.md reads it."""
     query = f"SELECT * FROM {view}"  # noqa: S608 - ours
     if is_file(store):
         with contextlib.closing(sqlite3.connect(str(store.engine.url.database))) as connection:

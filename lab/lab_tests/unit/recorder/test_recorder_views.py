@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tests.harness.postgres import Postgres
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "recorder.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "record.md"
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
 
 

@@ -1,4 +1,4 @@
-"""The same answer as `explanation.py`, as JSON for programs. lab/docs/recorder.md promises the keys."""
+"""The same answer as `explanation.py`, as JSON for programs. lab/docs/why.md promises the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views for people who query the database themselves, with comments on each column; lab/docs/recorder.md promises them.
+"""Views for people who query the database themselves, with comments on each column; lab/docs/record.md promises them.
 
 Times are `timestamptz` in PostgreSQL, and ISO 8601 text in UTC with microseconds (`2026-11-02T08:00:00.000000Z`, which
 sorts by time) in SQLite. Durations are in seconds. NULL: not known, or not yet.
