@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -15,46 +14,28 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.console import Console
 
-from generator.values.files import read_values
 from roost_core.kube.process import version
-from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_csv, to_json
 from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.terminal import policy_lines, terminal_width, to_text
 from roost_lab.simulator.setup.checks import AssumptionsError, check_images
-from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import describe, policy_files, values_files
+from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.progress import ProgressDisplay
 from roost_lab.simulator.sweep.request import UnknownPolicyError, in_pools, load_policies, make_worlds, needed_of_nodes
 from roost_lab.simulator.sweep.result_store import ResultStore, StoreError
 from roost_lab.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
-from roost_lab.simulator.sweep.suggest import (
-    CONFIRMED,
-    SuggestError,
-    describe_candidate,
-    make_space,
-    score_of,
-    search,
-    search_on_windows,
-    show_outcome,
-    show_score,
-)
-from roost_lab.simulator.sweep.suggest_world import changes_of
 from roost_lab.simulator.sweep.summary import summarise
 from roost_lab.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
-from roost_lab.simulator.sweep.windows import show_windows, with_windows
 from roost_lab.traces.counts import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_lab.simulator.engine.results import RunResult
     from roost_lab.simulator.sweep.recording import Recording
     from roost_lab.simulator.sweep.run import Job, Spread
-    from roost_lab.simulator.sweep.suggest import Candidate, Score
     from roost_lab.simulator.sweep.summary import Summary, WorldSetting
     from roost_lab.simulator.sweep.survey import Survey, Trace
 
@@ -68,7 +49,6 @@ FAULTS: Final = (
     SweepError,
     StoreError,
     AssumptionsError,
-    SuggestError,
     UnknownPolicyError,
 )
 
@@ -97,8 +77,6 @@ class SimulateOptions:
     form: str | None = None
     # A folder.
     record: str | None = None
-    suggest: bool = False
-    target_seconds: float = 30.0
 
 
 def run(options: SimulateOptions) -> int:
@@ -122,8 +100,6 @@ def run(options: SimulateOptions) -> int:
         print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     try:
-        if options.suggest:
-            return _suggest(options, talk)
         recording = _recording(options)
         summary, context = _simulate(options, talk, recording)
         return _write(options, summary, context)
@@ -154,8 +130,8 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
     with talk.status("Reading the trace"):
         surveyed = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
     sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
-    # CSV and suggested values say nothing about the trace, so all of it is printed here.
-    is_reported = _form(options) != "csv" and not options.suggest
+    # CSV says nothing about the trace, so all of it is printed here.
+    is_reported = _form(options) != "csv"
     shown = MOST_SENTENCES if is_reported else len(sentences)
     for sentence in sentences[:shown]:
         talk.print(sentence, markup=False, soft_wrap=True)
@@ -237,82 +213,6 @@ def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions,
     talk.print(f"To see it: roost view --database {files[0]}{beside}", markup=False, soft_wrap=True)
 
 
-def _suggest(options: SimulateOptions, talk: Console) -> int:
-    """Search from the first policy named, and print values to paste; 1 when none reaches the target."""
-    chosen = [*options.policies, *options.values] or ["roost"]
-    if len(chosen) > 1:
-        raise SuggestError(f"--suggest searches from one values file, not {len(chosen)}: name one --policy or --values")
-    (base,), _, needs = load_policies(() if options.values else (chosen[0],), options.values)
-    world = _worlds(options, needs)[0]
-    needs = needed_of_nodes(needs)
-    files = options.values[0].split(",") if options.values else values_files(base.name)
-    trace, surveyed = _read(options, [world], talk)
-    requests = {"cpu": f"{world.assumptions.user_cpu_millicores}m", "memory": str(world.assumptions.user_memory_bytes)}
-    assumed = replace(world.assumptions, **needs.get(base.name, {}))
-    space = make_space(read_values(files).values, surveyed.window_p999, requests, assumed)
-    store = ResultStore(_results_folder(options))
-    windowed, in_windows = with_windows(trace)
-    windows = show_windows(windowed.windows) if windowed.windows else ""
-
-    def replay(candidates: Sequence[Candidate], seeds: int, trace: Trace, attempts: int) -> list[list[RunResult]]:
-        named = {describe_candidate(candidate, assumed): candidate for candidate in candidates}
-        policies = [
-            load_policy(name, files, space.settings_of(candidate, json.dumps)) for name, candidate in named.items()
-        ]
-        changes = {name: changes_of(assumed, dict(candidate)) for name, candidate in named.items()}
-        jobs = make_jobs(policies, range(1, seeds + 1), [(world.setting, assumed)], trace, changes)
-        _check(jobs)
-        with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
-            runs = run_sweep(jobs, _spread(options), store, report=display)
-        found = [[run for run in runs if run.policy == policy.name] for policy in policies]
-        place = "in the windows, " if trace.windows else ""
-        for policy, ran in zip(policies, found, strict=True):
-            talk.print(f"{place}{show_score(score_of(ran))}: {policy.name}", markup=False, soft_wrap=True)
-        return found
-
-    ranked: list[Candidate] = []
-    tried: list[Candidate] = []
-
-    def evaluate(candidates: Sequence[Candidate], seeds: int) -> list[Score]:
-        if ranked:
-            tried.extend(candidates)
-            talk.print(f"{len(ranked)} are ranked; on the whole trace: {len(tried)} of {CONFIRMED}", soft_wrap=True)
-        return [score_of(runs) for runs in replay(candidates, seeds, trace, surveyed.attempts)]
-
-    def replay_windows(candidates: Sequence[Candidate]) -> list[RunResult]:
-        ranked.extend(candidates)
-        return [run for (run,) in replay(candidates, 1, windowed, in_windows)]
-
-    try:
-        if windows:
-            talk.print(
-                f"Ranks on {windows} with one seed, and tries the best {CONFIRMED} on the whole trace with all seeds",
-                markup=False,
-                soft_wrap=True,
-            )
-            outcome = search_on_windows(
-                space.axes,
-                space.start,
-                evaluate,
-                replay_windows,
-                target_seconds=options.target_seconds,
-                seeds=options.seeds,
-            )
-        else:
-            outcome = search(space.axes, space.start, evaluate, options.target_seconds, options.seeds)
-    except KeyboardInterrupt:
-        talk.print(f"Stopped: finished replays are kept in {store.folder}. {GOES_ON}", markup=False, soft_wrap=True)
-        raise
-    sys.stdout.write(show_outcome(outcome, space, options.target_seconds, str(trace), windows))
-    if outcome.reaches(options.target_seconds):
-        return 0
-    print(  # noqa: T201 - a command's talk
-        f"roost simulate: no values that were tried reach {show_seconds(options.target_seconds)}; these come closest",
-        file=sys.stderr,
-    )
-    return 1
-
-
 def _results_folder(options: SimulateOptions) -> Path:
     if options.results:
         return Path(options.results)
@@ -375,18 +275,6 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )
-@click.option(
-    "--suggest",
-    is_flag=True,
-    help="Search values, machines and the autoscaler's settings from one policy; print what to set.",
-)
-@click.option(
-    "--target-seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=30.0,
-    show_default=True,
-    help="With --suggest: the longest wait of 95 of 100 starts.",
-)
 def _command(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
@@ -397,13 +285,10 @@ def _command(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> 
     roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
     roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
     roost simulate --policy z2jh --policy roost --seeds 1 --record replays
-    roost simulate --trace launches.jsonl.gz --values today.yaml --suggest --target-seconds 20 > suggested.yaml
     """
 
     if rest["traces"] and rest["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
-    if rest["record"] and rest["suggest"]:
-        raise click.UsageError("--record is for policies that are compared: leave it out, or --suggest")
     chosen = (*policies, "list") if list_policies else policies
     return run(SimulateOptions(policies=chosen, **rest))
 

@@ -16,7 +16,6 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import assumptions_of, policy_files, values_files
 from roost_lab.simulator.sweep.request import make_worlds, needed_of_nodes
-from roost_lab.simulator.sweep.suggest import Candidate, Outcome, Score
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +92,6 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
     assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
     assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 1
     assert "z2jh.db exists" in capsys.readouterr().err
-    assert simulate("--record", str(folder), "--suggest", tmp_path=tmp_path) == 2
 
 
 def test_policies_whose_records_would_be_one_file_or_have_no_possible_name_are_refused_before_the_replay(
@@ -153,7 +151,6 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
         (("--sessions", "mid,never"), "--sessions: sessions: found 'never', expected short or mid or long."),
         (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
         (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
-        (("--suggest", "--policy", "z2jh", "--policy", "roost"), "name one --policy or --values"),
         (("--output", "/nowhere/report.html"), "/nowhere/report.html: the directory does not exist"),
         (("--output", "/"), "/: is a directory; name a file"),
         (("--trace", "launches.jsonl", "--days", "3"), "--days is for made-up launches: leave it out, or --trace"),
@@ -342,53 +339,3 @@ def test_every_format_tells_what_one_policy_alone_assumes(
 def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
     (world,) = make_worlds(sessions="long")
     assert world.assumptions.sessions == "long"
-
-
-@pytest.mark.parametrize("reached", [True, False])
-def test_suggested_values_say_what_they_would_give(
-    reached: bool, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def search(_axes: object, start: Candidate, *_rest: object) -> Outcome:
-        best = tuple((name, 30 if name == "placeholders" else value) for name, value in start)
-        wait = 20.0 if reached else 50.0
-        return Outcome(best, {best: Score(wait, 1000, 5, 3), start: Score(60, 900, 6, 3)}, start)
-
-    monkeypatch.setattr("roost_lab.commands.simulate.search", search)
-    asked = ("--trace", str(trace), "--policy", "roost", "--suggest", "--target-seconds", "30")
-    assert simulate(*asked, tmp_path=tmp_path) == (0 if reached else 1)
-    captured = capsys.readouterr()
-    assert f"# These: p95 wait {20 if reached else 50} s, 1,000.0 node-hours, 5 cold starts." in captured.out
-    assert "# Before: p95 wait 1 min" in captured.out
-    assert "  replicas: 30\n" in captured.out
-    assert ("come closest" in captured.err) is not reached
-    values = tmp_path / "suggested.yaml"
-    values.write_text(captured.out)
-    assert main(["validate", "-f", str(policy_files()["roost"]), "-f", str(values)]) == 0
-
-
-def test_a_long_trace_is_ranked_on_windows_and_a_second_run_takes_what_is_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("roost_lab.simulator.sweep.suggest.MOST_CANDIDATES", 3)
-    monkeypatch.setattr("roost_lab.simulator.sweep.suggest.CONFIRMED", 1)
-    monkeypatch.setattr("roost_lab.commands.simulate.CONFIRMED", 1)
-    file = tmp_path / "launches.jsonl"
-    line = '{{"timestamp": "2019-05-{}T{}:00:00+00:00", "schema": "binderhub.jupyter.org/launch", "version": 2, '
-    line += '"provider": "GitHub", "spec": "owner/repo-{}/master", "status": "success"}}\n'
-    hours = [(22 + hour // 24, f"{hour % 24:02}") for hour in range(96)]
-    file.write_text("".join(line.format(*hour, place % 7) for hour in hours for place in range(5)))
-    # Three users fill a node.
-    world = ("--trace", str(file), "--policy", "roost", "--seeds", "1", "--set", "user_memory_bytes=12G")
-    asked = (*world, "--suggest", "--target-seconds", "600")
-    assert simulate(*asked, tmp_path=tmp_path) == 0
-    first = capsys.readouterr()
-    assert "Ranks on 2019-05-23 06:00 to 18:00 and 2019-05-23 18:00 to 06:00 UTC with one seed" in first.err
-    assert first.err.count("in the windows, p95 wait") == 3
-    assert "3 are ranked; on the whole trace: 1 of 1\n" in first.err
-    assert "18:00 to 06:00 UTC: 3. Tried on the whole trace: 2.\n" in first.out
-    # Two candidates on the whole trace, and three in the windows.
-    results = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
-    assert len(results) == 5
-    assert simulate(*asked, tmp_path=tmp_path) == 0
-    assert capsys.readouterr().out == first.out
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()} == results

@@ -33,7 +33,6 @@ _DECIDING: Final = (
     "roost_lab.simulator.setup.assumptions",
     "roost_lab.simulator.setup.policy",
     "roost_lab.simulator.setup.pools",
-    "roost_lab.simulator.sweep.windows",
     # These read scheduler-sniffer's lines.
     "roost_lab.pages.dates",
     "roost_lab.recorder.answers.sniffer_log",

@@ -74,7 +74,7 @@ class Job:
             "assumptions": asdict(self.assumptions),
             "seed": self.seed,
             "fingerprint": self.trace.fingerprint,
-        } | ({"windows": list(self.trace.windows)} if self.trace.windows else {})
+        }
 
 
 class ReplayProgress(NamedTuple):
@@ -118,17 +118,14 @@ class Spread(Protocol):
 
 
 def replay_job(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
-    """Replay one job's trace, or its windows, under its policy."""
+    """Replay one job's trace under its policy."""
     from roost_lab.simulator.sweep.replay import replay  # noqa: PLC0415 - only workers load the engine
-    from roost_lab.simulator.sweep.windows import replay_windows  # noqa: PLC0415
 
     if job.code != code_fingerprint():
         raise SweepError(
             "Roost's code here differs from the code that the sweep began with: install the same version everywhere, "
             "or start again after a change"
         )
-    if job.trace.windows:
-        return replay_windows(job.policy, job.assumptions, job.seed, job.trace, on_progress)
     return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress, hubs=job.trace.hubs)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from roost_lab.simulator.engine.node_images import Images
 from roost_lab.traces.chance import Chance
@@ -32,13 +32,6 @@ MOST_HUBS: Final = 100
 DAY_SECONDS: Final = 86_400
 
 
-class Window(NamedTuple):
-    """A stretch of a trace, in seconds since 1970: launches from `begin` on and before `end` count."""
-
-    begin: int
-    end: int
-
-
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Where attempts come from: files that every worker can read, or, without any, the synthetic generator."""
@@ -50,8 +43,6 @@ class Trace:
     fingerprint: str = ""
     # Namespaces of the hubs that launches name, "" for those that name none; empty until it is surveyed.
     hubs: tuple[str, ...] = ()
-    # The only stretches of it that are replayed; empty: all of it.
-    windows: tuple[Window, ...] = ()
 
     def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
         """Its attempts in order of time. Raises TraceError."""

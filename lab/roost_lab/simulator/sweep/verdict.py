@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_lab.pages.phrases import show_seconds
+from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.replay import replay
-from roost_lab.simulator.sweep.suggest import Score, score_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +30,22 @@ SEEDS: Final = 3
 # A change helps that shortens the wait by at least so much, for at most so much more node-hours.
 _SHORTER: Final = 0.9
 _DEARER: Final = 1.03
+
+
+class Score(NamedTuple):
+    """What a policy achieves: medians over its seeds."""
+
+    # 95 of 100 starts wait at most so long.
+    wait_seconds: float
+    node_hours: float
+    cold: float
+    seeds: int
+
+
+def score_of(runs: Sequence[RunResult]) -> Score:
+    """The score of one policy, from its replays."""
+    waits = [run.waits[TOTAL].quantile(0.95) for run in runs]
+    return Score(median(waits), median(run.node_hours for run in runs), median(run.cold for run in runs), len(runs))
 
 
 def latest(trace: Trace, most: int = MOST_LAUNCHES) -> list[Attempt]:
