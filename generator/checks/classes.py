@@ -101,31 +101,13 @@ def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None
 
 
 def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
-    """Check the class's terms against the weights of its profile's strategy."""
+    """Check the class's terms against its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
     if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
         return
-    name = text(profile.get("strategy"))
-    strategy = mapping(at(report.values, "scheduler", "strategies", name))
-    weights = mapping(strategy.get("weights"))
-    if not weights:
-        return
-    terms, fit = number(weights.get("InterPodAffinity")), number(weights.get("NodeResourcesFit"))
-    kind = at(strategy, "fit", "type") or "LeastAllocated"
-    joins = mapping(pod_class.get("join"))
-    if joins and kind == "LeastAllocated" and fit > terms:
-        reason = f"contradicts the strategy {name}, which prefers the emptiest node."
+    if mapping(pod_class.get("join")) and profile.get("strategy") == "spread":
+        reason = "contradicts the strategy spread, which prefers the emptiest node."
         report.warn((*path, "join"), reason, "Use pack, or set join: null for each class.")
-    if joins and kind == "RequestedToCapacityRatio" and terms >= fit:
-        reason = f"{name}'s shape never decides: InterPodAffinity weighs as much as NodeResourcesFit or more."
-        report.warn((*path, "join"), reason, "Give NodeResourcesFit the greater weight, as packTo does.")
-    affinity = number(weights.get("NodeAffinity"))
-    others = max((number(weight) for plugin, weight in weights.items() if plugin != "NodeAffinity"), default=0)
-    given = [key for key in ("home", "warm") if pod_class.get(key) is not None]
-    given += ["attract"] if pod_class.get("attract") is True else []
-    if given and affinity <= others:
-        reason = f"the strategy {name} doesn't put NodeAffinity first, so other scores overrule it."
-        report.warn((*path, given[0]), reason, "Use pack." if given[0] == "warm" else "Use sticky.")
 
 
 def _lint_pairs(report: Report, classes: _Classes) -> None:

@@ -1,4 +1,4 @@
-"""Lint kube-scheduler's configuration: profiles, weight tables, raw plugins and their arguments.
+"""Lint kube-scheduler's configuration: profiles, raw plugins and their arguments.
 
 kube-scheduler rejects some of these faults at start, when the old replica is already gone, and ignores most silently.
 Source: kube-scheduler v1.37 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
@@ -59,9 +59,7 @@ def lint_scheduler(report: Report, release: Release) -> None:
     minor = scheduler_minor(scheduler, release)
     lint_gates(report, scheduler, release)
     gates = gates_of(scheduler, release)
-    strategies, profiles = mapping(scheduler.get("strategies")), mapping(scheduler.get("profiles"))
-    for name, strategy in strategies.items():
-        _lint_strategy(report, ("scheduler", "strategies", name), mapping(strategy), minor)
+    profiles = mapping(scheduler.get("profiles"))
     if not profiles:
         report.error(
             ("scheduler", "profiles"),
@@ -72,7 +70,7 @@ def lint_scheduler(report: Report, release: Release) -> None:
     queue_sorts = {}
     for name, entry in profiles.items():
         profile, path = mapping(entry), ("scheduler", "profiles", name)
-        _lint_reference(report, path, profile, strategies)
+        _lint_source(report, path, profile)
         _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
         _lint_plugin_config(report, (*path, "pluginConfig"), profile)
         queue_sorts[name] = at(profile, "plugins", "queueSort")
@@ -115,35 +113,13 @@ def _minor(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
-# --- weight tables ----------------------------------------------------------------------------------------------------
+# --- where a profile's weights come from -----------------------------------------------------------------------------
 
 
-def _lint_reference(report: Report, path: Path, profile: dict[str, object], strategies: dict[str, object]) -> None:
-    if profile.get("plugins") and profile.get("pluginConfig"):
-        return
-    named = profile.get("strategy")
-    if named is None:
+def _lint_source(report: Report, path: Path, profile: dict[str, object]) -> None:
+    if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
         fix = "Or give both plugins and pluginConfig."
-        report.error((*path, "strategy"), Phrase("nothing"), f"one of {', '.join(sorted(strategies))}", fix)
-    elif text(named) not in strategies:
-        report.error((*path, "strategy"), named, f"one of {', '.join(sorted(strategies))}")
-
-
-def _lint_strategy(report: Report, path: Path, strategy: dict[str, object], minor: int) -> None:
-    weights, disabled = mapping(strategy.get("weights")), [text(name) for name in listing(strategy.get("disabled"))]
-    for name in weights:
-        _lint_name(report, (*path, "weights", name), name, "score", minor)
-    for index, name in enumerate(disabled):
-        if name not in PLUGINS:
-            _warn_unknown(report, (*path, "disabled", index), name)
-        if name in weights:
-            reason = f"{name} has a weight too, and kube-scheduler then enables it."
-            report.warn((*path, "disabled", index), reason, "Remove one; null deletes a weight.")
-        if name in disabled[:index]:
-            report.warn((*path, "disabled", index), f"{name} is listed twice.", "Remove one.")
-    _lint_total(report, (*path, "weights"), (number(weight) for weight in weights.values()))
-    if strategy.get("fit") is not None:
-        _lint_fit(report, (*path, "fit"), mapping(strategy.get("fit")))
+        report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
 
 
 def _lint_total(report: Report, path: Path, weights: Iterator[float]) -> None:

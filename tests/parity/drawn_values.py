@@ -202,7 +202,7 @@ def _with_profiles(drawn: tuple[dict[str, Json], Json]) -> dict[str, Json]:
 def _bend(values: dict[str, Json], defaults: LoadedFile) -> dict[str, Json]:
     """Point references at keys that exist."""
     known: Mapping[str, Json] = defaults.values
-    strategies = sorted(known["scheduler"]["strategies"])
+    strategies = ("imageFirst", "pack", "spread", "sticky")
     classes = sorted({*known["podClasses"], *values.get("podClasses", {})})
     for number, profile in enumerate((values.get("scheduler") or {}).get("profiles", {}).values()):
         profile["strategy"] = strategies[number % len(strategies)]

@@ -36,13 +36,9 @@ def kube_scheduler() -> Path:
 
 def accepts(kube_scheduler: Path, text: str, folder: Path) -> bool:
     """Return whether kube-scheduler takes the configuration that these values give to the user profile."""
-    # A strategy that no profile uses isn't rendered.
-    used = text
-    if "profiles" not in text:
-        used = text.replace("strategies: {packTo", "profiles: {user: {strategy: packTo}}, strategies: {packTo")
     (config,) = (
         manifest.body["data"]
-        for manifest in render(merged(used).values, RELEASE)
+        for manifest in render(merged(text).values, RELEASE)
         if manifest.identity.kind == "ConfigMap" and manifest.identity.name.endswith("-scheduler")
     )
     assert isinstance(config, dict)

@@ -3,6 +3,9 @@
 {{- define "roost.scheduler_config" -}}
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
+{{- /* Weights by strategy. Powers of 101: scores go up to 100, so the plugin with the higher weight always decides first.
+   kube-scheduler takes weight 0 for 1. Node terms, then taints come first in all of them. */}}
+{{- $strategies := dict "pack" (dict "pods" 10201 "fit" 101 "image" 1 "type" "MostAllocated") "imageFirst" (dict "pods" 101 "fit" 1 "image" 10201 "type" "MostAllocated") "sticky" (dict "pods" 10201 "fit" 101 "image" 1 "type" "LeastAllocated") "spread" (dict "pods" 101 "fit" 10201 "image" 1 "type" "LeastAllocated") }}
 percentageOfNodesToScore: {{ toJson $.root.Values.scheduler.percentageOfNodesToScore }}
 {{- if not $.root.Values.scheduler.profiles }}
 {{ fail "scheduler.profiles is empty: kube-scheduler would then take the place of the cluster's own" }}
@@ -10,9 +13,9 @@ percentageOfNodesToScore: {{ toJson $.root.Values.scheduler.percentageOfNodesToS
 profiles:
 {{- range $name, $profile := $.root.Values.scheduler.profiles }}
   - schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $name)) }}
-{{- $strategy := index $.root.Values.scheduler.strategies (ternary "" $profile.strategy (kindIs "invalid" $profile.strategy)) }}
+{{- $strategy := index $strategies (ternary "" $profile.strategy (kindIs "invalid" $profile.strategy)) }}
 {{- if and (kindIs "invalid" $strategy) (not (and $profile.plugins $profile.pluginConfig)) }}
-{{ fail (printf "%s%s%s" "scheduler.profiles." $name ".strategy is no key of scheduler.strategies") }}
+{{ fail (printf "%s%s%s" "scheduler.profiles." $name " has neither a strategy nor plugins and pluginConfig of its own") }}
 {{- end }}
 {{- if $profile.plugins }}
     plugins: {{ toJson $profile.plugins }}
@@ -20,14 +23,14 @@ profiles:
     plugins:
       score:
         disabled:
-{{- range $_, $plugin := $strategy.disabled }}
-          - name: {{ toJson $plugin }}
-{{- end }}
+          - name: NodeResourcesBalancedAllocation
         enabled:
-{{- range $plugin, $weight := $strategy.weights }}
-          - name: {{ toJson $plugin }}
-            weight: {{ toJson $weight }}
-{{- end }}
+          - {name: ImageLocality, weight: {{ toJson $strategy.image }} }
+          - {name: InterPodAffinity, weight: {{ toJson $strategy.pods }} }
+          - {name: NodeAffinity, weight: 104060401}
+          - {name: NodeResourcesFit, weight: {{ toJson $strategy.fit }} }
+          - {name: PodTopologySpread, weight: {{ toJson $strategy.pods }} }
+          - {name: TaintToleration, weight: 1030301}
 {{- end }}
 {{- if $profile.pluginConfig }}
     pluginConfig: {{ toJson $profile.pluginConfig }}
@@ -38,11 +41,11 @@ profiles:
         args:
           defaultingType: List
           defaultConstraints: []
-{{- if $strategy.fit }}
       - name: NodeResourcesFit
         args:
-          scoringStrategy: {{ toJson $strategy.fit }}
-{{- end }}
+          scoringStrategy:
+            type: {{ toJson $strategy.type }}
+            resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
 {{- end }}
 {{- end }}
 leaderElection:

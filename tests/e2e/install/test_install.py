@@ -67,7 +67,7 @@ VALUES: dict[str, Any] = {
 CHANGED: dict[str, Any] = {
     "webhook": {"logLevel": "Debug"},
     "controllers": {"logLevel": "Debug"},
-    "scheduler": {"profiles": {"user": {"strategy": "packTo"}}},
+    "scheduler": {"profiles": {"user": {"strategy": "imageFirst"}}},
     "prePuller": {"extraImages": {"newer": {"name": "quay.io/me/newer", "tag": "1"}}},
 }
 # One pod a program: two on the host's network don't fit on one node.

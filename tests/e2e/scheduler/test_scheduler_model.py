@@ -35,7 +35,7 @@ ROWS_OF_OLDER_MINORS = 2500
 def all_profiles(folder: Path) -> dict[str, Any]:
     """Roost's strategies as rendered, kube-scheduler's defaults, and what neither of them uses."""
     defaults = default_values()
-    strategies = defaults["scheduler"]["strategies"]
+    strategies = ("imageFirst", "pack", "spread", "sticky")
     profiles: dict[str, Any] = {name.lower(): {"strategy": name} for name in strategies}
     values: dict[str, Any] = {
         "scheduler": {"profiles": {**dict.fromkeys(defaults["scheduler"]["profiles"]), **profiles}},

@@ -43,7 +43,6 @@ ACCEPTED = [
     "singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}",
     "singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}",
     "scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}",
-    "scheduler: {strategies: {mine: {weights: {NodeAffinity: 2147483647}}}}",
     "commonLabels: {a.b/c: ''}",
 ]
 
@@ -63,8 +62,7 @@ REFUSED = [
     "placeholders: [{replicas: 1}]",
     "placeholders: [{name: a_b, replicas: 1}]",
     "placeholders: {name: a}",
-    "scheduler: {strategies: {pack: {weights: {NodeAffinity: 0}}}}",
-    "scheduler: {strategies: {pack: {weights: {NodeAffinity: 2147483648}}}}",
+    "scheduler: {profiles: {user: {strategy: packed}}}",
     "scheduler: {percentageOfNodesToScore: 0}",
     "scheduler: {leaderElection: {leaseDuration: 15}}",
     "scheduler: {resources: {requests: {cpu: 1 core}}}",

@@ -15,6 +15,12 @@ def raw(plugins: str = "{}", config: str = "[]") -> str:
     return f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: {given}}}}}}}"
 
 
+def fit(strategy: str) -> str:
+    """A profile whose NodeResourcesFit has this scoringStrategy."""
+    return raw("{}", f"[{{name: NodeResourcesFit, args: {{scoringStrategy: {strategy}}}}}]")
+
+
+KNEE = "[{utilization: 0, score: 10}, {utilization: 85, score: 10}, {utilization: 100, score: 1}]"
 ERRORS = {
     # kube-scheduler would not start, or do something else than is written.
     "weight 0 means 1": (raw("{score: {enabled: [{name: ImageLocality, weight: 0}]}}"), "0 means 1"),
@@ -30,12 +36,7 @@ ERRORS = {
     ),
     "configured twice": (raw("{}", "[{name: NodeAffinity}, {name: NodeAffinity}]"), "each plugin once"),
     "unknown enabled plugin": (raw("{filter: {enabled: [{name: Foo}]}}"), "a plugin of kube-scheduler"),
-    "unknown weighted plugin": (
-        "scheduler: {strategies: {pack: {weights: {imagelocality: 5}}}}",
-        "Did you mean ImageLocality?",
-    ),
     "wrong point": (raw("{score: {enabled: [{name: NodeName, weight: 1}]}}"), "extension point score"),
-    "no score plugin by weight": ("scheduler: {strategies: {pack: {weights: {NodeName: 1}}}}", "extension point score"),
     "unknown point": (raw("{scores: {}}"), "an unknown key"),
     "unknown key of a point": (raw("{score: {on: []}}"), "a map with enabled and disabled"),
     "preScore off but scored": (
@@ -53,20 +54,25 @@ ERRORS = {
         raw("{}", "[{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]"),
         "scoringStrategy.type: found nothing",
     ),
-    "shape missing": (
-        "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: null}}}}",
-        "a shape, for this type",
+    "unknown weighted plugin": (
+        raw("{score: {enabled: [{name: imagelocality, weight: 5}]}}"),
+        "Did you mean ImageLocality?",
     ),
+    "shape missing": (fit("{type: RequestedToCapacityRatio}"), "a shape, for this type"),
     "shape with another type": (
-        "scheduler: {strategies: {packTo: {fit: {type: MostAllocated}}}}",
+        fit(f"{{type: MostAllocated, requestedToCapacityRatio: {{shape: {KNEE}}}}}"),
         "nothing, for the type MostAllocated",
     ),
     "shape out of order": (
-        (
-            "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: "
-            "{shape: [{utilization: 50, score: 10}, {utilization: 50, score: 1}]}}}}}"
+        fit(
+            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: "
+            "{shape: [{utilization: 50, score: 10}, {utilization: 50, score: 1}]}}"
         ),
         "in rising order",
+    ),
+    "resource twice": (
+        fit("{type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: cpu, weight: 2}]}"),
+        "each resource once",
     ),
     "resource weight 0": (
         raw(
@@ -75,10 +81,6 @@ ERRORS = {
             "resources: [{name: cpu, weight: 0}]}}}]",
         ),
         "0 means 1",
-    ),
-    "resource twice": (
-        "scheduler: {strategies: {pack: {fit: {resources: [{name: cpu, weight: 1}, {name: cpu, weight: 2}]}}}}",
-        "each resource once",
     ),
     "unknown argument": (raw("{}", "[{name: NodeAffinity, args: {added: 1}}]"), "an unknown argument"),
     "hard affinity weight": (
@@ -112,45 +114,25 @@ WARNINGS = {
     "bytes for mebibytes": ("scheduler: {resources: {requests: {memory: 64}}}", "64 is 64 bytes"),
     "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "ignores it silently"),
     "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "ignores it silently"),
-    "strategy disables an unknown plugin": (
-        "scheduler: {strategies: {pack: {disabled: [Foo]}}}",
-        "ignores it silently",
-    ),
     "weight left out": (raw("{score: {enabled: [{name: TaintToleration}]}}"), "gets 1, not its default 3"),
-    "weighted and disabled": ("scheduler: {strategies: {pack: {disabled: [NodeAffinity]}}}", "has a weight too"),
     "nothing scores": (raw('{score: {disabled: [{name: "*"}]}}'), "the first node that fits"),
     "default spreading": (
         "scheduler: {profiles: {user: {pluginConfig: [{name: NodeAffinity}]}}}",
         "works against packing",
     ),
     "shape with score 0": (
-        (
-            "scheduler: {strategies: {packTo: {fit: {requestedToCapacityRatio: "
-            "{shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}}}}"
+        fit(
+            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: "
+            "{shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}"
         ),
         "is left out of the mean",
     ),
-    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "is often not scored"),
     "another scheduler's plugin": (
-        "scheduler: {image: {name: quay.io/me/my-scheduler}, strategies: {pack: {weights: {Mine: 5}}}}",
+        raw("{score: {enabled: [{name: Mine, weight: 5}]}}")[:-1] + ", image: {name: quay.io/me/my-scheduler}}",
         "must include it",
     ),
+    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "is often not scored"),
     "spread with join": ("scheduler: {profiles: {user: {strategy: spread}}}", "contradicts the strategy spread"),
-    "dead knee": (
-        "scheduler: {profiles: {user: {strategy: packTo}}, strategies: {packTo: {weights: {InterPodAffinity: 20000}}}}",
-        "shape never decides",
-    ),
-    "home without node affinity first": (
-        "scheduler: {strategies: {sticky: {weights: {NodeAffinity: 1}}}}",
-        "doesn't put NodeAffinity first",
-    ),
-    "warm set without node affinity first": (
-        (
-            "scheduler: {strategies: {pack: {weights: {NodeAffinity: 100}}}}\n"
-            "podClasses: {user: {warm: {podsPerNode: 0, spare: 0, nodes: 10}}}"
-        ),
-        "podClasses.user.warm: the strategy pack doesn't put NodeAffinity first",
-    ),
     "the scheduler's port of the node": (
         "scheduler: {hostNetwork: true}\nwebhook: {hostNetwork: true, port: 10259}",
         "webhook.port: scheduler.port is 10259 too",
@@ -169,9 +151,9 @@ def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
 
 
 def test_the_lint_says_file_line_key_and_reason() -> None:
-    assert said("scheduler:\n  profiles:\n    user:\n      strategy: packed\n") == (
-        'prod.yaml:4: scheduler.profiles.user.strategy: found "packed", expected one of imageFirst, pack, packTo, '
-        "spread, sticky."
+    assert said("scheduler:\n  replicas: 0\n") == (
+        "prod.yaml:2: scheduler.replicas: found 0, expected at least 1. Without it pods with a profile stay Pending. "
+        "Use scheduler.target: none to keep the cluster's scheduler."
     )
 
 
@@ -231,7 +213,7 @@ def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "scheduler: {target: none, replicas: 0, profiles: {user: {strategy: nope}}}",
+        "scheduler: {target: none, replicas: 0, profiles: {user: {strategy: null}}}",
         raw("{score: {disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 5}]}, multiPoint: {}}"),
         # It scores without its preScore.
         raw("{preScore: {disabled: [{name: NodeAffinity}]}}"),
