@@ -76,7 +76,7 @@ def policy_document(**changes: object) -> Object:
         "schedulerTarget": values["scheduler"]["target"],
         "podClasses": values["podClasses"],
         "replaceSchedulers": values["replaceSchedulers"],
-        "imageGate": {key: values["imageGate"][key] for key in ("mode", "whenNoHolder", "preferWeight")},
+        "imageGate": {"mode": values["imageGate"]["mode"]},
         "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []},
         "prePuller": values["prePuller"],
         "readNodes": values["webhook"]["readNodes"],

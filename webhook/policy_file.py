@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import POLICY_KEY
-from roost_core.placement.settings import GateMode, ImageGate, Settings, WhenNoHolder, read_settings
+from roost_core.placement.settings import GateMode, Settings, read_settings
 from roost_core.placement.settings_reader import MAX_DOCUMENT_BYTES, SettingsError
 from webhook.rules import unread_keys
 
@@ -31,7 +31,7 @@ NO_RULES: Final = Settings(
     sets_scheduler=False,
     classes={},
     replace_schedulers=frozenset(),
-    gate=ImageGate(mode=GateMode.OFF, when_no_holder=WhenNoHolder.PREFER, prefer_weight=1),
+    gate=GateMode.OFF,
     managed_images=frozenset(),
     placeholder_sets=(),
     reads_nodes=False,

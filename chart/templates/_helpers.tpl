@@ -146,6 +146,18 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- printf "%s-%s" (include "roost.short_name" $full | lower) (sha256sum $full | trunc 8) -}}
 {{- end }}
 
+{{- /* roost.in_registry (list $ IMAGE): an image that Roost runs, as `imageRegistry` has it. */}}
+{{- define "roost.in_registry" -}}
+{{- $registry := (index . 0).Values.imageRegistry -}}
+{{- ternary (printf "%s/%s" $registry (index . 1)) (index . 1) (not (empty $registry)) -}}
+{{- end }}
+
+{{- /* roost.pause_image (list $) */}}
+{{- define "roost.pause_image" -}}
+{{- $image := (index . 0).Values.placeholder.image -}}
+{{- include "roost.in_registry" (list (index . 0) (printf "%s:%s" $image.name $image.tag)) -}}
+{{- end }}
+
 {{- /* roost.own_image (list $): Roost's own image. */}}
 {{- define "roost.own_image" -}}
 {{- include "roost.image_reference" (list (index . 0) (index . 0).Values.image) -}}
@@ -160,11 +172,9 @@ tests/parity/ holds the two together. Each takes a list whose first item is the 
 {{- define "roost.image_reference" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- if $image.digest -}}
-{{- printf "%s@%s" $image.name $image.digest -}}
-{{- else -}}
-{{- printf "%s:%s" $image.name ($image.tag | default $root.Chart.AppVersion) -}}
-{{- end -}}
+{{- $reference := printf "%s:%s" $image.name ($image.tag | default $root.Chart.AppVersion) -}}
+{{- if $image.digest }}{{ $reference = printf "%s@%s" $image.name $image.digest }}{{ end -}}
+{{- include "roost.in_registry" (list $root $reference) -}}
 {{- end }}
 
 {{- /* roost.puller_method (list $): `prePuller.method` for this cluster. */}}

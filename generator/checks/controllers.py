@@ -72,11 +72,6 @@ def _lint_gate(report: Report) -> None:
     if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
         reason = f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
         report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
-    if gate.get("whenNoHolder") == "wait":
-        reason = (
-            "wait: users keep off nodes that are pulling even while no node holds their image, so they wait for pulls."
-        )
-        report.warn(("imageGate", "whenNoHolder"), reason, "Use prefer.")
 
 
 def _lint_condition(report: Report) -> None:

@@ -150,7 +150,7 @@ def _map_scheduler_image(draft: Draft, hub: Section) -> None:
     if name:
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:
-        draft.put("scheduler.image.pullPolicy", policy, (*source, "pullPolicy"))
+        draft.reject(hub, (*at, "pullPolicy"), "image.pullPolicy holds for every image that Roost runs")
     if tag:
         draft.reject(
             hub,

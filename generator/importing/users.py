@@ -116,7 +116,7 @@ def map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str,
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
     replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
-    image = {key: hub.text(f"scheduling.userPlaceholder.image.{key}") for key in ("name", "tag", "pullPolicy")}
+    image = {key: hub.text(f"scheduling.userPlaceholder.image.{key}") for key in ("name", "tag")}
     for key, value in image.items():
         if value:
             draft.put(f"placeholder.image.{key}", value, (*source, "image", key))

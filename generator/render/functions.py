@@ -233,6 +233,11 @@ def puller_method(method: object, version: str) -> object:
     return "imageVolume" if kube_minor(version) >= (1, 35) else "noop"
 
 
+def in_registry(registry: object, image: str) -> str:
+    """An image that Roost runs, as `imageRegistry` has it: its whole name, registry included, below that one."""
+    return f"{registry}/{image}" if registry else image
+
+
 def own_image(image: object, app_version: str) -> str:
     """An image of Roost's own, of `image` or `recorder.image` in the values: by digest where one is given."""
     name, digest = read_key(image, "name"), read_key(image, "digest")
@@ -307,6 +312,13 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
         return labels.object_name(base, component, limit)
 
+    def image_of_ours(image: object) -> str:
+        return in_registry(values.get("imageRegistry"), own_image(image, chart.app_version))
+
+    def pause_image() -> str:
+        image = read_key(values["placeholder"], "image")
+        return in_registry(values.get("imageRegistry"), f"{read_key(image, 'name')}:{read_key(image, 'tag')}")
+
     functions: dict[str, Callable[..., object]] = {
         "kube_at_least": kube_at_least,
         "object_name": object_name,
@@ -326,8 +338,10 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
         "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
         "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
-        "lab_image": lambda: own_image(read_key(values["recorder"], "image"), chart.app_version),
-        "own_image": lambda: own_image(values["image"], chart.app_version),
+        "in_registry": lambda image: in_registry(values.get("imageRegistry"), image),
+        "own_image": lambda: image_of_ours(values["image"]),
+        "lab_image": lambda: image_of_ours(read_key(values["recorder"], "image")),
+        "pause_image": pause_image,
         "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
         "placeholder_sets": lambda sets, defaults: placeholder_sets(base, sets, defaults),
         "merge": merge,

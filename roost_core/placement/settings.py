@@ -51,13 +51,6 @@ class GateMode(StrEnum):
     OFF = "off"
 
 
-class WhenNoHolder(StrEnum):
-    """`imageGate.whenNoHolder`: what happens to a pod while no node that it may use has its image."""
-
-    PREFER = "prefer"
-    WAIT = "wait"
-
-
 class MatchBy(StrEnum):
     """`home.matchBy`: how a preferred term names a node."""
 
@@ -130,15 +123,6 @@ class PodClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageGate:
-    """`imageGate`."""
-
-    mode: GateMode
-    when_no_holder: WhenNoHolder
-    prefer_weight: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The rules of one release, from one document."""
 
@@ -150,7 +134,7 @@ class Settings:
     sets_scheduler: bool
     classes: Mapping[str, PodClass]
     replace_schedulers: frozenset[str]
-    gate: ImageGate
+    gate: GateMode
     # Normalised references.
     managed_images: frozenset[str]
     # Names of the placeholder sets; pods that name none belong to the first.
@@ -321,16 +305,12 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
     )
 
 
-def _read_gate(read: Reader, value: object) -> ImageGate:
+def _read_gate(read: Reader, value: object) -> GateMode:
     gate = read.mapping(value, "imageGate")
-    read.known(gate, "imageGate", ("mode", "whenNoHolder", "preferWeight"))
+    read.known(gate, "imageGate", ("mode",))
     mode = gate.get("mode")
-    return ImageGate(
-        # YAML 1.1 reads a bare `off` as false.
-        mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
-        when_no_holder=read.choice(gate.get("whenNoHolder"), "imageGate.whenNoHolder", WhenNoHolder),
-        prefer_weight=read.whole(gate.get("preferWeight"), "imageGate.preferWeight", 1, MAX_WEIGHT),
-    )
+    # YAML 1.1 reads a bare `off` as false.
+    return read.choice("off" if mode is False else mode, "imageGate.mode", GateMode)
 
 
 def _read_target(read: Reader, value: object) -> bool:

@@ -244,7 +244,7 @@ def test_a_class_in_selected_namespaces_works_there_alone(control_plane: Control
 
 
 def test_a_gate_that_prefers_only_prefers(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    values = {**VALUES, "imageGate": {"mode": "prefer", "preferWeight": 42}}
+    values = {**VALUES, "imageGate": {"mode": "prefer"}}
     for hub in install(control_plane, namespace, tmp_path, values):
         node = admitted(control_plane, hub, pod(image="jupyter/base:1"))["affinity"]["nodeAffinity"]
         assert REQUIRED not in node

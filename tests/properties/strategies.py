@@ -177,13 +177,7 @@ rule_changes: st.SearchStrategy[Object] = st.fixed_dictionaries(
     {
         "replaceSchedulers": st.sampled_from([[], ["replace-me"]]),
         "schedulerTarget": st.sampled_from(["deploy", "none"]),
-        "imageGate": st.fixed_dictionaries(
-            {
-                "mode": st.sampled_from(["requireLabel", "prefer", "off"]),
-                "whenNoHolder": st.sampled_from(["prefer", "wait"]),
-                "preferWeight": weights,
-            }
-        ),
+        "imageGate": st.fixed_dictionaries({"mode": st.sampled_from(["requireLabel", "prefer", "off"])}),
         "prePuller": st.sampled_from([{}, {"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}]),
         "podClasses": st.fixed_dictionaries(
             {

@@ -41,6 +41,8 @@ _HELPERS: Final = {
     "puller_method": "roost.puller_method",
     "lab_image": "roost.lab_image",
     "own_image": "roost.own_image",
+    "pause_image": "roost.pause_image",
+    "in_registry": "roost.in_registry",
     "for_cluster": "roost.for_cluster",
     "minor_for_cluster": "roost.minor_for_cluster",
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label
-from roost_core.placement.settings import GateMode, PodClass, Settings
+from roost_core.placement.settings import MAX_WEIGHT, GateMode, PodClass, Settings
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 
@@ -34,7 +34,7 @@ class GatedImage(NamedTuple):
 
 def gate_mode(settings: Settings, pod_class: PodClass) -> GateMode:
     """The gate for pods of a class. `startupTaint` works on nodes, not on pods."""
-    return settings.gate.mode if pod_class.image_gate and settings.managed_images else GateMode.OFF
+    return settings.gate if pod_class.image_gate and settings.managed_images else GateMode.OFF
 
 
 def gated_image(settings: Settings, reference: str) -> GatedImage | None:
@@ -51,10 +51,9 @@ def gated_images(case: Case) -> Sequence[GatedImage]:
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
-    """Prefer nodes whose label says that they have an image, with `imageGate.preferWeight`."""
+    """Prefer nodes whose label says that they have an image, as firmly as Kubernetes lets one."""
     for image in gated_images(case):
-        preference = {"matchExpressions": [image.held]}
-        yield PreferNode({"weight": case.settings.gate.prefer_weight, "preference": preference})
+        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [image.held]}})
 
 
 RULE: Final = Rule(

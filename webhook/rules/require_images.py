@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import CONTROLLERS, GateMode, WhenNoHolder
+from roost_core.placement.settings import CONTROLLERS, GateMode
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import Case, Degraded, Note, Reads, Rule, Verdict
 from webhook.rules.prefer_images import GatedImage, gate_mode, gated_images
@@ -55,8 +55,6 @@ def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[Ga
     nodes = case.facts.nodes
     if nodes is None:
         return [], "nodes-unknown"
-    if case.settings.gate.when_no_holder is WhenNoHolder.WAIT:
-        return missing, ""
     try:
         requests = requests_of(case)
     except MalformedObjectError:

@@ -91,8 +91,8 @@ spec:
   securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}
   containers:
     - name: pause
-      image: {{ toJson (printf "%s%s%s" $.root.Values.placeholder.image.name ":" $.root.Values.placeholder.image.tag) }}
-      imagePullPolicy: {{ toJson $.root.Values.placeholder.image.pullPolicy }}
+      image: {{ toJson (include "roost.pause_image" (list $.root)) }}
+      imagePullPolicy: {{ toJson $.root.Values.image.pullPolicy }}
 {{- if and $.set.resources (or $.set.resources.requests $.set.resources.limits) }}
       resources: {{ include "roost.container_resources" (dict "root" $.root "resources" $.set.resources) }}
 {{- end }}

@@ -123,7 +123,6 @@ def test_a_placed_pod_may_go_to_no_node_that_its_author_shut_out(body: Object, k
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
 def test_the_gate_never_strands_a_pod_while_it_may_degrade(body: Object, known: Facts, rules: Object) -> None:
-    rules = {**rules, "imageGate": {**rules["imageGate"], "whenNoHolder": "prefer"}}
     placed = desk_of(rules, known).place(body)
 
     def places(pod: Object) -> set[str]:

@@ -27,7 +27,9 @@ def bodies(example: str) -> list[Any]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) -> None:
-    merged = read_values([str(path)], Settings(values=("image.name=registry.example.org/roost",)))
+    merged = read_values(
+        [str(path)], Settings(values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab"))
+    )
     assert report(merged, RELEASE) == []
     assert path.read_text().startswith("# ")
 

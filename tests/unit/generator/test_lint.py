@@ -218,7 +218,6 @@ WARNINGS = {
         "taints every new node, core nodes too",
     ),
     "gate opens late": ("imageGate: {openAfterSeconds: 16}", "more than 30 s later than without Roost"),
-    "gate waits for holders": ("imageGate: {whenNoHolder: wait}", "wait for pulls"),
     "both pull": ("imageGate: {pullerPods: zeroToJupyterHub}", "pulls the same images"),
     "puller below placeholders": ("priorityClasses: {puller: -10}", "a node full of them pulls no image"),
     "a label that is a number": (
@@ -338,10 +337,9 @@ def test_programs_that_never_meet_on_a_nodes_port_have_nothing_to_warn_of(text: 
 
 
 def test_a_gate_that_makes_users_wait_is_warned_of_only_where_it_requires() -> None:
-    slow = "openAfterSeconds: 16, whenNoHolder: wait"
+    slow = "openAfterSeconds: 16"
     assert said("imageGate: {openAfterSeconds: 15}") == said("")
     for text in (f"imageGate: {{mode: prefer, {slow}}}", f"admission: {{mode: none}}\nimageGate: {{{slow}}}"):
-        assert "wait for pulls" not in said(text)
         assert "30 s later" not in said(text)
 
 

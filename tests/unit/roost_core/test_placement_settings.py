@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from roost_core.placement.settings import GateMode, KeySource, MatchBy, WhenNoHolder, parse_settings, read_settings
+from roost_core.placement.settings import GateMode, KeySource, MatchBy, parse_settings, read_settings
 from roost_core.placement.settings_reader import SettingsError
 from tests.builders import IMAGE, merged, policy_document, settings
 
@@ -15,8 +15,7 @@ from tests.builders import IMAGE, merged, policy_document, settings
 def test_the_default_values_are_good_rules() -> None:
     rules = settings()
     assert list(rules.classes) == ["build", "placeholder", "user"]
-    assert rules.gate.mode is GateMode.REQUIRE_LABEL
-    assert rules.gate.when_no_holder is WhenNoHolder.PREFER
+    assert rules.gate is GateMode.REQUIRE_LABEL
     home = rules.classes["build"].home
     assert home is not None
     assert home.key == (KeySource("annotation", "binder-repo"),)
@@ -43,7 +42,7 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
     found = faults(
         version=2,
         schedulerTarget="eks",
-        imageGate={"mode": "maybe", "preferWeight": 0},
+        imageGate={"mode": "maybe"},
         podClasses={
             "user": {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}},
             "build": {
@@ -57,7 +56,6 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
         "version",
         "schedulerTarget",
         "imageGate.mode",
-        "imageGate.preferWeight",
         "podClasses.user.join.user",
         "podClasses.user.join.nobody",
         "podClasses.build.home.weights",
@@ -70,8 +68,8 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
 
 def test_a_fault_says_what_was_found_and_what_is_accepted() -> None:
     with pytest.raises(SettingsError) as caught:
-        parse_settings(policy_document(imageGate={"preferWeight": 250}))
-    assert str(caught.value) == "imageGate.preferWeight: found 250, expected a whole number from 1 to 100."
+        parse_settings(policy_document(podClasses={"user": {"join": {"user": 250}}}))
+    assert str(caught.value) == "podClasses.user.join.user: found 250, expected a whole number from 1 to 100."
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_null_and_absent_are_the_same() -> None:
 
 
 def test_a_gate_that_yaml_read_as_false_is_off() -> None:
-    assert settings(imageGate={"mode": False}).gate.mode is GateMode.OFF
+    assert settings(imageGate={"mode": False}).gate is GateMode.OFF
 
 
 def test_a_newer_charts_top_level_keys_are_passed_over() -> None:

@@ -76,13 +76,12 @@ def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted
     assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
 
 
-@pytest.mark.parametrize("when", ["prefer", "wait"])
 @pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
 def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_might_be_closed_for_ever(
-    when: str, state: LeaseState
+    state: LeaseState,
 ) -> None:
     known = replace(HERE, leases={CONTROLLERS: state})
-    placed, degraded, warnings = degraded_outcome(user_pod(), known, settings(imageGate={"whenNoHolder": when}))
+    placed, degraded, warnings = degraded_outcome(user_pod(), known, settings())
     assert (required_terms(placed), degraded) == (None, "controllers-stale")
     assert PREFERS_HOLDER in node_terms(placed)
     assert any("Lease" in warning for warning in warnings)
@@ -169,10 +168,10 @@ def test_init_containers_images_count() -> None:
     assert required_terms(place(body, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
-def test_in_mode_prefer_the_image_is_preferred_at_its_weight_and_nothing_is_degraded() -> None:
-    rules = settings(imageGate={"mode": "prefer", "preferWeight": 7})
+def test_in_mode_prefer_the_image_is_preferred_and_nothing_is_degraded() -> None:
+    rules = settings(imageGate={"mode": "prefer"})
     placed, degraded, _ = degraded_outcome(user_pod(), HERE, rules)
-    assert {"weight": 7, "preference": {"matchExpressions": [HOLDS]}} in node_terms(placed)
+    assert {"weight": 100, "preference": {"matchExpressions": [HOLDS]}} in node_terms(placed)
     assert (required_terms(placed), degraded) == (None, "")
 
 
@@ -194,24 +193,22 @@ def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_ho
 
 
 @pytest.mark.parametrize(
-    ("images", "known", "when", "required", "degraded"),
+    ("images", "known", "required", "degraded"),
     [
-        ([IMAGE], facts(node("n1")), "prefer", [], "no-holder"),
-        ([IMAGE], facts(node("n1", labels={LABEL: "pulling"})), "prefer", [], "no-holder"),
-        ([IMAGE], facts(node("n1", labels={LABEL: "open"})), "prefer", [], "no-holder"),
-        ([IMAGE], facts(node("n1")), "wait", [KEEPS_OFF], ""),
-        ([IMAGE], Facts(), "prefer", [], "nodes-unknown"),
-        ([IMAGE], Facts(), "wait", [], "nodes-unknown"),
+        ([IMAGE], facts(node("n1")), [], "no-holder"),
+        ([IMAGE], facts(node("n1", labels={LABEL: "pulling"})), [], "no-holder"),
+        ([IMAGE], facts(node("n1", labels={LABEL: "open"})), [], "no-holder"),
+        ([IMAGE], Facts(), [], "nodes-unknown"),
         # Each is held somewhere and both together nowhere: with both required the pod would stay pending.
-        (BOTH, facts(node("n1", IMAGE), node("n2", OTHER_IMAGE)), "prefer", [KEEPS_OFF], "no-holder"),
-        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE)), "prefer", [KEEPS_OFF_OTHER], "no-holder"),
-        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE, IMAGE)), "prefer", [KEEPS_OFF, KEEPS_OFF_OTHER], ""),
+        (BOTH, facts(node("n1", IMAGE), node("n2", OTHER_IMAGE)), [KEEPS_OFF], "no-holder"),
+        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE)), [KEEPS_OFF_OTHER], "no-holder"),
+        (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE, IMAGE)), [KEEPS_OFF, KEEPS_OFF_OTHER], ""),
     ],
 )
 def test_the_gate_requires_what_one_node_has_prefers_all_and_says_what_it_left_out(
-    images: list[str], known: Facts, when: str, required: list[Object], degraded: str
+    images: list[str], known: Facts, required: list[Object], degraded: str
 ) -> None:
-    rules = two_images(imageGate={"whenNoHolder": when})
+    rules = two_images()
     placed, reason, warnings = degraded_outcome(user_pod(*images), known, rules)
     assert required_terms(placed) == ([{"matchExpressions": required}] if required else None)
     assert reason == degraded

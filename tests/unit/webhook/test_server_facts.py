@@ -339,7 +339,7 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)
     before = threading.active_count()
-    kept.keeper.follow(settings(imageGate={"whenNoHolder": "wait", "preferWeight": 7}))
+    kept.keeper.follow(settings(imageGate={"mode": "prefer"}))
     assert threading.active_count() == before
 
 

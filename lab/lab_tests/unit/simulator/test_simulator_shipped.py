@@ -125,7 +125,7 @@ def test_a_placeholder_is_as_large_as_a_user() -> None:
 def test_gates_hold_for_the_images_that_are_launched_most(name: str, mode: GateMode) -> None:
     policy = load_policy(name)
     assert policy.webhook is not None
-    assert policy.webhook.gate.mode is mode
+    assert policy.webhook.gate is mode
     assert own_class(policy, "user").image_gate
     launched = image_reference(read_launch("GitHub", MOST_LAUNCHED, None).image)
     assert normalise_reference(launched) in policy.webhook.managed_images
