@@ -18,7 +18,6 @@ from roost.controllers.contract.placeholder_sets import has_buffers
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
-from roost.controllers.popular_images.settings import COUNTED_CLASSES
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
@@ -140,15 +139,10 @@ def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, 
 
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """Return what to watch."""
-    classes = settings.document.get("podClasses")
-    labels = [
-        dict((pod_class.get("match") or {}).get("labels") or {})
-        for name, pod_class in (classes.items() if isinstance(classes, dict) else ())
-        # Users' pods: the gate applies to them, or their images are counted by digest.
-        if isinstance(pod_class, dict) and (pod_class.get("imageGate") is True or name in COUNTED_CLASSES)
-    ]
     # The planners have reported faults.
     pod_classes = read_pod_classes(Reader(), settings.document).values()
+    # The gate applies to them, or their images are counted by digest.
+    labels = [dict(each.labels) for each in pod_classes if each.image_gate or each.is_of_users]
     hubs = [
         read_label_selector(each.namespace_selector)
         for each in pod_classes

@@ -21,7 +21,7 @@ from roost_core.placement.labels import (
     POLICY_KEY,
     POLICY_REVISION_ANNOTATION,
 )
-from roost_core.placement.settings import read_settings
+from roost_core.placement.settings import USER_CLASS, read_settings
 from roost_core.placement.settings_reader import SettingsError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from roost.doctor.install import Install, Object
     from roost_core.placement.settings import Settings
 
-_TRIED: Final = ("user", "build")
+_TRIED: Final = (USER_CLASS, "build")
 # What a refusal says, and how to mend it.
 _REFUSALS: Final = {
     "violates PodSecurity": "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
@@ -278,7 +278,9 @@ def check_builds(install: Install) -> tuple[str, Iterator[Finding]]:
 
 def _find_other_schedulers(install: Install, users: list[Object]) -> Iterator[Finding]:
     """Users that Roost placed, and whose scheduler isn't Roost's."""
-    if install.component("scheduler") is None or not (install.values["podClasses"].get("user") or {}).get("profile"):
+    if install.component("scheduler") is None or not (install.values["podClasses"].get(USER_CLASS) or {}).get(
+        "profile"
+    ):
         return
     own = f"{install.release.name}.{install.release.namespace}."
     # That GKE changes it on its own is told by the check platform.

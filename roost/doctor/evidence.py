@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.doctor.install import name_of
+from roost_core.placement.settings import USER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def age_seconds(time: str | None) -> float | None:
 
 def users_of(install: Install) -> list[Object]:
     """The users' pods of the release's namespace; none where their class is chosen by more than labels."""
-    labels = labels_of(install.values["podClasses"].get("user"))
+    labels = labels_of(install.values["podClasses"].get(USER_CLASS))
     return [pod for pod in install.pods if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items()]
 
 

@@ -9,6 +9,7 @@ from roost.doctor.evidence import label_items, some
 from roost.doctor.findings import Finding
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
+from roost_core.placement.settings import USER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ _JOIN = (
 
 def check_hubs(install: Install) -> tuple[str, Iterator[Finding]]:
     """Users of all hubs on the same nodes count for each other."""
-    match = (install.values["podClasses"].get("user") or {}).get("match") or {}
+    match = (install.values["podClasses"].get(USER_CLASS) or {}).get("match") or {}
     labels: dict[str, str] = dict(match.get("labels") or {})
     if not install.values["enabled"] or not labels:
         return "no users' pods are placed", iter(())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from roost_core.placement.settings import USER_CLASS
 from roost_lab.pages.phrases import show_span
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, consistent_reads, read_extent
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roost_lab.recorder.store.database import Store
-
-_USER: Final = "user"
 
 
 def describe_waits(store: Store) -> list[str]:
@@ -39,7 +38,7 @@ def describe_waits(store: Store) -> list[str]:
 
 def _of_users(starts: Starts, phase: str) -> Spans:
     groups = starts.by_class.items()
-    return _merged(spans[phase] for (pod_class, _), spans in groups if pod_class == _USER and phase in spans)
+    return _merged(spans[phase] for (pod_class, _), spans in groups if pod_class == USER_CLASS and phase in spans)
 
 
 def _merged(each: Iterable[Spans]) -> Spans:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.placement.settings import USER_CLASS
 from roost_core.placement.settings_reader import DNS_LABEL
 from roost_lab.traces.counts import show
 from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
@@ -35,7 +36,6 @@ FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V2, 3: _V2 | {"hub"}}
 _WITH_HUB: Final = 3
 _TIMES: Final = ("seconds", "ready_seconds")
 _LONGEST: Final = 4096
-_USER: Final = "user"
 _GITHUB: Final = "https://github.com/"
 _MOST_IMAGE_BYTES: Final = 10**13
 _MOST_MILLICORES: Final = 10**7
@@ -50,7 +50,7 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     version 1, which doesn't say when a pod was ready, it includes the wait for its start. Before version 3 nothing says
     of which hub it was.
     """
-    if entry.get("class", _USER) != _USER:
+    if entry.get("class", USER_CLASS) != USER_CLASS:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
     repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository

@@ -23,7 +23,6 @@ from roost.controllers.popular_images.pulls import Pulls
 from roost.controllers.popular_images.scene import Scene
 from roost.controllers.popular_images.settings import (
     BOOKED_PARALLEL,
-    COUNTED_CLASSES,
     EMPTY_NODE_SECONDS,
     NEW_NODE_SECONDS,
     read_popular_settings,
@@ -125,7 +124,7 @@ class LaunchReader:
         pod_class = self._classes.classify(pod.labels, pod.namespace, self._namespaces)
         if pod_class is None:
             return None
-        if pod_class.name not in COUNTED_CLASSES:
+        if not pod_class.is_of_users:
             return UNCOUNTED
         key = (id(pod.spec), tuple([container.image_id for container in pod.containers]))
         launch = self._launches.get(key)

@@ -26,8 +26,6 @@ ASSUMED_IMAGE_BYTES: Final = 570_000_000
 # Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
 # unpacked content, which is 2.8 times as large. Shared layers count once per image, so this errs on the high side.
 DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
-# The classes whose pods count as users.
-COUNTED_CLASSES: Final = frozenset({"user"})
 # After this time, a user that has left counts half.
 HALF_LIFE_SECONDS: Final = 86_400.0
 # An image with at least this many users, decayed, is popular.

@@ -36,7 +36,6 @@ from roost.controllers.start_notices.settings import (
     MOST_NOTICES,
     PULL_SECONDS,
     ROOM_SECONDS,
-    TOLD_CLASSES,
     WORTH_TELLING_SECONDS,
     NoticeSettings,
     read_notice_settings,
@@ -144,7 +143,7 @@ def plan_start_notices(
 
 def _is_told(pod: Pod, classes: Classes, snapshot: Snapshot) -> bool:
     pod_class = classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
-    return pod_class is not None and pod_class.name in TOLD_CLASSES
+    return pod_class is not None and pod_class.is_of_users
 
 
 def _pull_of(image: str, history: History) -> Spread:

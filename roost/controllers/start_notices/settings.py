@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from roost_core.placement.settings_reader import Document
 
-# The classes whose pods somebody waits for.
-TOLD_CLASSES: Final = frozenset({"user"})
 # A start that waits shorter isn't told: there is nothing to wait for.
 ROOM_SECONDS: Final = 5.0
 # As long as warm starts take that have to wait for a volume.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from roost_core.placement.settings import USER_CLASS
 from roost_lab.pages.phrases import show_plain
 from roost_lab.recorder.store.records import DecisionKind, Verdict
 
@@ -25,7 +26,8 @@ _RULES: Final[Mapping[str, str]] = {
 }
 # What preferred node terms are for each class of chart/values.yaml.
 _NODE_TERMS: Final[Mapping[str, str]] = {
-    "user": "warm set (nodes with its image first, in the set that carries all users) and the hub's preferred nodes",
+    USER_CLASS: "warm set (nodes with its image first, in the set that carries all users) and the hub's "
+    "preferred nodes",
     "build": "home (the ring of its repository)",
     "placeholder": "mark (the newest node attracts placeholders)",
 }

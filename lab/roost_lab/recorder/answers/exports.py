@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from roost_core.objects.images import normalise_reference
+from roost_core.placement.settings import USER_CLASS
 from roost_lab.pages.dates import US, as_date
 from roost_lab.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost_lab.recorder.store import schema
@@ -40,7 +41,7 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
 
 
-def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({"user"})) -> Iterator[str]:
+def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({USER_CLASS})) -> Iterator[str]:
     """A JSON object for each launch, by creation, as the simulator reads it.
 
     timestamp (of the creation; UTC, µs), class, hub (the namespace), repository, image, image_bytes (null: unknown),

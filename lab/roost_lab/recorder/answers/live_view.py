@@ -20,6 +20,7 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_core.placement.classes import Classes
+from roost_core.placement.settings import USER_CLASS
 from roost_lab.pages.dates import US
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import show_plain, show_span
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import ContainerState
     from roost_lab.recorder.recording.settings import RecorderSettings
 
-USER, PLACEHOLDER, BUILD, OTHER = "user", "placeholder", "build", "other"
+USER, PLACEHOLDER, BUILD, OTHER = USER_CLASS, "placeholder", "build", "other"
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.classes import SYSTEM_NAMESPACE
 from roost_core.placement.labels import COMPONENT_LABEL
-from roost_core.placement.settings import KeySource
+from roost_core.placement.settings import USER_CLASS, KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import phase_record
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 # The label `component` -> the class; as `podClasses` of chart/values.yaml has it.
 CLASS_OF_COMPONENT: Final[Mapping[str, str]] = {
-    "singleuser-server": "user",
+    "singleuser-server": USER_CLASS,
     "binderhub-build": "build",
     "user-placeholder": "placeholder",
 }
 # KubeSpawner's default names, BinderHub's builds, and placeholders of zero-to-jupyterhub and Roost.
 _CLASS_OF_NAME: Final = (
-    (re.compile(r"jupyter-"), "user"),
+    (re.compile(r"jupyter-"), USER_CLASS),
     (re.compile(r"build-"), "build"),
     (re.compile(r"(.+-)?user-placeholder-"), "placeholder"),
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
+from roost_core.placement.settings import USER_CLASS
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
-USER, PLACEHOLDER, BUILD = "user", "placeholder", "build"
+USER, PLACEHOLDER, BUILD = USER_CLASS, "placeholder", "build"
 # A change this long before a binding, or less, may not have reached the scheduler when it decided.
 UNSEEN_US: Final = 100_000
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})

@@ -26,6 +26,7 @@ from roost_core.placement.labels import (
     WARM_TARGET_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
+from roost_core.placement.settings import USER_CLASS
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import Result, decide
 from webhook.facts import Facts, PlacedPod, pod_key
@@ -52,7 +53,7 @@ JSONObject = dict[str, Any]
 
 # Where images are whose names are made up: see `image_reference`.
 MADE_UP_REGISTRY: Final = "r2d.invalid"
-USER, PLACEHOLDER, BUILD, PULLER = "user", "placeholder", "build", "puller"
+USER, PLACEHOLDER, BUILD, PULLER = USER_CLASS, "placeholder", "build", "puller"
 # Ends what a trace calls an image, after the repository: the commit, or the time of a push.
 _COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
 # The most cached pods; beyond that the least recently used is dropped.
