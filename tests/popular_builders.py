@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.plan import plan_popular_images
-from roost.controllers.popular_images.settings import (
-    MIN_USERS,
-    PARALLEL_PER_CLUSTER,
-    PARALLEL_PER_NODE,
-    PopularSettings,
-    read_popular_settings,
-)
+from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
+from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, PopularSettings, read_popular_settings
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
@@ -29,6 +22,8 @@ if TYPE_CHECKING:
 
 GB = 10**9
 WALL = 1_800_000_000.0
+# Of pods that pull: two minutes after WALL.
+CREATED = "2027-01-15T08:02:00Z"
 DIGEST = "sha256:" + "d" * 64
 
 
@@ -50,6 +45,8 @@ def popular_document(**changes: object) -> dict[str, Any]:
             "tolerations": values["prePuller"]["tolerations"],
             "priorityClassName": "hub.jhub.roost-puller",
             "serviceAccountName": "hub-roost-puller",
+            "podSecurityContext": values["podSecurityContext"],
+            "securityContext": values["securityContext"],
         },
     }
     return merged(document, changes)
@@ -59,8 +56,7 @@ def popular_settings(
     *,
     document: Mapping[str, object] | None = None,
     min_users: float = MIN_USERS,
-    parallel_per_node: int = PARALLEL_PER_NODE,
-    parallel_per_cluster: int = PARALLEL_PER_CLUSTER,
+    parallel: int = PARALLEL,
     bytes_per_minute: int = 10**15,
     **changes: object,
 ) -> PopularSettings:
@@ -69,13 +65,7 @@ def popular_settings(
     settings = read_popular_settings(read, popular_document(popularImages=changes, **(document or {})))
     assert not read.faults, [str(fault) for fault in read.faults]
     assert settings is not None
-    return replace(
-        settings,
-        min_users=min_users,
-        parallel_per_node=parallel_per_node,
-        parallel_per_cluster=parallel_per_cluster,
-        bytes_per_minute=bytes_per_minute,
-    )
+    return replace(settings, min_users=min_users, parallel=parallel, bytes_per_minute=bytes_per_minute)
 
 
 def node_state(
@@ -213,7 +203,7 @@ def as_pod(
     ran: bool = False,
 ) -> Pod:
     """A pulling pod as the cluster has it. reason: the pod's as a whole; ran: its container did, and ended."""
-    metadata = {**body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
+    metadata = {"creationTimestamp": CREATED, **body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
     if leaving:
         metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     state = {"waiting": {"reason": waiting, "message": "told so"}} if waiting else {}

@@ -37,7 +37,6 @@ from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import needs_namespace_labels
-from roost_core.placement.settings import read_pod_classes
 from roost_core.placement.settings_reader import Fault, Reader, SettingsError
 
 if TYPE_CHECKING:
@@ -139,23 +138,20 @@ def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, 
 
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """Return what to watch."""
-    # The planners have reported faults.
-    pod_classes = read_pod_classes(Reader(), settings.document).values()
-    # The gate applies to them, or their images are counted by digest.
-    labels = [dict(each.labels) for each in pod_classes if each.image_gate or each.is_of_users]
+    events = settings.events
+    pod_classes = settings.classes.values()
     hubs = [
         read_label_selector(each.namespace_selector)
         for each in pod_classes
         if each.is_of_users and each.namespace_selector is not None
     ]
-    events = settings.events
     # The planner has reported their faults.
     sets = read_headroom_sets(Reader(), settings.document)
     return Scope(
         release=settings.release,
         namespace=settings.namespace,
         all_namespaces=all_namespaces,
-        user_labels=tuple(labels),
+        user_labels=tuple(each.labels for each in pod_classes if each.image_gate or each.is_of_users),
         bookings=None if events is None or not events.config_maps else events.limits,
         hubs=tuple(selector for selector in hubs if selector is not None),
         reads_namespaces=any(needs_namespace_labels(each.namespace_selector) for each in pod_classes),

@@ -11,9 +11,11 @@ import yaml
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.registry import FACTORIES
+from roost_core.placement.settings import PodClass, read_pod_classes
 from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 VERSION: Final = 1
@@ -28,6 +30,7 @@ class ControllersSettings:
     evictions_per_minute: int
     document: Document
     planners: tuple[Planner, ...]
+    classes: Mapping[str, PodClass]
     # None: no events can be booked.
     events: BookingSettings | None = None
     # As parsed; None: none is rendered.
@@ -63,6 +66,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
         evictions_per_minute=evictions,
         document=document,
         planners=planners,
+        classes=read_pod_classes(read, document),
         events=events,
         scheduler_configuration=scheduler_configuration,
     )

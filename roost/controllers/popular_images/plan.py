@@ -1,71 +1,168 @@
-"""Make one plan of popular images: pull those that most users want to nodes that lack them, within every limit.
+"""Make one plan of popular images: pull the most used ones to nodes that lack them, within disk, rate and count.
 
-Popularity only decides which images (`wanted`). What nodes hold, what is being pulled and what failed is read from the
-cluster (`pulls`), so memory is never needed for safety.
+What nodes hold, what is being pulled and what failed is read from the cluster, so memory is never needed for safety.
+Pulls don't work against the kubelet, which deletes unused images when the disk is fuller than
+imageGCHighThresholdPercent (85): pulling ends well below that, nothing is pulled to a node under pressure, and a node
+that lost an image that was pulled there rests. Nor against an image cleaner (BinderHub's cordons its node while it
+deletes), nor against an autoscaler: a node that is marked for removal, or has been empty for a while, gets nothing.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Outcome, Planned
+from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Notice, Planned
+from roost.controllers.contract.bookings import bookings_at
+from roost.controllers.contract.buffered_room import nodes_with_room
 from roost.controllers.contract.planner import MemoryPlanner
-from roost.controllers.popular_images.booked import booked_images
-from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.node_views import disk_bytes_of
-from roost.controllers.popular_images.off import OffMemory, note_popular_images_off, plan_popular_images_off
-from roost.controllers.popular_images.popularity import UNCOUNTED, Launch, count_users, launch_from, users_by_use
-from roost.controllers.popular_images.pulls import Pulls
-from roost.controllers.popular_images.scene import Scene
-from roost.controllers.popular_images.settings import (
-    BOOKED_PARALLEL,
-    EMPTY_NODE_SECONDS,
-    NEW_NODE_SECONDS,
-    read_popular_settings,
+from roost.controllers.popular_images.demand import Demand, count_users
+from roost.controllers.popular_images.pull_pods import (
+    PULL_SECONDS,
+    Pull,
+    failure_of,
+    has_pulled,
+    is_pull_pod,
+    pull_pod,
+    read_pull,
+    was_ended_by_node,
 )
-from roost.controllers.popular_images.wanted import find_popular, large_uses, wanted_lists
+from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, read_popular_settings
+from roost_core.objects.images import normalise_reference, split_reference
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.node import node_admits
+from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
+from roost_core.objects.selectors import untolerated
 from roost_core.placement.classes import Classes
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
+from roost_core.placement.pullers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from roost.controllers.contract.actions import Done
+    from roost.controllers.contract.actions import Action, Gauges
     from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.popular_images.node_views import NodeView
-    from roost.controllers.popular_images.popularity import Use
     from roost.controllers.popular_images.settings import PopularSettings
-    from roost.controllers.popular_images.wanted import Wanted
+    from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
+    from roost_core.placement.settings import PodClass
     from roost_core.placement.settings_reader import Reader
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
 WATCH_PULLS_SECONDS: Final = 10.0
+# The cluster changes more often, but nothing is urgent.
 PACE_SECONDS: Final = 10.0
+# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk, compressed.
+ASSUMED_IMAGE_BYTES: Final = 570_000_000
+# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
+# unpacked content, which is 2.8 times as large. Shared layers count once per image, so this errs on the high side.
+DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
+# Concurrent pulls of booked events' images: those who come would pull them all the same, and at once.
+BOOKED_PARALLEL: Final = 20
+# An empty node that has been Ready for longer may be about to be removed by an autoscaler.
+NEW_NODE_SECONDS: Final = 600.0
+# Pods that start on a node share its queue of pulls; one that has been stuck for longer than this is ignored.
+STARTING_SECONDS: Final = 600.0
+# If the scheduler hasn't found room by then, there is none.
+BIND_SECONDS: Final = 120.0
+# Kubelets retry by themselves; a pull that still fails after this is given up for now.
+FAILING_SECONDS: Final = 60.0
+# A kubelet reports a new image within 40 s as a rule, within five minutes at worst.
+REPORT_SECONDS: Final = 300.0
+# Pauses after a failure, and on a node that lost a pulled image; doubled each time, up to the last.
+FIRST_REST_SECONDS: Final = 300.0
+LOST_REST_SECONDS: Final = 3600.0
+LAST_REST_SECONDS: Final = 24 * 3600.0
+# Conditions that make a kubelet evict pods and delete images.
+PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
+# Of any hub: nodes join with it, and lose it once their own images are present.
+STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 GAUGES: Final = (
     GaugeDefinition("popular_images", "Images with enough users to be pulled to nodes."),
-    GaugeDefinition("popular_image_users", "Users of the most wanted images, decayed.", ("image",)),
     GaugeDefinition("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
-    GaugeDefinition("popular_images_held", "Wanted images that nodes hold, summed over nodes."),
     GaugeDefinition("popular_images_pulling", "Popular images being pulled, over all nodes."),
     GaugeDefinition("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
-    GaugeDefinition("popular_images_budget_bytes", "Bytes that may be pulled right now."),
+    GaugeDefinition(
+        "popular_images_pulled",
+        "Images pulled to nodes since this replica leads, by whether a user's pod has run with them there since.",
+        ("used",),
+    ),
     GaugeDefinition(
         "popular_images_nodes", "Nodes by whether popular images may be pulled to them, or why not.", ("state",)
     ),
 )
 
 
+class Rest(NamedTuple):
+    """Nothing is tried with an image or a node before `until` (steady seconds)."""
+
+    # In a row.
+    failures: int
+    until: float
+
+
+class PulledImage(NamedTuple):
+    """An image that was pulled to a node, at `since` (steady seconds)."""
+
+    since: float
+    image_bytes: int
+    # A user's pod has run with it there since.
+    used: bool = False
+
+
+class NodeView(NamedTuple):
+    """One node, as derived from its Node; kept from plan to plan while that doesn't change."""
+
+    state: Node
+    # Bytes by normalised reference of its images.
+    holds: Mapping[str, int]
+    # Sum over its images, as reported, each counted once.
+    image_bytes: int
+    # Its list may be cut: the number and size of unlisted images is unknown.
+    is_cut: bool
+    # What the puller brings there, normalised.
+    managed: frozenset[str]
+    # Why nothing may be pulled here, by the node's own state; "" if something may be.
+    closed: str
+    # The same, by its disk.
+    full: str
+
+    @property
+    def uid(self) -> str:
+        """The node's uid."""
+        return self.state.uid
+
+
+@dataclass(frozen=True, slots=True)
+class PopularMemory:
+    """What is remembered from plan to plan; times are steady seconds."""
+
+    demand: Demand = field(default_factory=Demand)
+    # By name of the node.
+    views: Mapping[str, NodeView] = field(default_factory=dict)
+    # Bytes left to pull at `as_of`; may be negative after a large image.
+    budget: float = 0.0
+    as_of: float | None = None
+    # By uid of the node, by image.
+    pulled: Mapping[str, Mapping[str, PulledImage]] = field(default_factory=dict)
+    # By image, and by uid of the node.
+    rests: Mapping[str, Rest] = field(default_factory=dict)
+    # Images pulled so far, and those used afterwards.
+    pulled_count: int = 0
+    used_count: int = 0
+    # As the last plan reported them.
+    gauges: Gauges = field(default_factory=dict)
+
+
 def plan_at_pace(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Run `plan_popular_images` at most every PACE_SECONDS: the cluster changes more often, but nothing is urgent."""
+    """Run `plan_popular_images` at most every PACE_SECONDS."""
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
         seconds_left = memory.as_of + PACE_SECONDS - now.steady
         return Planned(actions=(), memory=memory, wake_after_seconds=seconds_left, gauges=memory.gauges)
@@ -75,247 +172,407 @@ def plan_at_pace(
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, follow the pulls under way, and start those that most users want, where allowed."""
-    popularity = count_users(
-        memory.popularity,
-        snapshot.pods.values(),
-        LaunchReader(settings, snapshot.namespaces),
-        settings.half_life_seconds,
-        now.steady,
-    )
-    memory = replace(memory, popularity=popularity)
-    scene = Scene(snapshot, memory, settings, now)
-    pulls = Pulls(scene, memory, settings, now)
-    pulls.follow_pods()
-    pulls.find_lost_images()
-    work = _Work(scene, pulls, memory, settings, now)
+    """Count users, follow the pulls under way, and start those of the most used images, where allowed."""
+    work = _Work(snapshot, memory, settings, now)
+    work.note_used()
+    work.follow_pods()
+    work.find_lost_images()
     work.start_booked()
-    work.start_pulls(users_by_use(popularity) if settings.counts_users else {})
+    work.start_popular()
     return work.planned()
 
 
-def note_popular_images(memory: PopularMemory, done: Sequence[Done], _now: Moment) -> PopularMemory:
-    """Drop what was certainly not carried out, and return its bytes to the budget.
-
-    A failed request may have been carried out all the same, so its pod is expected.
-    """
-    started, deleted, budget = dict(memory.started), dict(memory.deleted), memory.budget
-    for action, outcome in done:
-        if isinstance(action, CreatePod) and outcome in (Outcome.HELD_BACK, Outcome.REFUSED):
-            refused = started.pop(action.body["metadata"]["name"], None)
-            budget += refused.pull.image_bytes if refused is not None else 0
-        elif isinstance(action, DeletePod) and outcome not in (Outcome.DONE, Outcome.GONE):
-            deleted.pop(action.uid, None)
-    return replace(memory, started=started, deleted=deleted, budget=budget)
+def plan_off(snapshot: Snapshot, memory: None, _now: Moment) -> Planned[None]:
+    """Delete this release's pods that pull, done or not, once nothing is to be pulled: nothing else would."""
+    pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
+    actions = [_deletion(pod, "popular images are switched off") for pod in pods]
+    return Planned(actions=actions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
 
 
-class LaunchReader:
-    """Reads a pod's Launch, for `count_users`."""
-
-    def __init__(self, settings: PopularSettings, namespaces: Mapping[str, Mapping[str, str]] | None) -> None:
-        """namespaces: labels, as a Snapshot has them."""
-        self._classes = Classes(settings)
-        self._namespaces = namespaces
-        # By id of the spec and image ids: most pods share few of them.
-        self._launches: dict[tuple[int, tuple[str, ...]], Launch] = {}
-
-    def __call__(self, pod: Pod) -> Launch | None:
-        """Return None for a pod without a class, UNCOUNTED for one of a class that isn't counted."""
-        pod_class = self._classes.classify(pod.labels, pod.namespace, self._namespaces)
-        if pod_class is None:
-            return None
-        if not pod_class.is_of_users:
-            return UNCOUNTED
-        key = (id(pod.spec), tuple([container.image_id for container in pod.containers]))
-        launch = self._launches.get(key)
-        if launch is None:
-            launch = self._launches[key] = launch_from(pod)
-        return launch
+def disk_bytes_of(image_bytes: float) -> int:
+    """Estimate, rather high, the disk space of images with this many reported bytes."""
+    return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
 
 
 class _Work:
     """One plan in the making."""
 
-    def __init__(
-        self, scene: Scene, pulls: Pulls, memory: PopularMemory, settings: PopularSettings, now: Moment
-    ) -> None:
-        self.scene = scene
-        self.pulls = pulls
+    def __init__(self, snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment) -> None:
+        self.snapshot = snapshot
         self.memory = memory
         self.settings = settings
         self.now = now
+        classes = Classes(settings)
+
+        def class_of(pod: Pod) -> PodClass | None:
+            return classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
+
+        self.demand, self.started = count_users(
+            memory.demand,
+            snapshot.pods.values(),
+            lambda pod: (found := class_of(pod)) is not None and found.is_of_users,
+            HALF_LIFE_SECONDS,
+            now.steady,
+        )
+        self.views = {
+            name: before if (before := memory.views.get(name)) and before.state is state else view_node(state, settings)
+            for name, state in snapshot.nodes.items()
+        }
+        self.sizes: dict[str, int] = {}
+        uids = {view.uid for view in self.views.values()}
+        self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
+        self.rests = {key: rest for key, rest in memory.rests.items() if now.steady < rest.until + LAST_REST_SECONDS}
+        # By name of the node.
+        self.under_way: dict[str, list[Pull]] = {}
+        self.actions: list[Action] = []
+        self.booked_images: frozenset[str] = frozenset()
         passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
         self.budget = min(float(settings.bytes_per_minute), memory.budget + passed * settings.bytes_per_minute / 60.0)
+        self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
-        self.wait_for_budget: float | None = None
-        self.wait_for_event: float | None = None
+        self.waits = [PLAN_AGAIN_SECONDS]
+        self.buffered = nodes_with_room(snapshot, settings.buffered)
+        self.pods_on: Counter[str] = Counter()
+        # Names of nodes where pods run, and where others' pods are about to start: kubelets pull one after the other.
+        self.occupied: set[str] = set()
+        self.starting: set[str] = set()
+        for pod in snapshot.pods.values():
+            self.pods_on[pod.node_name] += 1
+            if is_pull_pod(pod, snapshot.release, snapshot.namespace):
+                continue
+            if pod.phase != "Pending":
+                # Any class: a DaemonSet's pod keeps no node.
+                if pod.node_name not in self.occupied and class_of(pod) is not None:
+                    self.occupied.add(pod.node_name)
+            elif pod.node_name and pod.created > now.wall - STARTING_SECONDS:
+                self.starting.add(pod.node_name)
+
+    def note_used(self) -> None:
+        """Count the pulled images with which a user's pod has begun to run."""
+        for pod in self.started:
+            launch = self.demand.running[pod.uid]
+            view = self.views.get(pod.node_name)
+            pulled = self.pulled.get(view.uid, {}) if view is not None else {}
+            for image in launch.images if launch is not None else ():
+                if image in pulled and not pulled[image].used:
+                    pulled[image] = pulled[image]._replace(used=True)
+                    self.used_count += 1
+
+    def follow_pods(self) -> None:
+        """Read the pods that pull, delete those that are done, and let images and nodes rest after failures."""
+        for pod in _pull_pods(self.snapshot):
+            pull = read_pull(pod)
+            view = self.views.get(pull.node)
+            is_done = has_pulled(pod)
+            if view is not None and not is_done and not pod.is_finished:
+                # Also while it is being deleted: the kubelet may still be pulling.
+                self.under_way.setdefault(pull.node, []).append(pull)
+                self.waits.append(WATCH_PULLS_SECONDS)
+            if is_done and view is not None and pull.image not in self.pulled.setdefault(view.uid, {}):
+                self.pulled[view.uid][pull.image] = PulledImage(self.now.steady, pull.image_bytes)
+                self.pulled_count += 1
+                self.rests.pop(pull.image, None)
+                self.rests.pop(view.uid, None)
+                self._tell(view, "PopularImagePulled", f"Image {pull.image} was pulled here ahead of its users.")
+            why = f"image {pull.image} is on {pull.node}" if is_done else self._why_end(pod, pull, view)
+            if why and not pod.leaving:
+                # Asked for again with each plan until it is gone.
+                self.actions.append(_deletion(pod, why))
+
+    def _why_end(self, pod: Pod, pull: Pull, view: NodeView | None) -> str:
+        """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
+        age = self.now.wall - pod.created
+        failure = failure_of(pod)
+        if view is None:
+            return f"node {pull.node} is gone"
+        if view.closed:
+            return f"nothing is pulled to {pull.node} now: {view.closed}"
+        if was_ended_by_node(pod):
+            self._let_rest(view.uid)
+            return f"its kubelet ended it: {pod.reason}"
+        if not pod.node_name and age >= BIND_SECONDS:
+            self._let_rest(view.uid)
+            return f"no room on {pull.node} for a pod that requests nothing"
+        if not (failure and (age >= FAILING_SECONDS or pod.is_finished)) and age < PULL_SECONDS:
+            return ""
+        failure = _cut(failure or f"not pulled within {PULL_SECONDS / 60:.0f} minutes")
+        # Pulls of one image that started together fail together, and count once. A node is at fault if it fails again.
+        if not self._is_resting(pull.image):
+            self._let_rest(pull.image)
+            self._let_rest(view.uid, spares_first=True)
+            minutes = (self.rests[pull.image].until - self.now.steady) / 60
+            message = f"Image {pull.image} can't be pulled here ({failure}); it is retried in {minutes:.0f} minutes."
+            self._tell(view, "PopularImageFailed", message, warning=True)
+        return f"image {pull.image} can't be pulled: {failure}"
+
+    def find_lost_images(self) -> None:
+        """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
+        for view in self.views.values():
+            pulled = self.pulled.get(view.uid, {})
+            lost = sorted(
+                image
+                for image, each in pulled.items()
+                if image not in view.holds and not view.is_cut and self.now.steady - each.since >= REPORT_SECONDS
+            )
+            for image in lost:
+                del pulled[image]
+            if lost:
+                self._let_rest(view.uid, LOST_REST_SECONDS)
+                message = f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner: none is for an hour."
+                self._tell(view, "PopularImageRemoved", message)
 
     def start_booked(self) -> None:
         """Start the pulls of booked events' images, on the nodes that keep room for their people."""
         if self.settings.events is None:
             return
-        booked, self.wait_for_event = booked_images(self.scene, self.settings.events, self.now.wall)
-        self.pulls.booked = frozenset(image.image for images in booked.values() for image in images)
-        for name, images in sorted(booked.items()):
-            view = self.scene.views[name]
-            lacks = self._lacks(name, view, images)
+        bookings, change = bookings_at(self.settings.events, self.snapshot.bookings, self.now.wall)
+        if change is not None:
+            self.waits.append(max(1.0, change - self.now.wall))
+        # By name of the set, by image: people.
+        by_set: dict[str, Counter[str]] = {}
+        for booking in bookings:
+            if booking.event.image:
+                by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += booking.event.people
+        self.booked_images = frozenset(image for people in by_set.values() for image in people)
+        for node, sets in sorted(self._nodes_of_sets(by_set.keys()).items()):
+            view = self.views[node]
+            people = Counter[str]()
+            for name in sets:
+                people |= by_set[name]
+            lacks = [
+                image for image in sorted(people, key=lambda each: (-people[each], each)) if self._lacks(view, image)
+            ]
             if lacks:
-                self.wait_for_event = WATCH_PULLS_SECONDS
-            if not lacks or self._why_not(name, view):
-                continue
-            for image in lacks:
-                if self.pulls.count < BOOKED_PARALLEL and self._may_start(name, view, image):
-                    self.pulls.start(name, view, image)
+                self.waits.append(WATCH_PULLS_SECONDS)
+            if lacks and not self._why_not(view):
+                for image in lacks:
+                    if self._count() < BOOKED_PARALLEL and self._may_start(view, image):
+                        self._start(view, image)
 
-    def start_pulls(self, users: Mapping[Use, float]) -> None:
-        """Start the pulls that most users want, as far as every limit allows."""
-        users = large_uses(users, self.settings.min_users)
-        popular = find_popular(users, self.settings.min_users)
-        self._gauge("popular_images", len(popular))
-        top = sorted(popular, key=lambda image: (-popular[image], image))[: self.settings.per_node]
-        self.gauges["popular_image_users"] = {(image,): popular[image] for image in top}
-        lists = wanted_lists(users, popular, self.scene, self.settings, self.memory.popularity.digests)
-        queue: list[tuple[float, float, str, int]] = []
-        # By node in the queue: the images that it lacks, best first.
-        lacking: dict[str, list[Wanted]] = {}
+    def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Names of the sets by node that keeps their room: by placeholder pods, or by a CapacityBuffer."""
+        wanted, found = {*names}, dict[str, set[str]]()
+        if wanted:
+            for pod in self.snapshot.pods.values():
+                name = pod.labels.get(PLACEHOLDER_SET_LABEL)
+                if name in wanted and pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release:
+                    found.setdefault(pod.node_name, set()).add(name)
+        for name in wanted & self.buffered.keys():
+            for node in self.buffered[name]:
+                found.setdefault(node, set()).add(name)
+        return {node: sets for node, sets in found.items() if node in self.views}
+
+    def start_popular(self) -> None:
+        """Start the pulls of the most used images, as far as every limit allows."""
+        settings = self.settings
+        popular = self.demand.most_used(settings.min_users) if settings.counts_users else ()
+        kept = {node for nodes in self.buffered.values() for node in nodes}
         states: Counter[str] = Counter()
-        missing = held = 0
-        for name, view in self.scene.views.items():
-            wanted = lists.get((view.admits, view.pullers), ())
-            lacks = self._lacks(name, view, wanted)
-            missing += len(lacks)
-            held += len(wanted) - len(lacks)
-            state = self._why_not(name, view)
+        missing = 0
+        # The most used first; among equals the newest node, which holds least.
+        queue: list[tuple[float, float, str, str]] = []
+        for name, view in self.views.items():
+            state = self._why_not(view, is_kept=name in kept)
             states[state or "open"] += 1
-            if state or not lacks:
-                continue
-            lacking[name] = lacks
-            heapq.heappush(queue, self._turn(name, view, lacks, 0))
-        self._gauge("popular_images_missing", missing)
-        self._gauge("popular_images_held", held)
-        self.gauges["popular_images_nodes"] = {(state,): float(count) for state, count in states.items()}
-        slots = self.settings.parallel_per_cluster - self.pulls.count
-        while queue and slots > 0:
-            _, _, name, index = heapq.heappop(queue)
-            view, image = self.scene.views[name], lacking[name][index]
-            if index + 1 < len(lacking[name]):
-                heapq.heappush(queue, self._turn(name, view, lacking[name], index + 1))
-            if not self._may_start(name, view, image):
-                continue
-            price = min(image.image_bytes, self.settings.bytes_per_minute)
+            lacks = [(image, users) for image, users in self._wanted(view, popular) if self._lacks(view, image)]
+            missing += len(lacks)
+            first = next((each for each in lacks if self._may_start(view, each[0])), None) if not state else None
+            if first is not None:
+                queue.append((-first[1], -view.state.created, name, first[0]))
+        for _, _, name, image in sorted(queue)[: max(0, settings.parallel - self._count())]:
+            size = self._size(image)
+            price = min(size, settings.bytes_per_minute)
             if self.budget < price:
-                # The most wanted image waits for budget; smaller ones don't overtake it, or it would never get enough.
-                self.wait_for_budget = (price - self.budget) * 60.0 / self.settings.bytes_per_minute
+                # The most used image waits for budget; smaller ones don't overtake it, or it would never get enough.
+                self.waits.append(max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute))
                 break
-            self.pulls.start(name, view, image)
-            self.budget -= image.image_bytes
-            slots -= 1
-        self._gauge("popular_images_pulling", self.pulls.count)
-        self._gauge("popular_images_backing_off", len(self.pulls.images_backing_off()))
-        self._gauge("popular_images_budget_bytes", max(0.0, self.budget))
+            self._start(self.views[name], image)
+            self.budget -= size
+        self.gauges["popular_images_nodes"] = {(state,): float(count) for state, count in states.items()}
+        for gauge, value in (("", len(popular)), ("_missing", missing), ("_pulling", self._count())):
+            self.gauges[f"popular_images{gauge}"] = {(): float(value)}
+        resting = sum(rest.until > self.now.steady for key, rest in self.rests.items() if key in self.demand.users)
+        self.gauges["popular_images_backing_off"] = {(): float(resting)}
 
-    def _lacks(self, name: str, view: NodeView, wanted: Iterable[Wanted]) -> list[Wanted]:
-        pulled = self.pulls.pulled.get(view.state.uid, {})
-        under_way = [pull.reference for pull in self.pulls.on(name)]
-        present = (view.holds, pulled, under_way)
-        return [
-            image for image in wanted if not any(image.image in names or image.digest in names for names in present)
-        ]
+    def _wanted(self, view: NodeView, popular: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+        """Yield the images that the node should have: the most used of those whose pods may run there."""
+        left = self.settings.per_node
+        admitted: dict[object, bool] = {}
+        for image, users in popular:
+            if left <= 0:
+                return
+            if image in view.managed:
+                continue
+            for rules in self.demand.rules[image]:
+                if rules not in admitted:
+                    admitted[rules] = node_admits(rules, view.state)
+                if admitted[rules]:
+                    yield image, users
+                    left -= 1
+                    break
 
-    def _why_not(self, name: str, view: NodeView) -> str:
+    def _lacks(self, view: NodeView, image: str) -> bool:
+        under_way = self.under_way.get(view.state.name, ())
+        is_coming = image in self.pulled.get(view.uid, {}) or any(pull.image == image for pull in under_way)
+        return image not in view.holds and not is_coming
+
+    def _why_not(self, view: NodeView, *, is_kept: bool = True) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
+        name, state = view.state.name, view.state
         if view.closed:
             return view.closed
-        state = view.state
-        if self.pulls.is_resting(state.uid):
+        if self._is_resting(view.uid):
             return "resting"
-        ready_seconds = math.inf if state.ready_since is None else self.now.wall - state.ready_since
-        if not view.is_managed_complete and ready_seconds < self.settings.managed.pull_deadline_seconds:
-            return "starting"
-        if view.disk_bytes is None:
-            return "disk-unknown"
-        if disk_bytes_of(view.image_bytes) >= view.disk_bytes:
-            return "full"
-        if view.is_cut:
-            # Any number of smaller images may fill the remaining disk.
-            return "disk-unknown"
-        if name in self.scene.starting:
+        if view.full:
+            return view.full
+        if name in self.starting:
             return "busy"
-        empty_since = self.scene.empty_since.get(name)
-        if (
-            empty_since is not None
-            and name not in self.scene.kept
-            and ready_seconds >= NEW_NODE_SECONDS
-            and self.now.steady - empty_since < EMPTY_NODE_SECONDS
-        ):
-            # An autoscaler may be waiting to remove it.
+        ready_seconds = 0.0 if state.ready_since is None else self.now.wall - state.ready_since
+        if not is_kept and name not in self.occupied and ready_seconds >= NEW_NODE_SECONDS:
             return "empty"
         return ""
 
-    def _turn(self, name: str, view: NodeView, lacks: Sequence[Wanted], index: int) -> tuple[float, float, str, int]:
-        """Return a place in the queue: the most wanted first; among equals the newest node, which holds least."""
-        return -lacks[index].users, -view.state.created, name, index
-
-    def _may_start(self, name: str, view: NodeView, image: Wanted) -> bool:
-        under_way = self.pulls.on(name)
-        if len(under_way) >= self.settings.parallel_per_node or self.pulls.backs_off(image.image):
+    def _may_start(self, view: NodeView, image: str) -> bool:
+        under_way = self.under_way.get(view.state.name, ())
+        # On a full node, one more pod would pre-empt placeholders.
+        is_full = self.pods_on[view.state.name] >= view.state.allocatable.get(PODS, 110)
+        if under_way or is_full or self._is_resting(image):
             return False
-        # Requested pods that aren't bound yet count, too. On a full node, one more pod would pre-empt placeholders.
-        if self.scene.pods_on[name] + len(under_way) >= view.most_pods:
-            return False
-        unreported = self.pulls.unreported_bytes(view)
-        coming = sum(pull.image_bytes for pull in under_way)
-        room = (view.disk_bytes or 0) - disk_bytes_of(view.image_bytes + unreported + coming)
-        return disk_bytes_of(image.image_bytes) <= room
+        pulled = self.pulled.get(view.uid, {})
+        unreported = sum(each.image_bytes for name, each in pulled.items() if name not in view.holds)
+        used = disk_bytes_of(view.image_bytes + unreported + self._size(image))
+        return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share
 
-    def _gauge(self, name: str, value: float) -> None:
-        self.gauges[name] = {(): float(value)}
+    def _start(self, view: NodeView, image: str) -> None:
+        pull = Pull(image, view.state.name, self._size(image))
+        body = pull_pod(self.settings, view.state, pull)
+        why = f"{self._whose(image)} {image}, and {pull.node} lacks it"
+        self.actions.append(CreatePod(body=body, why=why))
+        self.under_way.setdefault(pull.node, []).append(pull)
+        self.waits.append(WATCH_PULLS_SECONDS)
+
+    def _count(self) -> int:
+        return sum(map(len, self.under_way.values()))
+
+    def _size(self, image: str) -> int:
+        if image not in self.sizes:
+            listed = max((view.holds.get(image, 0) for view in self.views.values()), default=0)
+            self.sizes[image] = listed or ASSUMED_IMAGE_BYTES
+        return self.sizes[image]
+
+    def _whose(self, image: str) -> str:
+        return "an event is booked with" if image in self.booked_images else "many users run"
+
+    def _is_resting(self, key: str) -> bool:
+        rest = self.rests.get(key)
+        return rest is not None and rest.until > self.now.steady
+
+    def _let_rest(self, key: str, first: float = FIRST_REST_SECONDS, *, spares_first: bool = False) -> None:
+        """Let an image or a node rest, longer each time; the same failure, seen again, counts once."""
+        if not self._is_resting(key):
+            failures = self.rests[key].failures if key in self.rests else 0
+            doubled = failures - 1 if spares_first else failures
+            pause = 0.0 if doubled < 0 else min(LAST_REST_SECONDS, first * 2.0 ** min(doubled, 30))
+            self.rests[key] = Rest(failures + 1, self.now.steady + pause)
+
+    def _tell(self, view: NodeView, reason: str, message: str, *, warning: bool = False) -> None:
+        name = view.state.name
+        self.actions.append(
+            Notice(kind="Node", namespace="", name=name, uid=view.uid, reason=reason, message=message, warning=warning)
+        )
 
     def planned(self) -> Planned[PopularMemory]:
         """Return the finished plan."""
-        uids = {view.state.uid for view in self.scene.views.values()}
-        waits = list(self._waits())
-        return Planned(
-            actions=self.pulls.actions,
-            memory=PopularMemory(
-                popularity=self.memory.popularity,
-                rules=self.scene.rules,
-                views=self.scene.views,
-                sizes=self.scene.sizes,
-                budget=self.budget,
-                as_of=self.now.steady,
-                started=self.pulls.started,
-                deleted=self.pulls.deleted,
-                pulled={uid: images for uid, images in self.pulls.pulled.items() if uid in uids},
-                backing_off=self.pulls.backing_off,
-                resting={uid: rest for uid, rest in self.pulls.resting.items() if uid in uids},
-                failed_on={uid: image for uid, image in self.pulls.failed_on.items() if uid in uids},
-                empty_since=self.scene.empty_since,
-                gauges=self.gauges,
-            ),
-            wake_after_seconds=min(waits),
+        unused = self.pulled_count - self.used_count
+        self.gauges["popular_images_pulled"] = {("yes",): float(self.used_count), ("no",): float(unused)}
+        memory = PopularMemory(
+            demand=self.demand,
+            views=self.views,
+            budget=self.budget,
+            as_of=self.now.steady,
+            pulled=self.pulled,
+            rests=self.rests,
+            pulled_count=self.pulled_count,
+            used_count=self.used_count,
             gauges=self.gauges,
         )
+        return Planned(actions=self.actions, memory=memory, wake_after_seconds=min(self.waits), gauges=self.gauges)
 
-    def _waits(self) -> Iterator[float]:
-        yield PLAN_AGAIN_SECONDS
-        if self.pulls.started or self.pulls.deleted:
-            yield WATCH_PULLS_SECONDS
-        if self.wait_for_budget is not None:
-            yield max(1.0, self.wait_for_budget)
-        if self.wait_for_event is not None:
-            yield self.wait_for_event
+
+def view_node(state: Node, settings: PopularSettings) -> NodeView:
+    """Say what a node holds, and whether something may be pulled there."""
+    # A node lists up to five names of an image, all with the same size. Two images of one repository with exactly the
+    # same size count as one.
+    distinct = {(split_reference(_normal(name))[0], size) for name, size in state.images.items()}
+    image_bytes = sum(size for _, size in distinct)
+    is_cut = 0 <= settings.reported_images <= state.image_count
+    pullers = serving(settings.managed.pullers, state)
+    return NodeView(
+        state=state,
+        holds={_normal(name): size for name, size in state.images.items()},
+        image_bytes=image_bytes,
+        is_cut=is_cut,
+        managed=frozenset().union(*(puller.references for puller in pullers)),
+        closed=_closed(state, settings),
+        full=_full(state, settings, image_bytes, is_cut=is_cut),
+    )
+
+
+def _closed(state: Node, settings: PopularSettings) -> str:
+    taints = {taint.key for taint in state.taints}
+    if state.leaving or taints & LEAVING_TAINTS:
+        return "leaving"
+    if not state.ready:
+        return "not-ready"
+    if state.unschedulable:
+        return "cordoned"
+    if any(state.conditions.get(condition) == "True" for condition in PRESSURES):
+        return "pressure"
+    # The puller's images come first.
+    is_pulling = any(key.startswith(PULLED_LABEL_PREFIX) and value == PULLING for key, value in state.labels.items())
+    if is_pulling or any(key == settings.startup_taint or key.startswith(STARTUP_TAINT_PREFIX) for key in taints):
+        return "starting"
+    return "tainted" if untolerated(state.taints, settings.pull_pod.read_tolerations) is not None else ""
+
+
+def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
+    disk = state.allocatable.get(EPHEMERAL_STORAGE)
+    if disk is None:
+        return "disk-unknown"
+    if disk_bytes_of(image_bytes) >= disk * settings.disk_share:
+        return "full"
+    # Any number of smaller images may fill the remaining disk.
+    return "disk-unknown" if is_cut else ""
+
+
+def _pull_pods(snapshot: Snapshot) -> list[Pod]:
+    pods = (pod for pod in snapshot.pods.values() if is_pull_pod(pod, snapshot.release, snapshot.namespace))
+    return sorted(pods, key=lambda pod: pod.name)
+
+
+def _deletion(pod: Pod, why: str) -> DeletePod:
+    return DeletePod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
+
+
+def _cut(failure: str) -> str:
+    """Shorten a kubelet's message for an Event; its end says what was wrong."""
+    return failure if len(failure) <= 300 else f"{failure[:60]} … {failure[-240:]}"
+
+
+# Most nodes hold the same images under the same names.
+@lru_cache(maxsize=65536)
+def _normal(name: str) -> str:
+    return normalise_reference(name)
 
 
 def make_popular_images(read: Reader, sources: Sources) -> Planner:
     """Read its settings; faults go to the reader. Switched off, it still runs, to delete its pods."""
     settings = read_popular_settings(read, sources.document)
     if settings is None:
-        return MemoryPlanner(NAME, plan_popular_images_off, OffMemory(), note=note_popular_images_off)
+        return MemoryPlanner(NAME, plan_off, None)
     return MemoryPlanner(
         NAME,
         lambda snapshot, memory, now: plan_at_pace(snapshot, memory, settings, now),
         PopularMemory(),
-        note=note_popular_images,
         gauges=GAUGES,
     )

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.controllers.contract.puller_pods import is_popular_puller
-from roost.controllers.popular_images.settings import PULL_SECONDS, PULL_SLACK_SECONDS, PullMethod
-from roost_core.objects.images import normalise_reference
+from roost.controllers.popular_images.settings import PullMethod
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -36,10 +35,12 @@ if TYPE_CHECKING:
 
 JSONObject = dict[str, Any]
 
+# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
+PULL_SECONDS: Final = 1800.0
+# After this much longer, the pod ends by itself: there may be no leader to delete it.
+PULL_SLACK_SECONDS: Final = 600.0
 # The status.reason of a pod that reached its activeDeadlineSeconds.
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-# A deletion that had no effect by then is requested again.
-DELETE_SECONDS: Final = 30.0
 # Explicitly zero: with a LimitRange's defaults the pod would pre-empt placeholders.
 _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
 # Why a container waits if its image can't be pulled, or can't be mounted or run.
@@ -49,12 +50,10 @@ FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS
 class Pull(NamedTuple):
     """The image that a pod pulls, and to which node."""
 
-    # As users' pods name it, normalised.
+    # As users' pods name it, normalised: so the kubelet knows the name afterwards, and asks no registry.
     image: str
     node: str
     image_bytes: int
-    # What is pulled: the digest that its tag stood for, if known, else the same.
-    reference: str
 
 
 def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
@@ -68,7 +67,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
             "image": parts.pause_image,
             "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
         }
-        spec["volumes"] = [{"name": "image", "image": {"reference": pull.reference, "pullPolicy": "IfNotPresent"}}]
+        spec["volumes"] = [{"name": "image", "image": {"reference": pull.image, "pullPolicy": "IfNotPresent"}}]
     else:
         mount = {"name": "roost-pause", "mountPath": "/roost-pause"}
         spec["initContainers"] = [
@@ -82,7 +81,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
             }
         ]
         container |= {
-            "image": pull.reference,
+            "image": pull.image,
             "imagePullPolicy": "IfNotPresent",
             "command": ["/roost-pause/pause"],
             "volumeMounts": [{**mount, "readOnly": True}],
@@ -116,7 +115,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": popular_pull_name(settings.release, node.name, node.uid, pull.reference),
+            "name": popular_pull_name(settings.release, node.name, node.uid, pull.image),
             "namespace": settings.namespace,
             "labels": {
                 OWN_NAME_LABEL: OWN_PART,
@@ -144,14 +143,10 @@ def is_pull_pod(pod: Pod, release: str, namespace: str) -> bool:
 def read_pull(pod: Pod) -> Pull:
     """Read from a pod which image it pulls, and to which node."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
-    image = pod.annotations.get(POPULAR_IMAGE_ANNOTATION, "")
-    # An image volume, else the main container's image, which comes before init containers'.
-    pulled = (*pod.spec.volume_images, *pod.spec.images, image)[0]
     return Pull(
-        image=image,
+        image=pod.annotations.get(POPULAR_IMAGE_ANNOTATION, ""),
         node=pod.node_name or pod.annotations.get(POPULAR_NODE_ANNOTATION, ""),
         image_bytes=int(size) if size.isascii() and size.isdigit() and len(size) < 20 else 0,
-        reference=normalise_reference(pulled) if pulled else "",
     )
 
 

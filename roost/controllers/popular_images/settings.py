@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost.controllers.contract.buffered_room import BufferedSet, read_buffered_sets
+from roost_core.objects.selectors import Toleration, read_tolerations
 from roost_core.placement.labels import startup_taint
 from roost_core.placement.pullers import Pullers, read_mappings, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
@@ -21,29 +21,12 @@ if TYPE_CHECKING:
 
 # kubelets' default of nodeStatusMaxImages: a node reports this many images, the largest.
 REPORTED_IMAGES: Final = 50
-# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk, compressed.
-ASSUMED_IMAGE_BYTES: Final = 570_000_000
-# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
-# unpacked content, which is 2.8 times as large. Shared layers count once per image, so this errs on the high side.
-DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
-# After this time, a user that has left counts half.
-HALF_LIFE_SECONDS: Final = 86_400.0
-# An image with at least this many users, decayed, is popular.
+# An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0
-# Concurrent pulls, and the most bytes a minute over all nodes (2 GiB).
-PARALLEL_PER_NODE: Final = 1
-PARALLEL_PER_CLUSTER: Final = 3
+HALF_LIFE_SECONDS: Final = 86_400.0
+# Concurrent pulls (one on a node), and the most bytes a minute over all nodes (2 GiB).
+PARALLEL: Final = 3
 BYTES_PER_MINUTE: Final = 2 * 2**30
-# Concurrent pulls of booked events' images: those who come would pull them all the same, and at once.
-BOOKED_PARALLEL: Final = 20
-# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
-PULL_SECONDS: Final = 1800.0
-# After this much longer, the pod ends by itself: there may be no leader to delete it.
-PULL_SLACK_SECONDS: Final = 600.0
-# A node without users for this long is not about to be removed by an autoscaler, or it would be gone.
-EMPTY_NODE_SECONDS: Final = 3600.0
-# A node that joined this recently was added for users to come.
-NEW_NODE_SECONDS: Final = 600.0
 
 _KEYS: Final = ("enabled", "perNode", "diskHeadroomPercent", "nodeStatusMaxImages")
 
@@ -53,21 +36,6 @@ class PullMethod(StrEnum):
 
     IMAGE_VOLUME = "imageVolume"
     NOOP = "noop"
-
-
-# Of documents that older charts wrote; newer ones give theirs.
-RESTRICTED_POD: Final = MappingProxyType(
-    {
-        "runAsNonRoot": True,
-        "runAsUser": 65534,
-        "runAsGroup": 65534,
-        "fsGroup": 65534,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-)
-RESTRICTED_CONTAINER: Final = MappingProxyType(
-    {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +53,13 @@ class PullPod:
     priority_class: str = ""
     service_account: str = ""
     # Security contexts of the pod and of its containers, as in a manifest.
-    pod_security: Mapping[str, object] = field(default_factory=lambda: RESTRICTED_POD)
-    container_security: Mapping[str, object] = field(default_factory=lambda: RESTRICTED_CONTAINER)
+    pod_security: Mapping[str, object] = field(default_factory=dict)
+    container_security: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def read_tolerations(self) -> tuple[Toleration, ...]:
+        """The same as `tolerations`, to compare with taints."""
+        return read_tolerations(self.tolerations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,26 +70,24 @@ class PopularSettings:
     namespace: str
     classes: Mapping[str, PodClass]
     # `enabled`. False: only the images of booked events are pulled.
-    counts_users: bool = True
+    counts_users: bool
     # None: no events can be booked.
-    events: BookingSettings | None = None
+    events: BookingSettings | None
     # Of these sets no pod says which nodes keep their room.
-    buffered: tuple[BufferedSet, ...] = ()
-    # How many of the most wanted images a node should have.
+    buffered: tuple[BufferedSet, ...]
+    # How many of the most used images a node should have.
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
     disk_share: float
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
-    reported_images: int = REPORTED_IMAGES
-    half_life_seconds: float = HALF_LIFE_SECONDS
-    min_users: float = MIN_USERS
-    parallel_per_node: int = PARALLEL_PER_NODE
-    parallel_per_cluster: int = PARALLEL_PER_CLUSTER
-    bytes_per_minute: int = BYTES_PER_MINUTE
+    reported_images: int
     # Pullers of managed images, which aren't pulled here.
-    managed: Pullers = field(default_factory=Pullers)
-    startup_taints: frozenset[str] = frozenset()
-    pull_pod: PullPod = field(default_factory=lambda: PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image=""))
+    managed: Pullers
+    startup_taint: str
+    pull_pod: PullPod
+    min_users: float = MIN_USERS
+    parallel: int = PARALLEL
+    bytes_per_minute: int = BYTES_PER_MINUTE
 
 
 def read_popular_settings(read: Reader, document: Document) -> PopularSettings | None:
@@ -146,7 +117,7 @@ def read_popular_settings(read: Reader, document: Document) -> PopularSettings |
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
         managed=read_pullers(read, document),
-        startup_taints=frozenset({startup_taint(release, namespace)}),
+        startup_taint=startup_taint(release, namespace),
         pull_pod=_read_pull_pod(read, document.get("puller")),
     )
 
@@ -164,6 +135,6 @@ def _read_pull_pod(read: Reader, value: object) -> PullPod:
         tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
-        pod_security=read.mapping(puller.get("podSecurityContext", RESTRICTED_POD), "puller.podSecurityContext"),
-        container_security=read.mapping(puller.get("securityContext", RESTRICTED_CONTAINER), "puller.securityContext"),
+        pod_security=read.mapping(puller.get("podSecurityContext"), "puller.podSecurityContext"),
+        container_security=read.mapping(puller.get("securityContext"), "puller.securityContext"),
     )

@@ -78,7 +78,7 @@ def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> 
         namespace=namespace,
         pull_pod=PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image="p:1"),
     )
-    body = build_pull_pod(settings, node_state(node), Pull("i:1", node, 1, "i:1"))
+    body = build_pull_pod(settings, node_state(node), Pull("i:1", node, 1))
     cluster.api.create(body)
     return str(body["metadata"]["name"])
 

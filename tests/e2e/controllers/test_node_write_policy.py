@@ -224,7 +224,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
     settings = read_popular_settings(read, json.loads(rendered["data"]["controllers.json"]))
     assert settings is not None
     assert not read.faults
-    body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30, IMAGE))
+    body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30))
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": "1", "controller": True}
     body["metadata"]["ownerReferences"] = [{**account, **(owner or {})}]
     body["metadata"]["labels"] |= labels_ or {}

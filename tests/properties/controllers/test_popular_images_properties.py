@@ -6,25 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import CreatePod, DeletePod, Done, Outcome
-from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.node_views import disk_bytes_of
-from roost.controllers.popular_images.plan import note_popular_images, plan_popular_images
-from roost.controllers.popular_images.popularity import (
-    LEAST_USERS,
-    Popularity,
-    Use,
-    count_users,
-    launch_from,
-    users_by_use,
+from roost.controllers.contract.actions import CreatePod, DeletePod
+from roost.controllers.popular_images.plan import (
+    PopularMemory,
+    disk_bytes_of,
+    plan_popular_images,
 )
-from roost.controllers.popular_images.wanted import find_popular, large_uses
-from roost_core.objects.selectors import NodeRules
-from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION, POPULAR_IMAGE_ANNOTATION
+from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION
 from tests.popular_builders import (
     GB,
     WALL,
@@ -52,7 +43,6 @@ IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(
     f"quay.io/binder-repo-abcde{index}:{tag}" for index in range(2) for tag in ("old", "new")
 )
 SIZES = {image: (index + 1) * GB // 2 for index, image in enumerate(IMAGES)}
-DIGESTS = {image: f"{image.rpartition(':')[0]}@sha256:{index:064x}" for index, image in enumerate(IMAGES)}
 HOLDER = "holder"
 
 
@@ -102,11 +92,7 @@ class World:
 
     def apply(self, planned: Planned[PopularMemory], writes: str) -> None:
         """Carry it out, all or nothing. `writes`: what becomes of the requests and of their answers."""
-        done = []
-        for action in planned.actions:
-            if writes in ("lost", "held back"):
-                done.append(Done(action, Outcome.FAILED if writes == "lost" else Outcome.HELD_BACK))
-                continue
+        for action in planned.actions if writes not in ("lost", "held back") else ():
             if isinstance(action, CreatePod):
                 name = action.body["metadata"]["name"]
                 self.bodies[name], self.phases[name] = action.body, "Pending"
@@ -114,8 +100,6 @@ class World:
             elif isinstance(action, DeletePod):
                 self.bodies.pop(action.name, None)
                 self.phases.pop(action.name, None)
-            done.append(Done(action, Outcome.FAILED if writes == "unanswered" else Outcome.DONE))
-        self.memory = note_popular_images(self.memory, done, at(self.now))
 
     def finish(self, name: str, *, reported: bool) -> None:
         self.phases[name] = "Running"
@@ -141,7 +125,7 @@ STEPS = st.one_of(
     st.tuples(st.just("collect"), st.sampled_from(NODES)),
     st.tuples(
         st.just("writes"),
-        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back", "unanswered"])),
+        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back"])),
     ),
     st.tuples(st.just("new leader"), st.none()),
 )
@@ -154,10 +138,7 @@ def step(world: World, kind: str, detail: Any, number: int) -> str:
         world.now += detail
     elif kind == "arrive":
         image, count = detail
-        world.users += [
-            user(f"user-{number}-{index}", image, "a", image_id=DIGESTS[image], started=WALL + world.now)
-            for index in range(count)
-        ]
+        world.users += [user(f"user-{number}-{index}", image, "a", started=WALL + world.now) for index in range(count)]
     elif kind == "leave":
         world.users = world.users[detail:]
     elif kind == "finish" and names:
@@ -192,21 +173,20 @@ def step(world: World, kind: str, detail: Any, number: int) -> str:
     crowd=st.lists(st.tuples(st.sampled_from(IMAGES), st.integers(2, 6)), min_size=3, max_size=8),
     steps=st.lists(STEPS, min_size=4, max_size=30),
     per_node=st.integers(0, 6),
-    parallel=st.tuples(st.integers(1, 3), st.integers(1, 9)),
+    parallel=st.integers(1, 9),
     bytes_per_minute=st.sampled_from([GB // 4, GB, 3 * GB, 100 * GB]),
 )
 def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
     crowd: Sequence[tuple[str, int]],
     steps: Sequence[tuple[str, Any]],
     per_node: int,
-    parallel: tuple[int, int],
+    parallel: int,
     bytes_per_minute: int,
 ) -> None:
     world = World(
         popular_settings(
             perNode=per_node,
-            parallel_per_node=parallel[0],
-            parallel_per_cluster=parallel[1],
+            parallel=parallel,
             bytes_per_minute=bytes_per_minute,
         )
     )
@@ -225,13 +205,11 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
             assert name not in world.troubled, "brought to a node under pressure"
             assert name != HOLDER, "brought to a cordoned node"
             assert reference not in world.held[name], "pulled what is there"
-            wanted = action.body["metadata"]["annotations"][POPULAR_IMAGE_ANNOTATION]
-            assert reference == DIGESTS[wanted], "pulled by tag although the digest is known"
             assert action.body["metadata"]["name"] not in world.bodies, "pulled twice"
         for name in NODES:
             assert by_node[name] <= per_node
             if by_node[name]:
-                assert len(pulling_before[name]) + by_node[name] <= parallel[0]
+                assert len(pulling_before[name]) + by_node[name] <= 1
                 coming = [*pulling_before[name]]
                 total = sum(seen_before[name].values()) + sum(
                     int(world.bodies[one]["metadata"]["annotations"][POPULAR_BYTES_ANNOTATION]) for one in coming
@@ -243,7 +221,7 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
                 )
                 assert disk_bytes_of(total) <= 33 * GB * 0.7 + 10
         if by_node:
-            assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel[1]
+            assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel
         world.apply(planned, writes)
         assert world.led_since is not None
         largest = max(SIZES.values())
@@ -261,12 +239,12 @@ def test_the_order_in_which_things_are_listed_means_nothing(
     counts: dict[str, int], held: dict[str, set[str]], shuffle: Any
 ) -> None:
     people = [
-        user(f"{index}-{number}", image, started=WALL + number, image_id=DIGESTS[image])
+        user(f"{index}-{number}", image, started=WALL + number)
         for index, (image, count) in enumerate(sorted(counts.items()))
         for number in range(count)
     ]
     nodes = [node_state(name, images={image: SIZES[image] for image in sorted(held.get(name, ()))}) for name in NODES]
-    rules = popular_settings(parallel_per_node=2, parallel_per_cluster=4, perNode=3)
+    rules = popular_settings(parallel=2, perNode=3)
 
     def plans(nodes: Sequence[Node], people: Sequence[Pod]) -> list[list[str]]:
         snapshot, memory, found = cluster(nodes, people), PopularMemory(), []
@@ -286,52 +264,3 @@ def test_the_order_in_which_things_are_listed_means_nothing(
     # Dictionaries of images are read in their order as well.
     shuffled_nodes = [replace(one, images=dict(reversed(list(one.images.items())))) for one in shuffled_nodes]
     assert plans(nodes, people) == plans(shuffled_nodes, shuffled_people)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    lives=st.lists(
-        st.tuples(st.sampled_from(IMAGES), st.integers(0, 50), st.integers(1, 50)).map(
-            lambda life: (life[0], life[1], life[1] + life[2])
-        ),
-        max_size=25,
-    ),
-    extra_looks=st.sets(st.integers(0, 120), max_size=30),
-)
-def test_users_fade_exactly_whenever_they_are_counted(lives: list[tuple[str, int, int]], extra_looks: set[int]) -> None:
-    half_life = 20.0
-    people = [
-        (user(f"u-{index}", image, started=WALL + begin), begin, end) for index, (image, begin, end) in enumerate(lives)
-    ]
-    changes = {moment for _, begin, end in people for moment in (begin, end)}
-
-    def totals(looks: set[int]) -> float:
-        popularity = Popularity()
-        for moment in sorted(looks | changes | {120}):
-            alive = [pod for pod, begin, end in people if begin <= moment < end]
-            popularity = count_users(popularity, alive, launch_from, half_life, float(moment))
-        return sum(users_by_use(popularity).values())
-
-    expected = sum(2.0 ** (-(120 - end) / half_life) for _, _, end in people)
-    slack = LEAST_USERS * len({image for image, _, _ in lives}) + 1e-9
-    assert totals(set()) == pytest.approx(expected, abs=slack)
-    assert totals(extra_looks) == pytest.approx(expected, abs=2 * slack)
-
-
-@given(
-    st.dictionaries(
-        st.builds(
-            Use,
-            st.sampled_from("abcdef"),
-            st.sampled_from([NodeRules(), *(NodeRules((("pool", pool),)) for pool in "ab")]),
-        ),
-        st.floats(0.01, 3.0),
-    ),
-    st.sampled_from([0.5, 2.0]),
-)
-def test_to_look_only_at_large_uses_finds_the_same_popular_images(users: dict[Use, float], min_users: float) -> None:
-    large = large_uses(users, min_users)
-    popular = find_popular(users, min_users)
-    assert find_popular(large, min_users) == popular
-    # All of a popular image's uses are there, small ones too: their rules say where it is wanted.
-    assert {use for use in users if use.image in popular} == {use for use in large if use.image in popular}

@@ -12,8 +12,7 @@ from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.planner import Planner, Sources
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import make_headroom
-from roost.controllers.popular_images.memory import PopularMemory
-from roost.controllers.popular_images.plan import plan_popular_images
+from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
@@ -337,9 +336,7 @@ def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.
     snapshot = Snapshot(
         RELEASE, NAMESPACE, states, pods, capacity_buffers={SET: CapacityBufferState(SET, "uid", replicas, SET)}
     )
-    # It was empty from the beginning.
-    memory = PopularMemory(empty_since=dict.fromkeys(states, 1000.0 - age))
-    return sorted(pulls(plan_popular_images(snapshot, memory, settings, Moment(now, 1000.0))))
+    return sorted(pulls(plan_popular_images(snapshot, PopularMemory(), settings, Moment(now, 1000.0))))
 
 
 def test_without_placeholder_pods_the_image_goes_to_the_fullest_nodes_that_have_the_buffers_room() -> None:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.controllers.contract.actions import CreatePod, DeletePod, Done, Outcome
+from roost.controllers.contract.actions import DeletePod, Outcome
 from roost.controllers.contract.planner import Sources
-from roost.controllers.popular_images.memory import PopularMemory
 from roost.controllers.popular_images.plan import (
+    ASSUMED_IMAGE_BYTES,
+    FIRST_REST_SECONDS,
+    PopularMemory,
     make_popular_images,
-    note_popular_images,
     plan_at_pace,
     plan_popular_images,
 )
-from roost.controllers.popular_images.pulls import FIRST_BACK_OFF_SECONDS
-from roost.controllers.popular_images.settings import ASSUMED_IMAGE_BYTES, PULL_SECONDS, read_popular_settings
+from roost.controllers.popular_images.pull_pods import PULL_SECONDS
+from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -30,7 +30,6 @@ from roost_core.placement.labels import (
 from roost_core.placement.settings_reader import Reader
 from tests.builders import NAMESPACE
 from tests.popular_builders import (
-    DIGEST,
     GB,
     WALL,
     as_pod,
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import Pod
 
 POPULAR = "quay.io/lab/popular:1"
-
-
 RARE = "quay.io/lab/rare:1"
 
 
@@ -68,6 +65,8 @@ def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restric
     assert OPT_OUT_ANNOTATION not in metadata["annotations"]
     assert "component" not in metadata["labels"]
     assert spec["automountServiceAccountToken"] is False
+    # It ends by itself after any pull that isn't given up while nobody leads.
+    assert PULL_SECONDS < spec["activeDeadlineSeconds"] <= 2 * PULL_SECONDS
     assert spec["serviceAccountName"] == "hub-roost-puller"
     assert spec["priorityClassName"] == "hub.jhub.roost-puller"
     assert spec["imagePullSecrets"] == [{"name": "regcred"}]
@@ -116,11 +115,6 @@ def test_the_pod_is_made_as_the_controllers_own() -> None:
     assert made[0]["metadata"]["name"] == created(planned)[0]["metadata"]["name"]
 
 
-def test_the_pod_ends_by_itself_after_any_pull_that_is_not_given_up_while_nobody_leads() -> None:
-    (body,) = created(plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings()))
-    assert PULL_SECONDS < body["spec"]["activeDeadlineSeconds"] <= 2 * PULL_SECONDS
-
-
 def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
     def name(node: str = "n", image: str = POPULAR, joined: float = WALL) -> str:
         snapshot = cluster([node_state(node, joined=joined)], users(3, image))
@@ -152,20 +146,12 @@ def test_a_pod_that_has_pulled_is_told_of_and_cleared_away_once(phase: str) -> N
     done = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
     assert deleted(done) == [pod.name]
     assert notices(done) == ["PopularImagePulled"]
-    again = plan_popular_images(with_pod(snapshot, pod), done.memory, popular_settings(), at(131))
-    assert not again.actions
+    # Asked for again until it is gone, but told once.
+    again = plan_popular_images(with_pod(snapshot, pod), done.memory, popular_settings(), at(140))
+    assert (deleted(again), notices(again)) == ([pod.name], [])
     # The kubelet hasn't reported the image yet.
     gone = plan_popular_images(snapshot, again.memory, popular_settings(), at(140))
     assert not gone.actions
-
-
-def test_a_deletion_that_nobody_heard_of_is_asked_for_again() -> None:
-    snapshot, planned, body = begun()
-    there = with_pod(snapshot, as_pod(body, phase="Running"))
-    done = plan_popular_images(there, planned.memory, popular_settings(), at(130))
-    later = plan_popular_images(there, done.memory, popular_settings(), at(170))
-    assert deleted(later) == [body["metadata"]["name"]]
-    assert notices(later) == []
 
 
 def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> None:
@@ -184,49 +170,6 @@ def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> No
     assert pulls(plan_popular_images(occupied, lost.memory, popular_settings(), at(500 + 3700))) == [("n", POPULAR)]
 
 
-def test_a_tag_that_moved_is_no_removed_image_but_a_new_one_to_bring() -> None:
-    old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
-    # A placeholder, so that the node isn't empty.
-    people = [*users(4, POPULAR, image_id=old), user("placeholder", RARE, node="n", component="user-placeholder")]
-    settings = popular_settings()
-    planned = plan_after_a_while(cluster([node_state("n")], people), settings)
-    (body,) = created(planned)
-    there = node_state("n", images={old: GB})
-    done = plan_popular_images(
-        cluster([there], [*people, as_pod(body, phase="Running")]), planned.memory, settings, at(130)
-    )
-    quiet = follow(cluster([there], people), settings, [160, 1000], done.memory)
-    assert not quiet.actions
-    moved = [replace(pod, uid=f"{pod.uid}-new", name=f"{pod.name}-new") for pod in users(6, POPULAR, image_id=new)]
-    after = plan_popular_images(cluster([there], [*people, *moved]), quiet.memory, settings, at(1100))
-    assert notices(after) == []
-    assert pulls(after) == [("n", new)]
-    assert created(after)[0]["metadata"]["name"] != body["metadata"]["name"]
-
-
-def test_an_old_digest_that_is_still_coming_is_not_the_new_one() -> None:
-    old, new = (f"quay.io/lab/popular@sha256:{letter * 64}" for letter in "ab")
-    settings = popular_settings(parallel_per_node=2)
-    people = users(4, POPULAR, image_id=old)
-    planned = plan_after_a_while(cluster([node_state("n")], people), settings)
-    pod = as_pod(created(planned)[0])
-    moved = [replace(one, uid=f"{one.uid}-new", name=f"{one.name}-new") for one in users(6, POPULAR, image_id=new)]
-    after = plan_popular_images(cluster([node_state("n")], [*people, *moved, pod]), planned.memory, settings, at(130))
-    assert pulls(after) == [("n", new)]
-
-
-@pytest.mark.parametrize("method", ["imageVolume", "noop"])
-def test_a_new_leader_learns_from_the_pod_what_it_pulls(method: str) -> None:
-    digest = f"quay.io/lab/popular@{DIGEST}"
-    settings = popular_settings(document={"puller": {"method": method}})
-    people = users(3, POPULAR, image_id=digest)
-    (body,) = created(plan_after_a_while(cluster([node_state("n")], people), settings))
-    led = plan_popular_images(
-        cluster([node_state("n")], [*people, as_pod(body, phase="Running")]), PopularMemory(), settings, at(0)
-    )
-    assert list(led.memory.pulled["uid-n-1800000000"]) == [digest]
-
-
 def test_an_image_below_what_a_kubelet_reports_is_not_taken_for_removed() -> None:
     snapshot, planned, body = begun()
     full_report = node_state("n", images={f"quay.io/lab/{index}:1": GB for index in range(50)}, image_count=50)
@@ -243,7 +186,7 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
     other = "quay.io/lab/other:1"
     people = [*users(9, POPULAR), *users(3, other)]
     nodes = [node_state("a"), node_state("b", joined=WALL - 1)]
-    settings = popular_settings(parallel_per_cluster=1)
+    settings = popular_settings(parallel=1)
     snapshot = cluster(nodes, people)
     planned = plan_after_a_while(snapshot, settings)
     (body,) = created(planned)
@@ -256,16 +199,16 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
     assert given_up.gauges["popular_images_backing_off"][()] == 1
     after = plan_popular_images(snapshot, given_up.memory, settings, at(200))
     assert pulls(after) == [("a", other)]
-    again = plan_popular_images(snapshot, given_up.memory, settings, at(190 + FIRST_BACK_OFF_SECONDS + 1))
+    again = plan_popular_images(snapshot, given_up.memory, settings, at(190 + FIRST_REST_SECONDS + 1))
     assert POPULAR in [image for _, image in pulls(again)]
     failing = with_pod(snapshot, as_pod(created(again)[0], waiting="ErrImagePull"))
     twice = follow(failing, settings, [600, 700], again.memory)
-    assert twice.memory.backing_off[POPULAR].until == pytest.approx(600 + 2 * FIRST_BACK_OFF_SECONDS)
+    assert twice.memory.rests[POPULAR].until == pytest.approx(600 + 2 * FIRST_REST_SECONDS)
 
 
 def test_pulls_of_one_image_that_fail_together_count_once_and_their_nodes_go_on() -> None:
     other = "quay.io/lab/other:1"
-    settings = popular_settings(parallel_per_cluster=2)
+    settings = popular_settings(parallel=2)
     snapshot = cluster([node_state("a"), node_state("b")], [*users(9, POPULAR), *users(3, other)])
     planned = plan_after_a_while(snapshot, settings)
     assert {image for _, image in pulls(planned)} == {POPULAR}
@@ -274,14 +217,14 @@ def test_pulls_of_one_image_that_fail_together_count_once_and_their_nodes_go_on(
         failing = with_pod(failing, as_pod(body, waiting="ErrImagePull"))
     given_up = plan_popular_images(failing, planned.memory, settings, at(190))
     assert len(deleted(given_up)) == 2
-    assert given_up.memory.backing_off[POPULAR] == (1, 190 + FIRST_BACK_OFF_SECONDS)
+    assert given_up.memory.rests[POPULAR] == (1, 190 + FIRST_REST_SECONDS)
     after = plan_popular_images(snapshot, given_up.memory, settings, at(200))
     assert sorted(pulls(after)) == [("a", other), ("b", other)]
 
 
 def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
     other = "quay.io/lab/other:1"
-    settings = popular_settings(parallel_per_cluster=1)
+    settings = popular_settings(parallel=1)
     snapshot = cluster([node_state("n")], [*users(9, POPULAR), *users(3, other)])
     first = plan_after_a_while(snapshot, settings)
     failing = with_pod(snapshot, as_pod(created(first)[0], waiting="ErrImagePull"))
@@ -297,7 +240,7 @@ def test_a_pod_that_finds_no_room_is_the_nodes_fault_not_the_images() -> None:
     unbound = with_pod(snapshot, as_pod(body, node=""))
     later = plan_popular_images(unbound, planned.memory, popular_settings(), at(260))
     assert deleted(later) == [body["metadata"]["name"]]
-    assert later.memory.backing_off == {}
+    assert later.gauges["popular_images_backing_off"] == {(): 0}
     assert later.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
@@ -308,7 +251,7 @@ def test_a_pod_that_its_kubelet_ends_for_the_nodes_sake_is_no_fault_of_the_image
     later = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
     assert deleted(later) == [pod.name]
     assert notices(later) == []
-    assert later.memory.backing_off == {}
+    assert later.gauges["popular_images_backing_off"] == {(): 0}
     assert later.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
@@ -326,13 +269,6 @@ def test_a_pull_that_takes_for_ever_is_given_up() -> None:
     assert not plan_popular_images(slow, planned.memory, popular_settings(), at(120 + PULL_SECONDS - 1)).actions
     late = plan_popular_images(slow, planned.memory, popular_settings(), at(120 + PULL_SECONDS))
     assert notices(late) == ["PopularImageFailed"]
-
-
-def test_a_pod_that_never_appeared_or_was_evicted_lets_its_node_rest() -> None:
-    snapshot, planned, _ = begun()
-    lost = plan_popular_images(snapshot, planned.memory, popular_settings(), at(190))
-    assert lost.gauges["popular_images_nodes"] == {("resting",): 1}
-    assert pulls(lost) == []
 
 
 def test_the_next_leader_finds_the_pulls_of_the_last_and_begins_none_twice() -> None:
@@ -377,49 +313,6 @@ def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str
         (NAMESPACE, pod.name, pod.uid)
     ]
     assert len(planned.actions) == 1
-    planner.note([Done(planned.actions[0], Outcome.DONE)], at(0))
-    assert not planner.plan(snapshot, at(5)).actions
-    assert len(planner.plan(snapshot, at(40)).actions) == 1
-
-
-def test_switched_off_a_deletion_that_failed_is_asked_for_again() -> None:
-    snapshot, _, body = begun()
-    planner = switched_off()
-    planned = planner.plan(with_pod(snapshot, as_pod(body)), at(0))
-    planner.note([Done(planned.actions[0], Outcome.FAILED)], at(0))
-    assert len(planner.plan(with_pod(snapshot, as_pod(body)), at(1)).actions) == 1
-
-
-def test_switched_off_without_pods_that_pull_nothing_happens() -> None:
-    snapshot, _, _ = begun()
-    planned = switched_off().plan(snapshot, at(0))
-    assert (planned.actions, planned.wake_after_seconds) == ([], None)
-
-
-def test_what_could_not_be_asked_for_gives_its_bytes_back() -> None:
-    holder = node_state("holder", images={POPULAR: GB})
-    settings = popular_settings(bytes_per_minute=GB)
-    snapshot = cluster([holder, node_state("n")], users(3, POPULAR))
-    planned = follow(snapshot, settings, [0, 60])
-    (action,) = [action for action in planned.actions if isinstance(action, CreatePod)]
-    memory = note_popular_images(planned.memory, [Done(action, Outcome.HELD_BACK)], at(60))
-    assert pulls(plan_popular_images(snapshot, memory, settings, at(61))) == [("n", POPULAR)]
-    assert pulls(plan_popular_images(snapshot, planned.memory, settings, at(61))) == []
-
-
-def test_what_failed_may_have_been_done_and_keeps_its_bytes() -> None:
-    images = {f"quay.io/lab/{index}:1": GB for index in range(6)}
-    settings = popular_settings(bytes_per_minute=GB, perNode=20, parallel_per_node=50, parallel_per_cluster=50)
-    people = [one for image in images for one in users(3, image)]
-    nodes = [node_state("holder", images=images, unschedulable=True), node_state("n")]
-    memory = plan_popular_images(cluster(nodes, people), PopularMemory(), settings, at(0)).memory
-    begun_pods: list[Pod] = []
-    for seconds in range(60, 120, 10):
-        planned = plan_popular_images(cluster(nodes, [*people, *begun_pods]), memory, settings, at(seconds))
-        makes = [action for action in planned.actions if isinstance(action, CreatePod)]
-        begun_pods += [as_pod(action.body) for action in makes]
-        memory = note_popular_images(planned.memory, [Done(action, Outcome.FAILED) for action in makes], at(seconds))
-    assert len(begun_pods) == 1
 
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
@@ -430,11 +323,6 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
     assert soon.gauges == first.gauges
     assert soon.wake_after_seconds == pytest.approx(6)
     assert pulls(plan_at_pace(snapshot, soon.memory, settings, at(10))) == [("n", POPULAR)]
-
-
-def test_popular_images_are_off_unless_asked_for() -> None:
-    assert read_popular_settings(Reader(), popular_document(popularImages={"enabled": False})) is None
-    assert read_popular_settings(Reader(), {}) is None
 
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
@@ -448,10 +336,3 @@ def test_all_faults_of_the_settings_are_found_at_once() -> None:
         "popularImages.perNodes",
         "puller.method",
     ]
-
-
-def test_the_defaults_are_those_of_the_values() -> None:
-    settings = read_popular_settings(Reader(), popular_document())
-    assert settings is not None
-    assert (settings.per_node, settings.reported_images) == (5, 50)
-    assert math.isclose(settings.disk_share, 0.7)

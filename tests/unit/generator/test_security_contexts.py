@@ -10,8 +10,9 @@ import pytest
 from generator.render.manifests import render
 from generator.values.release import Release
 from roost.controllers.popular_images.pull_pods import Pull, pull_pod
-from roost.controllers.popular_images.settings import RESTRICTED_CONTAINER, RESTRICTED_POD, read_popular_settings
+from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.placement.settings_reader import Reader
+from tests.builders import default_values
 from tests.popular_builders import node_state
 from tests.unit.generator.linted import merged
 
@@ -37,7 +38,7 @@ def test_without_fixed_ids_no_pod_has_any_and_the_rest_stays() -> None:
     for name, spec in seen.items():
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}, name
         for container in (*spec["containers"], *spec.get("initContainers", ())):
-            assert container["securityContext"] == dict(RESTRICTED_CONTAINER), name
+            assert container["securityContext"] == default_values()["securityContext"], name
 
 
 @pytest.mark.parametrize("text", [f"{EVERYTHING}}}", OPENSHIFT])
@@ -50,8 +51,6 @@ def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
     )
     settings = read_popular_settings(Reader(), document)
     assert settings is not None
-    pod: Any = pull_pod(settings, node_state("n"), Pull("a/b:1", "n", 1, "a/b:1"))
+    pod: Any = pull_pod(settings, node_state("n"), Pull("a/b:1", "n", 1))
     expected = {name: spec["securityContext"] for name, spec in pods(text)}["DaemonSet hub-roost-puller"]
     assert pod["spec"]["securityContext"] == expected
-    if text != OPENSHIFT:
-        assert expected == dict(RESTRICTED_POD), "what older documents mean is what the chart gives by default"

@@ -304,7 +304,7 @@ class Controls:
         name = state.name
         state = replace(state, uid=name, node_name=node.name, created=world.now)
         world.pods[state.key] = state
-        finish = world.kubelets.background_pull(node, pull.reference or pull.image)
+        finish = world.kubelets.background_pull(node, pull.image)
         world.at(finish, self._pulled, (node, state))
         return Outcome.DONE
 

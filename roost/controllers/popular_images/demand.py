@@ -1,0 +1,113 @@
+"""Count the users of each image, from users' pods that run now or ran lately.
+
+A user is one pod. One that runs counts 1; one that has ended counts 2^(-time since then / half-life). The decay is
+exact, so how often users are counted changes nothing. A new leader lacks only those that have ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from roost_core.objects.images import normalise_reference
+from roost_core.objects.selectors import NodeRules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from roost_core.objects.pod import Pod, PodSpec
+
+# Fewer users than this count as none, so that tables stay small.
+LEAST_USERS: Final = 0.01
+# Of one image. Pods of one pool have the same; more come from users' own selectors, and would be slow.
+MOST_RULES: Final = 8
+
+
+class Launch(NamedTuple):
+    """A pod's images, normalised, and where it may run."""
+
+    images: tuple[str, ...]
+    rules: NodeRules
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is remembered from one count to the next."""
+
+    # Steady seconds; None: nothing was counted yet.
+    as_of: float | None = None
+    # Running pods, by uid; None: not a user's.
+    running: Mapping[str, Launch | None] = field(default_factory=dict)
+    # Users by image: of running pods, and of those that have ended, decayed.
+    users: Mapping[str, float] = field(default_factory=dict)
+    gone: Mapping[str, float] = field(default_factory=dict)
+    # By image: where its pods may run.
+    rules: Mapping[str, frozenset[NodeRules]] = field(default_factory=dict)
+
+    def most_used(self, least: float) -> Sequence[tuple[str, float]]:
+        """Images with at least so many users, the most used first."""
+        return sorted(
+            ((image, users) for image, users in self.users.items() if users >= least),
+            key=lambda each: (-each[1], each[0]),
+        )
+
+
+def count_users(
+    before: Demand,
+    pods: Iterable[Pod],
+    is_users: Callable[[Pod], bool],
+    half_life_seconds: float,
+    steady: float,
+) -> tuple[Demand, list[Pod]]:
+    """Return the next count, and the users' pods that run since the last one. The order of `pods` doesn't matter."""
+    running: dict[str, Launch | None] = {}
+    started: list[Pod] = []
+    # Most pods share few specs and launches.
+    by_spec: dict[int, Launch] = {}
+    alike: dict[Launch, Launch] = {launch: launch for launch in before.running.values() if launch is not None}
+    for pod in pods:
+        if pod.phase != "Running" or pod.leaving:
+            continue
+        if pod.uid in before.running:
+            running[pod.uid] = before.running[pod.uid]
+        elif not is_users(pod):
+            running[pod.uid] = None
+        else:
+            started.append(pod)
+            if (launch := by_spec.get(id(pod.spec))) is None:
+                launch = launch_of(pod.spec)
+                launch = by_spec[id(pod.spec)] = alike.setdefault(launch, launch)
+            running[pod.uid] = launch
+    factor = 0.0 if before.as_of is None else 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
+    gone = {image: left for image, users in before.gone.items() if (left := users * factor) >= LEAST_USERS}
+    for image, count in _count_images([before.running[uid] for uid in before.running.keys() - running.keys()]).items():
+        gone[image] = gone.get(image, 0.0) + count
+    counted = _count_images(running.values())
+    users = {image: counted.get(image, 0) + gone.get(image, 0.0) for image in counted.keys() | gone.keys()}
+    rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
+    for launch in {id(each): each for each in running.values() if each is not None}.values():
+        for image in launch.images:
+            rules.setdefault(image, set()).add(launch.rules)
+    bounded = {
+        image: frozenset(several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES])
+        for image, several in rules.items()
+    }
+    return Demand(steady, running, users, gone, bounded), started
+
+
+def launch_of(spec: PodSpec) -> Launch:
+    """Read a pod's images and rules."""
+    images = {normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}
+    return Launch(tuple(sorted(images)), NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations))
+
+
+def _count_images(launches: Collection[Launch | None]) -> Counter[str]:
+    # Integers: their sum doesn't depend on the order.
+    counts: Counter[str] = Counter()
+    objects = {id(launch): launch for launch in launches}
+    for identity, pods in Counter(map(id, launches)).items():
+        launch = objects[identity]
+        for image in () if launch is None else launch.images:
+            counts[image] += pods
+    return counts
