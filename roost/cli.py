@@ -22,7 +22,7 @@ First steps:
   roost render -f values.yaml --release roost --namespace hub | kubectl diff -f -
 """
 # Packages that one option of a command needs, and no plain install brings.
-_OPTIONAL: Final = frozenset({"distributed", "jupyterhub"})
+_OPTIONAL: Final = frozenset({"distributed"})
 # Commands of groups that a distribution of their own brings.
 _ELSEWHERE: Final = dict.fromkeys(
     ("why", "view", "top", "report", "record", "records", "simulate", "rehearse"), "roost-lab"

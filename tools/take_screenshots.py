@@ -26,6 +26,7 @@ from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
+from roost_lab.view.sources import RecordSource
 from tools import browser
 from tools.recorded_story import BEGIN, US, Story, write_story
 
@@ -74,7 +75,7 @@ def served_view(stores: Sequence[Store]) -> Iterator[str]:
     """The address of `roost view` of two replays, while the context lasts."""
     bound = bind("127.0.0.1", 0)
     bound.listen(16)
-    app = make_app(stores[0], TokenAccess("token"), beside=stores[1], names=POLICIES)
+    app = make_app([*map(RecordSource, stores)], TokenAccess("token"), names=POLICIES)
     server = serve(app, bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,15 +15,16 @@ TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 197
 _LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
 
 
-def database_option(command: Callable[..., int]) -> Callable[..., int]:
+def database_option(command: Callable[..., int] | None = None, *, required: bool = True) -> Callable[..., Any]:
     """Add where the recorder's rows are."""
-    return click.option(
+    add = click.option(
         "--database",
         metavar="FILE|URL",
-        required=True,
+        required=required,
         envvar="ROOST_DATABASE",
         help="The recorder's: an SQLite file, or postgresql://user@host/name. Also from ROOST_DATABASE.",
-    )(command)
+    )
+    return add if command is None else add(command)
 
 
 def moment_us(text: str, zone: tzinfo = UTC) -> int:

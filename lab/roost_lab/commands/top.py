@@ -1,9 +1,8 @@
-"""`roost top`: the live view of a cluster."""
+"""`roost top`: the live view of a cluster, in the terminal."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Final
 
 import click
@@ -14,21 +13,18 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.placement.settings_reader import SettingsError
-from roost_lab.recorder.answers.live_view import watch
-from roost_lab.recorder.recording.settings import load_settings
+from roost_lab.view.live import LiveCluster, find_settings
+from roost_lab.view.terminal import watch
 
 
-def run(settings: str, kubeconfig: str | None, context: str | None, once: bool) -> int:
-    """Draw until Ctrl-C; 1 when the cluster can't be read."""
+def run(settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
+    """Draw until q or Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
     try:
-        read = load_settings(Path(settings))
-        reason = watch(connect_as_user(kubeconfig, context), read, Console(), once=once)
+        client = connect_as_user(kubeconfig, context)
+        reason = watch(LiveCluster(client, find_settings(client, settings)), Console(), once=once)
     except SettingsError as error:
-        for fault in error.faults:
-            where = "" if fault.key == settings else f"{settings}: "
-            print(f"roost top: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
     except ClusterError as error:
         reason = str(error)
     if reason:
@@ -37,16 +33,17 @@ def run(settings: str, kubeconfig: str | None, context: str | None, once: bool) 
 
 
 @click.command("top")
-@click.option("--settings", metavar="FILE", required=True, help="recorder.json of the rendered ConfigMap.")
+@click.option("--settings", metavar="FILE", help="The release's recorder.json. Default: as found in the cluster.")
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
-def _command(*, settings: str, kubeconfig: str | None, context: str | None, once: bool) -> int:
+def _command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
 
+    It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
     s sorts, / filters, arrows scroll.
 
     \b
-    roost top --settings recorder.json --kubeconfig ~/.kube/config
+    roost top --kubeconfig ~/.kube/config
     """
     return run(settings, kubeconfig, context, once)
 

@@ -47,6 +47,11 @@ def show_bytes(amount: int) -> str:
     raise AssertionError("the loop returns")
 
 
+def plural(number: int, noun: str) -> str:
+    """1 pod, 2 pods, 1,234 pods."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def show_plain(text: str) -> str:
     """A text from the cluster as one line for a terminal: control characters become replacement marks."""
     if text.isprintable():

@@ -1,12 +1,12 @@
-"""Who may see what of the page: whoever has the printed address sees everything."""
+"""Who may see the page: whoever has the printed address."""
 
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from flask import Flask, Response, redirect, request
+from flask import Response, redirect, request
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response as AnyResponse
@@ -15,41 +15,14 @@ JSON: Final = "application/json"
 COOKIE: Final = "roost-view"
 
 
-class AccessError(Exception):
-    """It can't be decided who may see what; the message says why and what to do."""
-
-
-class OwnPod(NamedTuple):
-    """A pod of somebody who is signed in."""
-
-    namespace: str
-    name: str
-
-
-class Access(Protocol):
-    """Decides on each request."""
-
-    def set_up(self, app: Flask) -> None:
-        """Configure the application, once."""
-
-    def admit(self) -> AnyResponse | None:
-        """The answer to the request, such as a way to sign in; None: they may see something. Raises AccessError."""
-
-    def own_pods(self) -> list[OwnPod] | None:
-        """The pods whose `why` the viewer may see; None: everything. Raises AccessError."""
-
-
 class TokenAccess:
     """The token that the printed address holds, then a cookie."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
-    def set_up(self, app: Flask) -> None:
-        """Nothing."""
-
     def admit(self) -> AnyResponse | None:
-        """Swap a token in the address for a cookie; refuse whoever has neither."""
+        """Swap a token in the address for a cookie; refuse whoever has neither. None: they may see everything."""
         cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
         given = request.args.get("token")
         if given is not None and self._is_token(given):
@@ -60,10 +33,6 @@ class TokenAccess:
         if self._is_token(request.cookies.get(cookie, "")):
             return None
         return refusal(403, "open the address that `roost view` printed: it holds this page's token")
-
-    def own_pods(self) -> list[OwnPod] | None:
-        """Everything."""
-        return None
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())

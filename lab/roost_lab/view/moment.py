@@ -47,6 +47,8 @@ class PodState(StrEnum):
 
     RUNNING = "running"
     PULLING = "pulling"
+    # The kubelet said that a pull failed, and tries again. Only live.
+    FAILING = "failing"
     # On its node, with its image, and its containers don't run yet.
     STARTING = "starting"
 
@@ -101,6 +103,7 @@ class Rows:
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
+    notices: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ class PodBox:
     state: PodState
     image: str
     created_us: int
+    # The image that it waits for, where the cluster says so; else "".
+    awaits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,8 @@ class Moment:
     # The oldest first, of at most MAX_PENDING.
     pending: Sequence[PendingPod]
     pending_count: int
+    # Of all of these, by kind: how many, and when the oldest was created.
+    waits: Mapping[str, tuple[int, int]]
     # The newest first, at most MAX_CHANGES; and how many there are of each kind.
     changes: Sequence[Change]
     change_counts: Mapping[str, int]
@@ -228,10 +235,23 @@ def moment_of(rows: Rows) -> Moment:
             for pod in pending[:MAX_PENDING]
         ],
         len(pending),
+        _waits(pending),
         changes[:MAX_CHANGES],
         Counter(change.kind for change in changes),
-        [f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps],
+        [
+            *rows.notices,
+            *(f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps),
+        ],
     )
+
+
+def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:
+    """pending: the oldest first."""
+    waits: dict[str, tuple[int, int]] = {}
+    for pod in pending:
+        count, oldest_us = waits.get(_kind(pod["pod_class"]), (0, pod["created_us"]))
+        waits[_kind(pod["pod_class"])] = count + 1, oldest_us
+    return waits
 
 
 def _of_hubs(rows: Rows) -> Rows:
@@ -312,6 +332,7 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
                     _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
                     pod["image"],
                     pod["created_us"],
+                    pod.get("awaits", ""),
                 )
                 for pod in here
                 if pod["pod_class"]
@@ -330,7 +351,9 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
 
 
 def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | None) -> PodState:
-    """images: those of its node, normalised; None: not recorded."""
+    """images: those of its node, normalised; None: not recorded. The cluster itself says it in `state`."""
+    if "state" in pod:
+        return PodState(pod["state"])
     if _has_started(pod, at_us):
         return PodState.RUNNING
     is_pulled = False

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_lab.recorder.answers.pod_story import spellings
-from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.report.query import Extent, consistent_reads, read_extent
@@ -90,17 +89,6 @@ def find_pod(store: Store, uid: str) -> Row | None:
     with store.reading() as connection:
         row = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
     return dict(row) if row is not None else None
-
-
-def read_hubs(store: Store) -> list[str]:
-    """The hubs (releases) whose users' pods are recorded, sorted. Raises StoreError.
-
-    Only users' pods: the label that names a release may name that of any other program, too.
-    """
-    pod = schema.pod.c
-    with store.reading() as connection:
-        hubs = connection.execute(sa.select(pod.hub).distinct().where(pod.pod_class == USER, pod.hub != "")).scalars()
-        return sorted(hubs)
 
 
 def _in_parts(

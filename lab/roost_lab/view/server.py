@@ -1,44 +1,36 @@
 """Serve the page and what it asks for: a moment, a pod's `why`, and live states. Read-only.
 
-Who may see what decides an `Access`: each request is asked for it first.
+A source is a record or a live cluster. Each request needs the token.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from flask import Flask, Response, abort, request
-from jinja2 import Environment, StrictUndefined
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 
-from roost_lab.recorder.answers.explanation import explain
-from roost_lab.recorder.answers.pod_story import find_pods, read_story
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view.access import JSON, AccessError, refusal
+from roost_lab.view.access import JSON, refusal
 from roost_lab.view.feed import Feed, State, TooManyViewersError
 from roost_lab.view.moment import as_json
-from roost_lab.view.reading import find_pod, read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from socket import socket
 
-    from roost_lab.recorder.answers.pod_story import PodStory
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.view.access import Access, OwnPod
+    from roost_lab.view.access import TokenAccess
+    from roost_lab.view.sources import Source
 
 log = logging.getLogger(__name__)
 
 # Name below /, of roost_lab/pages -> type.
 FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
-STYLES: Final = frozenset(name for name, kind in FILES.items() if kind == "text/css")
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -57,54 +49,29 @@ _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
 
 
-def make_app(
-    store: Store,
-    access: Access,
-    *,
-    beside: Store | None = None,
-    names: Sequence[str] = ("", ""),
-    hubs: frozenset[str] | None = None,
-    now_us: Callable[[], int] | None = None,
-) -> Flask:
-    """The application.
-
-    beside: a second record, shown beside the first. names: what the records are called. hubs: those (releases) whose
-    pods are shown; None: all pods. now_us: µs since 1970.
-    """
+def make_app(sources: Sequence[Source], access: TokenAccess, *, names: Sequence[str] = ("", "")) -> Flask:
+    """The application. sources: one, or two that are shown beside each other; names: what they are called."""
     app = Flask(__name__, static_folder=None)
-    clock = now_us or (lambda: time.time_ns() // 1000)
 
-    stores = [store] if beside is None else [store, beside]
-
-    def chosen() -> Store:
-        """The record that the request is about; the first if it names none."""
+    def chosen() -> Source:
+        """The source that the request is about; the first if it names none."""
         text = request.args.get("record", "0")
-        if text not in map(str, range(len(stores))):
-            abort(400, f"record: found {text!r}, expected a number from 0 to {len(stores) - 1}")
-        return stores[int(text)]
+        if text not in map(str, range(len(sources))):
+            abort(400, f"record: found {text!r}, expected a number from 0 to {len(sources) - 1}")
+        return sources[int(text)]
 
-    def read(source: Store, at_us: int | None) -> State:
-        found = read_moment(source, at_us, clock(), hubs)
+    def read(source: Source, at_us: int | None) -> State:
+        found = source.moment(at_us)
         if found is None:
             return _state({"empty": True})
         moment, extent = found
         return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
 
-    feed = Feed(lambda: _orrefusal(lambda: read(store, None)))
-
-    access.set_up(app)
+    feed = Feed(lambda: _orrefusal(lambda: read(sources[0], None)))
 
     @app.before_request
     def admit() -> Any:  # noqa: ANN401 - Flask's
-        answer = access.admit()
-        if answer is not None or request.path.removeprefix("/") in STYLES:
-            return answer
-        own = access.own_pods()
-        if own is None:
-            return None
-        if request.path == "/":
-            return Response(_own_page(store, own), mimetype="text/html")
-        return refusal(403, "only admins of the hub see this")
+        return access.admit()
 
     @app.get("/")
     def page() -> Response:
@@ -118,7 +85,7 @@ def make_app(
 
     @app.get("/api/records")
     def records() -> Response:
-        return Response(orjson.dumps({"records": list(names[: len(stores)])}), mimetype=JSON)
+        return Response(orjson.dumps({"records": list(names[: len(sources)])}), mimetype=JSON)
 
     @app.get("/api/moment")
     def moment() -> Response:
@@ -134,12 +101,9 @@ def make_app(
     @app.get("/api/why")
     def why() -> Response:
         uid = request.args.get("uid", "")
-        source = chosen()
-        pod = find_pod(source, uid)
-        if pod is None or (hubs is not None and pod["hub"] not in hubs):
+        text = chosen().why(uid)
+        if text is None:
             return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
-        story = read_story(source, pod)
-        text = explain(story if hubs is None else _without_others(story))
         return Response(orjson.dumps({"text": text}), mimetype=JSON)
 
     @app.get("/api/live")
@@ -151,10 +115,6 @@ def make_app(
 
     @app.errorhandler(StoreError)
     def no_database(error: StoreError) -> Response:
-        return refusal(503, str(error))
-
-    @app.errorhandler(AccessError)
-    def undecided(error: AccessError) -> Response:
         return refusal(503, str(error))
 
     @app.errorhandler(HTTPException)
@@ -218,26 +178,6 @@ def _orrefusal(read: Callable[[], State]) -> State:
         return read()
     except StoreError as error:
         return _state({"error": str(error)})
-
-
-def _own_page(store: Store, own: Sequence[OwnPod]) -> str:
-    """The `why` of somebody's own pods, without the names of others'."""
-    pods = []
-    for one in own:
-        found = find_pods(store, one.name, one.namespace or None)
-        text = "It isn't recorded yet."
-        if found:
-            text = explain(_without_others(read_story(store, found[0])))
-        pods.append({"name": one.name, "why": text})
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
-        _resource("view_own.html.j2").decode()
-    )
-    return template.render(pods=pods)
-
-
-def _without_others(story: PodStory) -> PodStory:
-    victims = [{**victim, "namespace": "", "name": ""} for victim in story.victims]
-    return replace(story, victims=victims, preemptor=None)
 
 
 def _resource(name: str) -> bytes:

@@ -17,6 +17,7 @@ from roost_lab.pages.phrases import show_span
 from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
 from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
+from roost_lab.view.sources import RecordSource
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -67,7 +68,7 @@ def page(tmp_path: Path) -> Iterator[Served]:
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
-    server = serve(make_app(store, TokenAccess(TOKEN), now_us=lambda: end_us), bound)
+    server = serve(make_app([RecordSource(store, now_us=lambda: end_us)], TokenAccess(TOKEN)), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
@@ -89,7 +90,7 @@ def two(tmp_path: Path) -> Iterator[Served]:
     stores[0].write([late], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
-    app = make_app(stores[0], TokenAccess(TOKEN), beside=stores[1], names=["first", "second"])
+    app = make_app([*map(RecordSource, stores)], TokenAccess(TOKEN), names=["first", "second"])
     server = serve(app, bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import urllib.error
 import urllib.request
 from importlib import resources
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +15,13 @@ import pytest
 from lab_tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
 from roost.__main__ import main
 from roost_core.http.server import bind
-from roost_lab.commands import view
 from roost_lab.commands.view import names_of
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view import server as served
+from roost_lab.view import sources
 from roost_lab.view.access import TokenAccess
 from roost_lab.view.feed import Feed, State, TooManyViewersError
 from roost_lab.view.server import make_app, serve
+from roost_lab.view.sources import RecordSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +44,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def viewer(store: Store) -> FlaskClient:
     """Somebody who has opened the printed address."""
-    client = make_app(store, TokenAccess(TOKEN), now_us=lambda: BEGIN + 3 * HOUR).test_client()
+    client = make_app([RecordSource(store, now_us=lambda: BEGIN + 3 * HOUR)], TokenAccess(TOKEN)).test_client()
     assert client.get(f"/?token={TOKEN}").status_code == 302
     return client
 
@@ -55,14 +53,14 @@ def viewer(store: Store) -> FlaskClient:
     "path", ["/", "/view.js", "/api/moment", "/api/why?uid=p", "/api/live", "/?token=wrong", "/?token=%C3%A9"]
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
-    answer = make_app(store, TokenAccess(TOKEN)).test_client().get(path)
+    answer = make_app([RecordSource(store)], TokenAccess(TOKEN)).test_client().get(path)
     assert answer.status_code == 403
     assert "Set-Cookie" not in answer.headers
     assert list(answer.get_json()) == ["error"]
 
 
 def test_the_token_becomes_a_cookie_that_pages_cannot_read(store: Store) -> None:
-    answer = make_app(store, TokenAccess(TOKEN)).test_client().get(f"/?token={TOKEN}")
+    answer = make_app([RecordSource(store)], TokenAccess(TOKEN)).test_client().get(f"/?token={TOKEN}")
     assert answer.headers["Location"] == "/"
     assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
 
@@ -119,7 +117,7 @@ def test_only_reading_is_possible(viewer: FlaskClient) -> None:
 
 def test_a_why_of_another_hubs_pod_is_as_if_it_were_not_recorded(store: Store) -> None:
     store.write([pod_record("m", hub="mine")], {})
-    client = make_app(store, TokenAccess(TOKEN), hubs=frozenset({"mine"})).test_client()
+    client = make_app([RecordSource(store, frozenset({"mine"}))], TokenAccess(TOKEN)).test_client()
     client.get(f"/?token={TOKEN}")
     assert client.get("/api/why?uid=m").status_code == 200
     assert client.get("/api/why?uid=p").get_json() == {"error": "uid: found 'p', expected the uid of a recorded pod"}
@@ -130,7 +128,7 @@ def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch
     def fail(*_: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(served, "read_moment", fail)
+    monkeypatch.setattr(sources, "read_moment", fail)
     answer = viewer.get("/api/moment")
     assert answer.status_code == 500
     assert answer.get_json() == {"error": "unexpected RuntimeError: see the log of `roost view`"}
@@ -140,7 +138,7 @@ def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pyte
     def fail(*_: object) -> None:
         raise StoreError("database roost.db: it is away")
 
-    monkeypatch.setattr(served, "read_moment", fail)
+    monkeypatch.setattr(sources, "read_moment", fail)
     assert viewer.get("/api/moment").get_json() == {"error": "database roost.db: it is away"}
     assert viewer.get("/api/moment").status_code == 503
     # Within a stream too, which goes on.
@@ -150,7 +148,7 @@ def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pyte
 
 
 def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
-    client = make_app(empty_store(tmp_path), TokenAccess(TOKEN)).test_client()
+    client = make_app([RecordSource(empty_store(tmp_path))], TokenAccess(TOKEN)).test_client()
     client.get(f"/?token={TOKEN}")
     assert client.get("/api/moment").get_json() == {"empty": True}
 
@@ -197,7 +195,7 @@ def test_too_many_viewers_are_told_so(viewer: FlaskClient, monkeypatch: pytest.M
 def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
     bound = bind("127.0.0.1", 0)
     bound.listen(8)
-    server = serve(make_app(store, TokenAccess(TOKEN)), bound)
+    server = serve(make_app([RecordSource(store)], TokenAccess(TOKEN)), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -228,55 +226,14 @@ def test_the_command_says_what_it_cannot_open(tmp_path: Path, capsys: pytest.Cap
     assert "soon: expected a time such as" in capsys.readouterr().err
 
 
-def test_a_service_that_no_hub_started_says_what_is_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in os.environ if name.startswith("JUPYTERHUB_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
-    empty_store(tmp_path)
-    assert main(["view", "--jupyterhub", "--database", str(tmp_path / "roost.db")]) == 1
-    said = capsys.readouterr().err
-    assert "JUPYTERHUB_SERVICE_PREFIX, JUPYTERHUB_SERVICE_URL" in said
-    assert "c.JupyterHub.services" in said
-    assert "JUPYTERHUB_API_TOKEN" not in said
-
-
-def test_a_service_on_a_record_of_several_hubs_needs_to_be_told_whose_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = empty_store(tmp_path)
-    database = str(tmp_path / "roost.db")
-    # Of no hub, and of a release that is none.
-    others = [pod_record("none"), pod_record("ingress", pod_class="", hub="ingress")]
-    store.write([pod_record("p", hub="one"), *others], {"pods": ("1", BEGIN)})
-    with bind("127.0.0.1", 0) as taken:
-        taken.listen(1)
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        monkeypatch.setattr(view, "_hub_access", lambda: SimpleNamespace(url=address))
-        # What it would say if it went on.
-        goes_on = f"roost view: {address[7:-1]} can't be listened on"
-        assert main(["view", "--jupyterhub", "--database", database]) == 1
-        assert capsys.readouterr().err.startswith(goes_on)
-        store.write([pod_record("q", hub="two")], {"pods": ("2", BEGIN)})
-        assert main(["view", "--jupyterhub", "--database", database]) == 1
-        assert capsys.readouterr().err == (
-            "roost view: --jupyterhub: the record has users of 2 hubs (one, two), and an admin of one would see those "
-            "of all: name the hub whose service this is, such as --hub one\n"
-        )
-        for options in (["--jupyterhub", "--hub", "two"], ["--port", address[:-1].rpartition(":")[2]]):
-            assert main(["view", *options, "--database", database]) == 1
-            assert capsys.readouterr().err.startswith(goes_on)
-    store.close()
-
-
 def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
     stores = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         stores.append(empty_store(tmp_path / name))
         stores[-1].write([pod_record(f"of-{name}")], {"pods": ("1", BEGIN)})
-    app = make_app(stores[0], TokenAccess(TOKEN), beside=stores[1], names=["one", "two"], now_us=lambda: BEGIN)
+    both = [RecordSource(store, now_us=lambda: BEGIN) for store in stores]
+    app = make_app(both, TokenAccess(TOKEN), names=["one", "two"])
     client = app.test_client()
     assert client.get("/api/records").status_code == 403
     client.get(f"/?token={TOKEN}")
@@ -298,10 +255,21 @@ def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_
     assert names_of(same) == same
 
 
-def test_a_second_record_is_not_for_hubs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_record_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty_store(tmp_path)
     database = str(tmp_path / "roost.db")
     assert main(["view", "--database", database, "--beside", str(tmp_path / "none.db")]) == 1
     assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
-    assert main(["view", "--jupyterhub", "--database", database, "--beside", database]) == 2
-    assert "--jupyterhub shows one record" in capsys.readouterr().err
+
+
+def test_a_view_needs_a_record_or_a_cluster(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ROOST_DATABASE", raising=False)
+    assert main(["view"]) == 2
+    assert "found neither a record nor a cluster" in capsys.readouterr().err
+    assert main(["view", "--live", "--at", "2026-11-17T09:00"]) == 2
+    assert "a live cluster has no past" in capsys.readouterr().err
+    missing = str(tmp_path / "none")
+    assert main(["view", "--kubeconfig", missing]) == 1
+    assert missing in capsys.readouterr().err

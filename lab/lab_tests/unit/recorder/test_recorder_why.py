@@ -4,13 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rich.console import Console
 
 from lab_tests.recorded import BEGIN, HOUR, MINUTE, bind_record, empty_store, fail_record, phase_record, pod_record
 from roost_lab.recorder.answers.explanation import explain
-from roost_lab.recorder.answers.live_view import Picture, show
 from roost_lab.recorder.answers.pod_story import PodStory, find_pods, read_story
-from roost_lab.recorder.recording.reading import read_event
 from roost_lab.recorder.store.records import (
     AutoscalerRecord,
     DecisionKind,
@@ -89,25 +86,6 @@ def test_texts_of_the_cluster_do_not_steer_the_terminal_or_begin_lines() -> None
     assert "\x1b" not in text
     assert "[2Jfirst second" in text
     assert "[31mred" in text
-
-
-def test_the_live_picture_shows_markup_and_escapes_as_what_they_are() -> None:
-    event = read_event(
-        {
-            "metadata": {"uid": "e"},
-            "reason": "[red]Odd[/]",
-            "note": f"{RESET}note [bold]",
-            "regarding": {"kind": "Pod", "namespace": "hub", "name": "p[/]", "uid": "u"},
-        }
-    )
-    console = Console(width=200, record=True, force_terminal=False)
-    with console.capture() as capture:
-        console.print(show(Picture([], {}, [event])))
-    text = capture.get()
-    assert "\x1b" not in text
-    assert "hub/p[/]" in text
-    assert "[red]Odd[/]" in text
-    assert "note [bold]" in text
 
 
 # Stories from a database

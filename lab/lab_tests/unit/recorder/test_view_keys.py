@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from rich.console import Console
 
-from roost_lab.recorder.answers import live_view
-from roost_lab.recorder.answers.live_keys import (
+from roost_core.objects.node import Node
+from roost_lab.recorder.recording.reading import NodeReading
+from roost_lab.view.keys import (
     BACKSPACE,
     DOWN,
     END,
@@ -30,7 +31,9 @@ from roost_lab.recorder.answers.live_keys import (
     View,
     press,
 )
-from roost_lab.recorder.answers.live_view import NodeLine, Picture, watch
+from roost_lab.view.live import rows_of
+from roost_lab.view.moment import Moment, moment_of
+from roost_lab.view.terminal import watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,17 +134,15 @@ def test_where_nobody_can_press_keys_none_are_read(tmp_path: Any) -> None:
         assert keys.read(0.0) == []
 
 
-class _Watcher:
+class _Cluster:
     """A cluster of a hundred nodes."""
 
-    fault = ""
+    def start(self, stop: threading.Event) -> str:
+        return ""
 
-    def __init__(self, *_: object) -> None: ...
-
-    def start(self, stop: threading.Event) -> None: ...
-
-    def picture(self) -> Picture:
-        return Picture([NodeLine(f"node-{number:03d}", "Ready", {}, 0.0, 0, []) for number in range(100)], {}, [])
+    def moment(self) -> Moment:
+        nodes = [NodeReading(Node(f"node-{number:03d}", uid=f"{number}"), "", 0, None) for number in range(100)]
+        return moment_of(rows_of(nodes, [], lambda *_: "", 1))
 
 
 class _Person:
@@ -167,12 +168,11 @@ class _Person:
 
 def test_the_live_view_follows_keys_on_a_terminal(terminal: tuple[int, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     master, program = terminal
-    monkeypatch.setattr(live_view, "Watcher", _Watcher)
     monkeypatch.setattr("sys.stdin", program)
     console = Console(file=program, force_terminal=True, width=100, height=14)
     said: list[str] = []
-    nothing: Any = None
-    thread = threading.Thread(target=lambda: said.append(watch(nothing, nothing, console, once=False)), daemon=True)
+    cluster: Any = _Cluster()
+    thread = threading.Thread(target=lambda: said.append(watch(cluster, console, once=False)), daemon=True)
     thread.start()
     person = _Person(master)
     person.wait_for("node-000")

@@ -1,0 +1,349 @@
+"""The live cluster as a moment, and its face in a terminal of any size."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from roost_core.kube.client import ApiError
+from roost_lab.pages.dates import US
+from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
+from roost_lab.view.keys import SORTS, View
+from roost_lab.view.live import find_settings, rows_of, why_of
+from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
+from roost_lab.view.terminal import MARKS, bar, choose, show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Object = dict[str, Any]
+CREATED = "2027-01-15T08:00:00Z"
+# 90 s after that.
+NOW_US = 1_800_000_090 * US
+LETTERS = {kind: letter for kind, letter, _ in MARKS}
+
+
+def node(name: str, *images: str, **more: Any) -> NodeReading:
+    found = read_node(
+        {
+            "metadata": {"name": name, "uid": name, **more.get("metadata", {})},
+            "spec": {"unschedulable": more.get("cordoned", False)},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"},
+                "conditions": [{"type": "Ready", "status": more.get("ready", "True")}],
+                "images": [{"names": [image], "sizeBytes": 1} for image in images],
+            },
+        }
+    )
+    assert found is not None
+    return found
+
+
+def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
+    return {"name": name, "state": {"waiting": {"reason": reason}}}
+
+
+RUNNING: Object = {"name": "main", "imageID": "i", "ready": True, "state": {"running": {"startedAt": CREATED}}}
+
+
+def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, **more: Any) -> PodReading:
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": more.get("cpu", "1")}}}
+    name = more.get("name", "p")
+    found = read_pod(
+        {
+            "metadata": {"name": name, "uid": name, "namespace": "hub", "labels": {"kind": kind}}
+            | {"creationTimestamp": CREATED},
+            "spec": {
+                "containers": [container],
+                "initContainers": more.get("init", []),
+                **({"nodeName": on} if on else {}),
+                **({"schedulingGates": [{"name": gate} for gate in more.get("gates", ())]} if "gates" in more else {}),
+            },
+            "status": {
+                "phase": more.get("phase", "Pending"),
+                "conditions": more.get("conditions", []),
+                "containerStatuses": list(statuses),
+                "initContainerStatuses": more.get("init_statuses", []),
+            },
+        },
+        (),
+        {},
+        keep_containers=True,
+    )
+    assert found is not None
+    return found
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "", seconds: int = 30) -> Object:
+    since = f"2027-01-15T08:01:{seconds - 60:02d}Z" if seconds >= 60 else f"2027-01-15T08:00:{seconds:02d}Z"
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+
+
+def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
+    return labels.get("kind", "")
+
+
+def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> Moment:
+    return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
+
+
+def drawn(seen: Moment, columns: int = 100, lines: int | None = None, view: View | None = None) -> str:
+    console = Console(width=columns, force_terminal=False)
+    with console.capture() as capture:
+        console.print(show(seen, columns, lines, view))
+    return capture.get()
+
+
+def line_of(text: str, word: str) -> str:
+    (found,) = [line for line in text.splitlines() if word in line]
+    return found
+
+
+def test_each_node_is_a_bar_of_its_pods_by_kind_with_their_numbers() -> None:
+    kinds = (USER, USER, BUILD, PLACEHOLDER, "dask", "")
+    pods = [pod(kind, "a-1", cpu="0" if kind in ("dask", "") else "1") for kind in kinds]
+    line = line_of(drawn(moment([node("a-1", "docker.io/me/image:1")], pods)), "a-1")
+    assert " UUBp.. 2U 1B 1p 2. " in line
+    assert "100%" in line
+    assert line.rstrip().endswith(" 1")
+
+
+def test_finished_pods_take_no_room() -> None:
+    (found,) = moment([node("a")], [pod(USER, "a", phase="Succeeded"), pod(USER, "a", name="q")]).nodes
+    assert [each.uid for each in found.pods] == ["q"]
+    assert found.cpu_millicores == (1000, 4000)
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [
+        ({}, "ready"),
+        ({"ready": "False"}, "not ready"),
+        ({"cordoned": True}, "cordoned"),
+    ],
+)
+def test_what_is_the_matter_with_a_node_is_said(more: Object, state: str) -> None:
+    seen = moment([node("a-1", **more)])
+    assert seen.nodes[0].state == state
+    assert state in line_of(drawn(seen), "a-1")
+
+
+@given(
+    st.dictionaries(st.sampled_from([USER, BUILD, PLACEHOLDER, OTHER]), st.integers(0, 500)),
+    st.integers(min_value=8, max_value=80),
+)
+def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(counts: dict[str, int], width: int) -> None:
+    letters, _, numbers = bar(counts, width).plain.partition(" ")
+    there = {kind: count for kind, count in counts.items() if count}
+    assert len(letters) <= width
+    assert set(letters) - {"-"} == {LETTERS[kind] for kind in there}
+    if sum(there.values()) <= width:
+        assert {kind: letters.count(LETTERS[kind]) for kind in there} == there
+    assert sorted(filter(None, numbers.split(" "))) == sorted(f"{there[kind]}{LETTERS[kind]}" for kind in there)
+
+
+def test_a_pod_runs_starts_or_pulls_as_its_containers_say() -> None:
+    pods = [
+        pod(USER, "a", "me/image:1", RUNNING, name="runs"),
+        pod(USER, "a", "me/image:1", waiting(), name="pulls"),
+        pod(USER, "a", "me/image:1", waiting("ErrImagePull"), name="fails"),
+        pod(USER, "b", "me/image:1", waiting(), name="mounts"),
+        pod(USER, "a", "me/image:1", name="unheard"),
+    ]
+    seen = moment([node("a"), node("b", "docker.io/me/image:1")], pods)
+    assert {each.uid: each.state for found in seen.nodes for each in found.pods} == {
+        "runs": PodState.RUNNING,
+        "pulls": PodState.PULLING,
+        "fails": PodState.FAILING,
+        "mounts": PodState.STARTING,
+        "unheard": PodState.STARTING,
+    }
+    # The page takes it as it takes a moment of a record.
+    assert json.loads(json.dumps(as_json(seen)))["counts"] == {USER: 5}
+
+
+def test_images_that_pods_wait_for_are_told_by_name_with_how_many_wait_for_how_long() -> None:
+    pods = [pod(USER, "a", "me/scipy:1", waiting()), pod(USER, "a", "me/scipy:1", waiting())]
+    pods.append(pod(USER, "b", "me/typo:1", waiting("ImagePullBackOff")))
+    pods += [pod(USER, name, "me/many:1", waiting()) for name in "ab"]
+    lines = drawn(moment([node("a"), node("b")], pods)).splitlines()
+    assert lines[lines.index("images awaited") + 1 :] == [
+        "me/typo:1   1 min 30 s  1 pod on b, fails",
+        "me/many:1   1 min 30 s  2 pods on 2 nodes",
+        "me/scipy:1  1 min 30 s  2 pods on a",
+    ]
+
+
+def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
+    init = [{"name": "first", "image": "me/first:1"}, {"name": "second", "image": "me/second:1"}]
+    statuses = [waiting("PodInitializing", "first"), waiting("PodInitializing", "second")]
+
+    def awaited(*init_statuses: Object) -> str:
+        one = pod(USER, "a", "me/main:1", waiting("PodInitializing"), init=init, init_statuses=list(init_statuses))
+        (found,) = moment([node("a")], [one]).nodes[0].pods
+        return found.awaits
+
+    done = [{"name": name, "imageID": "i", "state": {"terminated": {"exitCode": 0}}} for name in ("first", "second")]
+    assert awaited(*statuses) == "me/first:1"
+    assert awaited(done[0], statuses[1]) == "me/second:1"
+    assert awaited(*done) == "me/main:1"
+
+
+def test_pods_without_a_node_are_counted_by_kind_with_their_reasons() -> None:
+    unfit = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")
+    pods = [
+        pod(USER, name="a", conditions=[unfit]),
+        pod(USER, name="b", gates=["hub/quota"]),
+        pod(PLACEHOLDER),
+        pod(""),
+    ]
+    seen = moment([node("a")], pods)
+    text = drawn(seen, 120)
+    assert (
+        "pending: 1 other pod, oldest 1 min 30 s; 1 placeholder, oldest 1 min 30 s; 2 users, oldest 1 min 30 s" in text
+    )
+    lines = text.splitlines()
+    assert lines[lines.index("without a node") + 1 :] == [
+        "hub/a  0/3 nodes are available: 3 Insufficient cpu.",
+        "hub/b  It is held by the scheduling gate hub/quota.",
+    ]
+    assert why_of(seen, "a") == "hub/a waits for a node.\n0/3 nodes are available: 3 Insufficient cpu.\n"
+    assert why_of(seen, "c") is None
+
+
+def test_what_happened_in_the_last_minute_is_told_newest_first() -> None:
+    pods = [
+        pod(USER, "n-1", conditions=[condition("PodScheduled", "True", seconds=second)], name=f"p{second}")
+        for second in (10, 40, 75)
+    ]
+    gone = condition("DisruptionTarget", "True", "PreemptionByScheduler", seconds=60)
+    pods.append(pod(PLACEHOLDER, "n-1", conditions=[condition("PodScheduled", "True", seconds=1), gone], name="q"))
+    seen = moment([node("n-1")], pods)
+    assert [(change.name, change.kind) for change in seen.changes] == [
+        ("hub/p75", ChangeKind.PLACED),
+        ("hub/q", ChangeKind.PREEMPTED),
+        ("hub/p40", ChangeKind.PLACED),
+    ]
+    lines = drawn(seen).splitlines()
+    assert lines[lines.index("the last minute (UTC)") + 1] == "hub/p75  n-1  08:01:15  placed"
+    text = why_of(seen, "p75") or ""
+    assert "hub/p75 is on node n-1: starting, created 90 s ago." in text
+    assert "`roost record`" in text
+
+
+LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
+
+
+def busy() -> Moment:
+    nodes = [node(f"{LONG}{number:04d}") for number in range(12)]
+    image = "registry.example.org/a/rather/long/path/of/images/scipy-notebook:2027.01.15"
+    pods = [pod(USER, each.state.name, image, waiting(), cpu="0.1") for each in nodes for _ in range(30)]
+    placed = [condition("PodScheduled", "True", seconds=60)]
+    pods += [pod(PLACEHOLDER, nodes[3].state.name, cpu="0.9", conditions=placed, name="placeholder-1")]
+    return moment(nodes, pods)
+
+
+@pytest.mark.parametrize("columns", [20, 30, 40, 59, 60, 80, 100, 200])
+def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart(columns: int) -> None:
+    lines = drawn(busy(), columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    for number in range(12):
+        # A node is one line, however narrow the terminal; and its bar has all kinds.
+        (line,) = [line for line in lines if f"{number:04d} " in line and " U" in line]
+        assert ("Up " in line) == (number == 3)
+        if columns >= 30:
+            assert f" {'30U 1p' if number == 3 else '30U'} " in line
+            assert line.rstrip().endswith("%" if columns < 60 else " 0")
+    if columns >= 60:
+        assert "1 min 30 s  360 pods on 12 nodes" in lines[lines.index("images awaited") + 1]
+        assert any(re.search(r"placeholder-1 +\S*-0003 +08:01:00  placed$", line) for line in lines)
+
+
+@pytest.mark.parametrize("height", [14, 24, 30])
+@pytest.mark.parametrize("view", [None, View(), View(filter="0004", typing=True)])
+def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int, view: View | None) -> None:
+    lines = drawn(busy(), 100, height, view).splitlines()
+    assert len(lines) <= height
+    shown = [line for line in lines if "30U" in line]
+    if view is not None and view.filter:
+        assert lines[-1].startswith("filter: 0004_")
+        assert len(shown) == 1
+    elif view is not None:
+        assert lines[-1].startswith(f"nodes 1 to {len(shown)} of 12   s: by trouble   /: filter ")
+    else:
+        assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
+
+
+def test_trouble_comes_first_and_other_orders_are_there() -> None:
+    nodes = [node("a"), node("b", ready="False"), node("c", cordoned=True), node("d"), node("e")]
+    pods = [pod(USER, "d", "me/typo:1", waiting("ErrImagePull"), cpu="0"), pod(USER, "e"), pod("dask", "a", cpu="3")]
+    seen = moment(nodes, pods)
+
+    def order(sort: str) -> str:
+        return "".join(each.name for each in choose(seen, View(sort)).nodes)
+
+    assert {sort: order(sort) for sort in SORTS} == {
+        "trouble": "bcdae",
+        "name": "abcde",
+        "full": "aebcd",
+        "users": "deabc",
+    }
+
+
+def test_a_filter_keeps_nodes_and_pods_that_hold_it() -> None:
+    placed = [condition("PodScheduled", "True", seconds=60)]
+    pods = [pod(USER, on, conditions=placed, name=f"of-{on}") for on in ("gpu-1", "cpu-1")]
+    seen = choose(moment([node("gpu-1"), node("cpu-1")], pods), View(filter="GPU"))
+    assert [each.name for each in seen.nodes] == ["gpu-1"]
+    assert [change.name for change in seen.changes] == ["hub/of-gpu-1"]
+    both = moment([node("a", ready="False"), node("b")])
+    assert [each.name for each in choose(both, View(filter="not R")).nodes] == ["a"]
+
+
+def test_markup_and_escapes_are_shown_as_what_they_are() -> None:
+    failed = condition("PodScheduled", "False", "Unschedulable", "\x1b[31mnote [bold]")
+    text = drawn(moment([], [pod(USER, name="p[/]", conditions=[failed])]), 200)
+    assert "\x1b" not in text
+    assert "hub/p[/]" in text
+    assert "note [bold]" in text
+
+
+def test_an_empty_cluster_is_said_to_be_empty() -> None:
+    lines = [line for line in drawn(moment([])).splitlines() if line.strip()]
+    assert lines[1:] == ["pending: none", "no nodes"]
+    assert " - " in line_of(drawn(moment([node("a-1")])), "a-1")
+
+
+class Cluster:
+    """Answers to the one question that the settings need."""
+
+    def __init__(self, *documents: object, status: int = 200) -> None:
+        self._documents = documents
+        self._status = status
+
+    def get(self, path: str) -> Object:
+        assert path.startswith("/api/v1/configmaps?labelSelector=")
+        if self._status != 200:
+            raise ApiError(self._status, "no")
+        return {
+            "items": [
+                {"metadata": {"namespace": f"ns-{number}"}, "data": {"settings.json": text}}
+                for number, text in enumerate(self._documents)
+            ]
+        }
+
+
+def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones() -> None:
+    listed = {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
+    found: Any = find_settings(Cluster("{", "[]", json.dumps({"podClasses": 1, "namespace": ""}), json.dumps(listed)))  # type: ignore[arg-type]
+    assert (found.namespace, list(found.classes)) == ("jhub", ["pupil"])
+    for cluster in (Cluster(), Cluster(status=403)):
+        found = find_settings(cluster)  # type: ignore[arg-type]
+        assert {USER, BUILD, PLACEHOLDER} <= set(found.classes)

@@ -1,0 +1,233 @@
+"""The cluster now, from the API server alone: watches in, the rows of a moment out. It needs no recorder.
+
+What no object tells is left out: what happened to pods that are gone, and how long pulls took.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from generator.values.files import read_defaults
+from roost_core.kube.client import ApiError
+from roost_core.kube.watch_cache import WatchCache
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.classes import Classes
+from roost_core.placement.settings import read_pod_classes
+from roost_core.placement.settings_reader import Reader
+from roost_lab.pages.dates import US
+from roost_lab.recorder.recording.node_records import node_record
+from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
+from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
+from roost_lab.recorder.recording.settings import load_settings
+from roost_lab.recorder.store.records import Phase, PreemptionRecord
+from roost_lab.view.moment import MINUTE_US, PodState, Rows, images_of_interest, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from roost_core.kube.client import Client, JSONObject
+    from roost_core.placement.settings import PodClass
+    from roost_core.scheduler.objects import ContainerState
+    from roost_lab.view.moment import Moment, Row
+
+# A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
+PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
+FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
+SYNC_SECONDS: Final = 30.0
+_OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
+_UNSEEN: Final = "Live from the API server, without a record: only this moment is known"
+
+
+class LiveSettings:
+    """The release whose classes pods have; "" where none was found, which then are those of the default values."""
+
+    def __init__(self, namespace: str, classes: Mapping[str, PodClass]) -> None:
+        self.namespace = namespace
+        self.classes = classes
+
+
+def find_settings(client: Client, path: str | None = None) -> LiveSettings:
+    """The classes of the release that is installed there; those of the default values where none is, or can be read.
+
+    path: a document of the release, such as recorder.json, in place of the cluster's. Of several releases, that of the
+    first namespace by name. Raises SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
+    """
+    if path is not None:
+        settings = load_settings(Path(path))
+        return LiveSettings(settings.namespace, settings.classes)
+    try:
+        listed = client.get(f"/api/v1/configmaps?{_OWN}").get("items") or []
+    except ApiError:
+        # No right to list them.
+        listed = []
+    for item in sorted(listed, key=lambda item: str(item["metadata"].get("namespace"))):
+        for text in (item.get("data") or {}).values():
+            found = _settings_of(text)
+            if found is not None:
+                return found
+    return LiveSettings("", read_pod_classes(Reader(), read_defaults().values))
+
+
+def _settings_of(text: str) -> LiveSettings | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or not {"podClasses", "namespace"} <= document.keys():
+        return None
+    reader = Reader()
+    classes = read_pod_classes(reader, document)
+    return None if reader.faults else LiveSettings(str(document["namespace"]), classes)
+
+
+class LiveCluster:
+    """The watches that a moment needs."""
+
+    def __init__(self, client: Client, settings: LiveSettings) -> None:
+        self._classes = Classes(settings)
+
+        def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
+            return WatchCache(client, path, read, kind=kind)
+
+        self._nodes = cache("/api/v1/nodes", read_node, "nodes")
+        self._pods = cache("/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods")
+        self._namespaces = cache("/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces")
+        self._caches = (self._nodes, self._pods, self._namespaces)
+
+    def start(self, stop: threading.Event) -> str:
+        """Start a thread for each watch, until `stop`; returns why the cluster can't be read, "" when it can."""
+        for cache in self._caches:
+            threading.Thread(target=cache.run, args=(stop,), daemon=True).start()
+        deadline = time.monotonic() + SYNC_SECONDS
+        while fault := self.fault:
+            if time.monotonic() > deadline:
+                return fault
+            time.sleep(0.05)
+        return ""
+
+    @property
+    def fault(self) -> str:
+        """What has not been listed yet, and why; "" when everything has."""
+        return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
+
+    def moment(self, hubs: frozenset[str] | None = None) -> Moment:
+        """The cluster now. hubs: see `Rows`."""
+        namespaces = self._namespaces.objects()
+
+        def classify(labels: Mapping[str, str], namespace: str) -> str:
+            pod_class = self._classes.classify(labels, namespace, namespaces)
+            return pod_class.name if pod_class is not None else ""
+
+        now_us = time.time_ns() // 1000
+        return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us, hubs))
+
+
+def rows_of(
+    nodes: Iterable[NodeReading],
+    pods: Iterable[PodReading],
+    classify: Callable[[Mapping[str, str], str], str],
+    now_us: int,
+    hubs: frozenset[str] | None = None,
+) -> Rows:
+    """The rows that a recorder would have of these objects. classify: labels, namespace -> class, or ""."""
+    by_name = {node.state.name: node for node in nodes}
+    here = [pod for pod in pods if not pod.state.is_finished]
+    rows = [_pod_row(pod, by_name.get(pod.state.node_name), classify) for pod in here]
+    wanted = {normalise_reference(image) for image in images_of_interest(now_us, rows)}
+    bindings = [row for row in rows if row["node_name"] and row["bound_us"] > now_us - MINUTE_US]
+    removals = [
+        {**row, **asdict(record), "by_namespace": None, "by_name": None, "by_hub": None}
+        for pod, row in zip(here, rows, strict=True)
+        for record in disruptions(None, pod)
+        if isinstance(record, PreemptionRecord)
+    ]
+    return Rows(
+        at_us=now_us,
+        hubs=hubs,
+        pods=rows,
+        nodes=[asdict(node_record(node)) for node in by_name.values()],
+        images=[
+            {"node_uid": node.state.uid, "image": image}
+            for node in by_name.values()
+            for image in node.state.image_names
+            if image in wanted
+        ],
+        image_counts={node.state.uid: node.state.image_count for node in by_name.values()},
+        reasons=[
+            {"pod_uid": pod.state.uid, "text": text}
+            for pod in here
+            if not pod.state.node_name
+            for text in _reasons(pod)
+        ],
+        bindings=[{**row, "at_us": row["bound_us"]} for row in bindings],
+        removals=removals,
+        notices=(f"{_UNSEEN}.",),
+    )
+
+
+def _pod_row(pod: PodReading, node: NodeReading | None, classify: Callable[[Mapping[str, str], str], str]) -> Row:
+    state = pod.state
+    record = pod_record(pod, classify(state.labels, state.namespace))
+    steps = steps_of(pod)
+    bound = steps.get((Phase.SCHEDULED, ""))
+    progress, awaited = _progress(pod, node)
+    return {
+        **asdict(record),
+        "node_name": state.node_name,
+        "node_uid": node.state.uid if node is not None else "",
+        "bound_us": (bound.at_us if bound is not None else pod.created_us) if state.node_name else None,
+        "started_us": None,
+        "state": progress,
+        "awaits": awaited,
+    }
+
+
+def _progress(pod: PodReading, node: NodeReading | None) -> tuple[PodState, str]:
+    """How far a pod on a node is, and which image it awaits."""
+    containers = pod.state.containers
+    main = [container for container in containers if not container.init]
+    if main and all(container.running or container.terminated for container in main):
+        return PodState.RUNNING, ""
+    present = frozenset(node.state.image_names) if node is not None else frozenset()
+    for container in _next_containers(containers):
+        # Otherwise it waits for something else: a volume, its network.
+        if container.image and normalise_reference(container.image) not in present:
+            is_failing = container.waiting_reason in FAILING_REASONS
+            return PodState.FAILING if is_failing else PodState.PULLING, container.image
+    return PodState.STARTING, ""
+
+
+def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerState]:
+    """Containers that the kubelet would start now if it had their image, failed pulls first: init containers by one."""
+    init = [each for each in containers if each.init and not (each.terminated or each.running)]
+    due = init[:1] or [each for each in containers if not each.init]
+    found = [each for each in due if each.waiting_reason in PULLING_REASONS and not each.image_id]
+    return sorted(found, key=lambda each: each.waiting_reason not in FAILING_REASONS)
+
+
+def _reasons(pod: PodReading) -> list[str]:
+    if pod.gates:
+        return [f"It is held by the scheduling gate {gate}." for gate in pod.gates[:1]]
+    _, _, _, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    return [message] if message else []
+
+
+def why_of(moment: Moment, uid: str) -> str | None:
+    """What a live cluster tells of a pod; None when it isn't there."""
+    for pending in moment.pending:
+        if pending.uid == uid:
+            reason = pending.reason or "No scheduler has tried yet."
+            return f"{pending.name} waits for a node.\n{reason}\n"
+    for node in moment.nodes:
+        for pod in node.pods:
+            if pod.uid == uid:
+                awaited = f" {pod.awaits or pod.image}" if pod.state in (PodState.PULLING, PodState.FAILING) else ""
+                seconds = (moment.at_us - pod.created_us) // US
+                text = f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s ago.\n"
+                return f"{text}What it waited for, and why it is there, a record tells: `roost record`, `roost why`.\n"
+    return None

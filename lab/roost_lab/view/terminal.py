@@ -1,0 +1,338 @@
+"""Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds, and what waits.
+
+`show` draws it with Rich; `watch` refreshes it until q or Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from roost_lab.pages.dates import US, as_date
+from roost_lab.pages.names import LEAST_LENGTH, shorten
+from roost_lab.pages.phrases import plural, show_plain, show_span
+from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.view.keys import FULL, TROUBLE, USERS, Keys, View, press
+from roost_lab.view.moment import OTHER, NodeState, PodState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console, RenderableType
+
+    from roost_lab.view.live import LiveCluster
+    from roost_lab.view.moment import Change, Moment, NodeBox, PendingPod
+
+# In the order of drawing; the letters distinguish classes without colour.
+MARKS: Final = (
+    (USER, "U", "green"),
+    (BUILD, "B", "magenta"),
+    (PLACEHOLDER, "p", "yellow"),
+    (OTHER, ".", "bright_black"),
+)
+_KINDS: Final = frozenset(kind for kind, _, _ in MARKS)
+# Most changes, waiting pods and awaited images that are shown; the fewest on a low terminal.
+MAX_ITEMS: Final = 8
+MIN_ITEMS: Final = 2
+COLUMNS: Final = 100
+# Narrower terminals show less of each node.
+NARROW_COLUMNS: Final = 60
+MIN_BAR: Final = 4
+GAP: Final = "  "
+NODE, PODS_HEADING = "node", "pods"
+STATE_WIDTH: Final = max(map(len, NodeState))
+REFRESH_SECONDS: Final = 1.0
+
+
+class Awaited(NamedTuple):
+    """Pods on a node that wait for one image."""
+
+    image: str
+    node: str
+    pods: int
+    # Of the one that was created first.
+    since_us: int
+    # The kubelet reported a failure.
+    is_failing: bool
+
+
+def choose(moment: Moment, view: View) -> Moment:
+    """What of the moment is asked for, nodes in the order that is asked for."""
+    wanted = view.filter.casefold()
+
+    def has(*texts: str) -> bool:
+        return any(wanted in text.casefold() for text in texts)
+
+    def place(node: NodeBox) -> tuple[float, str]:
+        is_failing = any(pod.state is PodState.FAILING for pod in node.pods)
+        first = {
+            TROUBLE: float(node.state is NodeState.READY and not is_failing),
+            FULL: -fullness(node),
+            USERS: -float(counts_of(node)[USER]),
+        }
+        return first.get(view.sort, 0.0), node.name
+
+    return replace(
+        moment,
+        nodes=sorted((node for node in moment.nodes if has(node.name, node.state)), key=place),
+        pending=[pod for pod in moment.pending if has(pod.name, pod.reason)],
+        changes=[change for change in moment.changes if has(change.name, change.from_node, change.to_node)],
+    )
+
+
+def counts_of(node: NodeBox) -> Counter[str]:
+    """Pods by kind, those of other classes and of none together."""
+    counts = Counter(pod.kind if pod.kind in _KINDS else OTHER for pod in node.pods)
+    counts[OTHER] += node.others
+    return +counts
+
+
+def fullness(node: NodeBox) -> float:
+    """The larger requested share of CPU and memory; 0 where the node's size isn't known."""
+    return max((used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room), default=0.0)
+
+
+def awaited(moment: Moment) -> list[Awaited]:
+    """Images that pods wait for, by node, the longest wait first."""
+    found: dict[tuple[str, str], Awaited] = {}
+    for node in moment.nodes:
+        for pod in node.pods:
+            if pod.state in (PodState.PULLING, PodState.FAILING):
+                image = pod.awaits or pod.image
+                before = found.get((node.uid, image), Awaited(image, node.name, 0, pod.created_us, is_failing=False))
+                found[node.uid, image] = before._replace(
+                    pods=before.pods + 1,
+                    since_us=min(before.since_us, pod.created_us),
+                    is_failing=before.is_failing or pod.state is PodState.FAILING,
+                )
+    return sorted(found.values(), key=lambda each: (each.since_us, each.image))
+
+
+def show(moment: Moment, columns: int = COLUMNS, lines: int | None = None, view: View | None = None) -> RenderableType:
+    """The moment for a terminal of that size; view: what the keys asked for, None where nobody can press any."""
+    return _draw(choose(moment, view or View()), columns, lines, view)[0]
+
+
+def _draw(chosen: Moment, columns: int, lines: int | None, view: View | None) -> tuple[Group, int]:
+    """What is drawn, and how many nodes fit."""
+    most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
+    head = [_legend(), _pending(chosen)]
+    words = [
+        *_pulls(chosen, columns, most),
+        *_waiting([pod for pod in chosen.pending if pod.reason][:most], columns),
+        *_changes(chosen.changes[:most], columns),
+    ]
+    # Without headings, and the line on what isn't shown.
+    room = len(chosen.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
+    first = max(0, min(view.first, len(chosen.nodes) - room)) if view is not None else 0
+    nodes = _nodes(chosen.nodes[first : first + room], columns)
+    hidden = len(chosen.nodes) - room
+    if view is not None:
+        words.append(_keys_line(view, first, min(room, len(chosen.nodes)), len(chosen.nodes)))
+    elif hidden > 0:
+        nodes.append(_line(f"and {hidden} more nodes"))
+    return Group(*head, *nodes, *words), room
+
+
+def _pending(moment: Moment) -> Text:
+    waiting = [
+        f"{plural(count, kind if kind != OTHER else 'other pod')}, oldest {_show_age(moment.at_us - oldest_us)}"
+        for kind, (count, oldest_us) in sorted(moment.waits.items())
+    ]
+    return _line(f"pending: {'; '.join(waiting) or 'none'}", "red" if USER in moment.waits else "")
+
+
+def _keys_line(view: View, first: int, shown: int, total: int) -> Text:
+    if view.typing:
+        return _line(f"filter: {view.filter}_   Enter: done   Esc: none", "reverse")
+    numbers = f"nodes {first + 1} to {first + shown} of {total}" if total else "no nodes"
+    wanted = f" ({show_plain(view.filter)})" if view.filter else ""
+    return _line(f"{numbers}   s: by {view.sort}   /: filter{wanted}   up, down: scroll   q: quit", "reverse")
+
+
+def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
+    if not shown:
+        return [_line("no nodes", "red")]
+    is_narrow = columns < NARROW_COLUMNS
+    names = _short([line.name for line in shown], columns // 3)
+    name_width = max(map(len, (NODE, *names)))
+    numbers_width = max(len(_numbers(counts_of(line))) for line in shown)
+    # Beside bar and numbers: full, and where there is room, state and images; each with a gap before it.
+    others_width = 6 if is_narrow else 6 + STATE_WIDTH + 2 + 8
+    bar_width = max(MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - others_width)
+    # No wider than the longest bar needs.
+    pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(line), bar_width)) for line in shown))
+    heading = _line(NODE.ljust(name_width) + GAP + ("" if is_narrow else f"{'state':{STATE_WIDTH}}{GAP}"), "bold")
+    heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
+    texts = [heading]
+    for line, name in zip(shown, names, strict=True):
+        style = "" if line.state is NodeState.READY else "red"
+        text = _line(name.ljust(name_width) + GAP, style)
+        if not is_narrow:
+            text.append(f"{line.state:{STATE_WIDTH}}{GAP}")
+        # In its own colours.
+        pods = bar(counts_of(line), bar_width)
+        pods.pad_right(pods_width - len(pods))
+        text.append_text(pods)
+        text.append(f"{GAP}{fullness(line):4.0%}", style)
+        if not is_narrow:
+            text.append(f"{GAP}{'-' if line.images is None else line.images:>6}", style)
+        texts.append(text)
+    return texts
+
+
+def _pulls(moment: Moment, columns: int, most: int) -> list[Text]:
+    by_image: dict[str, list[Awaited]] = {}
+    for each in awaited(moment):
+        by_image.setdefault(each.image, []).append(each)
+    # Failures first, then the longest waits.
+    pulls = sorted(by_image.values(), key=lambda found: (not _fails(found), found[0].since_us))
+    if not pulls:
+        return []
+    shown = pulls[:most]
+    nodes = [found[0].node for found in shown if len(found) == 1]
+    names = dict(zip(nodes, _short(nodes, columns // 4), strict=True))
+    rows = []
+    for found in shown:
+        where = names[found[0].node] if len(found) == 1 else f"{len(found)} nodes"
+        what = f"{plural(sum(each.pods for each in found), 'pod')} on {where}{', fails' if _fails(found) else ''}"
+        rows.append((show_plain(found[0].image), _show_age(moment.at_us - found[0].since_us), what))
+    texts = [_line("images awaited", "bold")]
+    for row, found in zip(_fitted(rows, columns, 1), shown, strict=True):
+        texts.append(_line(row, "red" if _fails(found) else "cyan"))
+    return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
+
+
+def _fails(pulls: Sequence[Awaited]) -> bool:
+    return any(pull.is_failing for pull in pulls)
+
+
+def _waiting(pods: Sequence[PendingPod], columns: int) -> list[Text]:
+    if not pods:
+        return []
+    names = _short([pod.name for pod in pods], columns // 3)
+    width = max(map(len, names))
+    # Of a message, the beginning matters.
+    rows = [_line(f"{name.ljust(width)}{GAP}{show_plain(pod.reason)}") for name, pod in zip(names, pods, strict=True)]
+    return [_line("without a node", "bold"), *rows]
+
+
+def _changes(changes: Sequence[Change], columns: int) -> list[Text]:
+    if not changes:
+        return []
+    rows = [
+        (
+            show_plain(change.name),
+            show_plain(change.to_node or change.from_node),
+            f"{as_date(change.at_us):%H:%M:%S}",
+            change.kind,
+        )
+        for change in changes
+    ]
+    lines = _fitted(rows, columns, 2)
+    return [_line("the last minute (UTC)", "bold"), *map(_line, lines)]
+
+
+def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[str]:
+    """Rows as lines of that width: the first `number` cells are names that share what the others leave."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    room = columns - sum(widths[number:]) - len(GAP) * (len(widths) - 1)
+    for index in range(number):
+        # A cell that needs less than an equal share leaves more to those after it.
+        others = sum(min(width, room // number) for width in widths[index + 1 : number])
+        widths[index] = min(widths[index], max(LEAST_LENGTH, room - others))
+        room -= widths[index]
+    cells = list(zip(*rows, strict=True))
+    cells[:number] = [tuple(_short(column, width)) for column, width in zip(cells, widths[:number], strict=False)]
+    return [
+        GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*cells, strict=True)
+    ]
+
+
+def _line(text: str, style: str = "") -> Text:
+    """One line that never wraps. Not a plain string, which Rich would parse as markup."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _short(names: Sequence[str], width: int) -> list[str]:
+    """Names that fit and can be told apart, one for each of the names."""
+    plain = [show_plain(name) for name in names]
+    short = shorten(plain, max(LEAST_LENGTH, width))
+    return [short[name] for name in plain]
+
+
+def _show_age(span_us: int) -> str:
+    return show_span(span_us // US * US) if span_us >= US else "0 s"
+
+
+def bar(counts: Mapping[str, int], width: int) -> Text:
+    """Pods as letters, to scale when they don't fit, with at least one letter for each class; then their numbers."""
+    total = sum(counts.values())
+    lengths = {kind: max(1, count * width // total) for kind, count in counts.items() if count}
+    if total <= width:
+        lengths = {kind: counts[kind] for kind in lengths}
+    while sum(lengths.values()) > max(width, len(lengths)):
+        lengths[max(lengths, key=lambda kind: lengths[kind])] -= 1
+    text = Text()
+    for kind, letter, colour in MARKS:
+        text.append(letter * lengths.get(kind, 0), style=colour)
+    numbers = _numbers(counts)
+    text.append(f" {numbers}" if numbers else "-", style="dim")
+    return text
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    return " ".join(f"{counts[kind]}{letter}" for kind, letter, _ in MARKS if counts.get(kind))
+
+
+def _legend() -> Text:
+    text = Text()
+    for kind, letter, colour in MARKS:
+        text.append(f"{letter} {kind}  ", style=colour)
+    return text
+
+
+def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
+    """Draw until q or Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
+    stop = threading.Event()
+    try:
+        if fault := cluster.start(stop):
+            return fault
+        if once:
+            console.print(show(cluster.moment(), console.width))
+            return ""
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            Keys() as keys,
+            Live(console=console, screen=True, auto_refresh=False) as live,
+        ):
+            _follow(cluster, live, keys)
+    finally:
+        stop.set()
+    return ""
+
+
+def _follow(cluster: LiveCluster, live: Live, keys: Keys) -> None:
+    """Draw every second and after each key, until one of them quits."""
+    console = live.console
+    view = View() if keys.is_there and console.is_terminal else None
+    while True:
+        moment, until = cluster.moment(), time.monotonic() + REFRESH_SECONDS
+        while (left := until - time.monotonic()) > 0:
+            chosen = choose(moment, view or View())
+            drawn, room = _draw(chosen, console.width, console.height, view)
+            live.update(drawn, refresh=True)
+            for key in keys.read(left):
+                changed = press(view, key, room, len(chosen.nodes)) if view is not None else view
+                if view is not None and changed is None:
+                    return
+                view = changed
