@@ -30,9 +30,10 @@ from roost_lab.view.moment import MINUTE_US, PodState, Rows, images_of_interest,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from roost_core.scheduler.objects import ContainerState
+
     from roost_core.kube.client import Client, JSONObject
     from roost_core.placement.settings import PodClass
-    from roost_core.scheduler.objects import ContainerState
     from roost_lab.view.moment import Moment, Row
 
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
