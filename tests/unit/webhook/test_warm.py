@@ -522,8 +522,16 @@ def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> Non
     desk = Desk(settings(podClasses=WARM), known([N1, N2], ("n1", IMAGE)))
     placed = desk.place(user_pod(IMAGE))
     assert homes_of(placed) == [(100, "n1"), (50, "n2")]
-    desk.facts = known([N1, N2], ("n2", IMAGE), ("n2", IMAGE))
+    # A new pod would go to n2 alone.
+    desk.facts = known([N1, N2], *[("n1", "x")] * 3)
+    assert homes_of(desk.place(user_pod(IMAGE))) == [(100, "n2")]
     assert desk.place(copy.deepcopy(placed)) == placed
+
+
+def test_an_annotation_alone_does_not_keep_a_pod_from_its_warm_nodes() -> None:
+    body = user_pod(IMAGE)
+    body["metadata"].setdefault("annotations", {})[WARM_TARGET_ANNOTATION] = "n2"
+    assert homes_of(place(body, known([N1, N2], ("n1", IMAGE)), settings(podClasses=WARM)))[0] == (100, "n1")
 
 
 def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
