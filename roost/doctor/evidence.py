@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost.doctor.install import Install, Object
+    from roost_core.objects.node import Node
 
 # Names told of many objects.
 SHOWN: Final = 3
@@ -31,6 +32,11 @@ def age_seconds(time: str | None) -> float | None:
         return (datetime.now(UTC) - datetime.fromisoformat(time or "")).total_seconds()
     except ValueError:
         return None
+
+
+def node_age_seconds(node: Node) -> float:
+    """Seconds since a node was created; 0.0: not known."""
+    return datetime.now(UTC).timestamp() - node.created if node.created else 0.0
 
 
 def users_of(install: Install) -> list[Object]:
@@ -69,12 +75,6 @@ def pod_templates(install: Install) -> list[tuple[str, Object]]:
     """What the rendered workloads make pods of: (name for people, template)."""
     kinds = ("Deployment", "DaemonSet", "StatefulSet")
     return [(name_of(body), body["spec"]["template"]) for kind in kinds for body in install.of_kind(kind)]
-
-
-def is_ready(node: Object) -> bool:
-    """Whether a node says that it is Ready."""
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def mounts_images(template: Object) -> bool:

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from roost_core.kube.client import READ_SECONDS
+from roost_core.objects.node import node_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from generator.values.release import Release
+    from roost_core.objects.node import Node
 
 Object = dict[str, Any]
 
@@ -56,9 +58,10 @@ class Install:
         return None
 
     @cached_property
-    def nodes(self) -> list[Object]:
+    def nodes(self) -> list[Node]:
         """All nodes."""
-        return list(self.client.get("/api/v1/nodes")["items"])
+        read = map(node_or_none, self.client.get("/api/v1/nodes")["items"])
+        return [node for node in read if node is not None]
 
     @cached_property
     def pods(self) -> list[Object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.doctor.evidence import DEFAULT_REPORTED, count, is_ready, mounts_images, some
+from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
 from roost.doctor.findings import Finding
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.managed_images import managed_images
@@ -16,7 +16,8 @@ from roost_core.placement.managed_images import managed_images
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from roost.doctor.install import Install, Object
+    from roost.doctor.install import Install
+    from roost_core.objects.node import Node
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5
@@ -58,7 +59,7 @@ def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
     """Kubelets report the images that they hold, and delete none too early; how many they pull at once is only told."""
     if not _uses_images(install):
         return "nothing that depends on kubelets' images is used", iter(())
-    nodes = _sample([node for node in install.nodes if is_ready(node)])
+    nodes = _sample([node for node in install.nodes if node.ready])
     answers = _ask(install, nodes)
 
     def find() -> Iterator[Finding]:
@@ -96,11 +97,9 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     )
 
 
-def _find_reporting(
-    install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Object]
-) -> Iterator[Finding]:
+def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]) -> Iterator[Finding]:
     """Reports that are cut: the gate needs the puller's images in them, warm sets need all that nodes hold."""
-    held = {node["metadata"]["name"]: len(_images_of(node)) for node in nodes}
+    held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
     least = max(DEFAULT_REPORTED, managed)
     short = _named(kubelets, lambda kubelet: 0 <= kubelet.reported < least, lambda kubelet: kubelet.reported)
@@ -179,27 +178,25 @@ def _has_warm_set(install: Install) -> bool:
     return any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
 
 
-def _sample(nodes: Sequence[Object]) -> list[Object]:
+def _sample(nodes: Sequence[Node]) -> list[Node]:
     """The nodes whose kubelets are asked: one of each pool and version first, those with the most images before."""
-    fullest = sorted(nodes, key=lambda node: -len(_images_of(node)))
-    first: dict[tuple[str, ...], Object] = {}
+    fullest = sorted(nodes, key=lambda node: -node.image_count)
+    first: dict[tuple[str, ...], Node] = {}
     for node in fullest:
         first.setdefault(_kind_of(node), node)
-    names = {node["metadata"]["name"] for node in first.values()}
-    return [*first.values(), *(node for node in fullest if node["metadata"]["name"] not in names)][:_ASKED]
+    names = {node.name for node in first.values()}
+    return [*first.values(), *(node for node in fullest if node.name not in names)][:_ASKED]
 
 
-def _kind_of(node: Object) -> tuple[str, ...]:
-    labels = node["metadata"].get("labels") or {}
-    info = (node.get("status") or {}).get("nodeInfo") or {}
-    return (*(str(labels.get(key, "")) for key in _POOL_LABELS), str(info.get("kubeletVersion", "")))
+def _kind_of(node: Node) -> tuple[str, ...]:
+    return (*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version)
 
 
-def _ask(install: Install, nodes: Sequence[Object]) -> _Answers:
+def _ask(install: Install, nodes: Sequence[Node]) -> _Answers:
     """Read the configuration of each node's kubelet; ends at the first refusal, as all others would be refused, too."""
     answers = _Answers()
     for node in nodes:
-        name = node["metadata"]["name"]
+        name = node.name
         path = f"/api/v1/nodes/{name}/proxy/configz"
         try:
             config = install.client.get(path, read_seconds=_SILENCE_SECONDS).get("kubeletconfig")
@@ -239,10 +236,6 @@ def _named(
 ) -> list[str]:
     """The nodes that something concerns, each with the number that makes it so."""
     return [f"{name} ({number(kubelet)})" for name, kubelet in kubelets.items() if concerns(kubelet)]
-
-
-def _images_of(node: Object) -> list[Object]:
-    return list((node.get("status") or {}).get("images") or [])
 
 
 def _integer(value: object, default: int) -> int:

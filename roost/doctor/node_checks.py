@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.evidence import DEFAULT_REPORTED, age_seconds, count, label_items, mounts_images, some, users_of
+from roost.doctor.evidence import (
+    DEFAULT_REPORTED,
+    age_seconds,
+    count,
+    label_items,
+    mounts_images,
+    node_age_seconds,
+    some,
+    users_of,
+)
 from roost.doctor.findings import Finding
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label, pulled_prefix, startup_taint
@@ -32,13 +41,12 @@ def check_nodes(install: Install) -> tuple[str, Iterator[Finding]]:
     prefix = pulled_prefix(install.release.name, install.release.namespace)
 
     def find() -> Iterator[Finding]:
-        old = []
-        for node in install.nodes:
-            metadata = node["metadata"]
-            labels = metadata.get("labels") or {}
-            is_pulling = any(key.startswith(prefix) and value == PULLING for key, value in labels.items())
-            if is_pulling and (age_seconds(metadata["creationTimestamp"]) or 0.0) > _PULL_SECONDS:
-                old.append(metadata["name"])
+        old = [
+            node.name
+            for node in install.nodes
+            if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
+            and node_age_seconds(node) > _PULL_SECONDS
+        ]
         if old:
             yield Finding(
                 "warning",
@@ -85,19 +93,14 @@ def check_labels(install: Install) -> tuple[str, Iterator[Finding]]:
     def find() -> Iterator[Finding]:
         wrong = []
         for node in install.nodes:
-            reported = {
-                normalise_reference(name)
-                for image in (node.get("status") or {}).get("images") or []
-                for name in image.get("names") or []
-            }
+            reported = node.image_names
             # A full list is cut: what it lacks may be there.
-            if not reported or len(node["status"]["images"]) >= DEFAULT_REPORTED:
+            if not reported or node.image_count >= DEFAULT_REPORTED:
                 continue
-            own = label_items(node)
             wrong += [
-                f"{node['metadata']['name']} ({image})"
+                f"{node.name} ({image})"
                 for label, image in labels.items()
-                if own.get(label) == HELD and image not in reported
+                if node.labels.get(label) == HELD and image not in reported
             ]
         if wrong:
             yield Finding(
@@ -117,15 +120,13 @@ def check_image_volumes(install: Install) -> tuple[str, Iterator[Finding]]:
     def find() -> Iterator[Finding]:
         old, old_kubelets = [], []
         for node in install.nodes if mounts else []:
-            info = (node.get("status") or {}).get("nodeInfo") or {}
-            version = str(info.get("containerRuntimeVersion", ""))
-            runtime, _, number = version.partition("://")
+            runtime, _, number = node.runtime_version.partition("://")
             least = _MOUNTS_IMAGES.get(runtime)
             if least and _numbers(number) < least:
-                old.append(f"{node['metadata']['name']} ({version})")
-            kubelet = _numbers(str(info.get("kubeletVersion", "")))
+                old.append(f"{node.name} ({node.runtime_version})")
+            kubelet = _numbers(node.kubelet_version)
             if len(kubelet) == 2 and kubelet < _KUBELET_MOUNTS_IMAGES:
-                old_kubelets.append(f"{node['metadata']['name']} ({info['kubeletVersion']})")
+                old_kubelets.append(f"{node.name} ({node.kubelet_version})")
         if old:
             yield Finding(
                 "error",
@@ -163,11 +164,10 @@ def check_startup_taints(install: Install) -> tuple[str, Iterator[Finding]]:
                 "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of the NodePool.",
             )
         stuck = [
-            f"{node['metadata']['name']} ({taint['key']})"
+            f"{node.name} ({taint.key})"
             for node in install.nodes
-            for taint in (node.get("spec") or {}).get("taints") or []
-            if (taint["key"].startswith(_STARTUP_PREFIX) or taint["key"] in keys)
-            and (age_seconds(node["metadata"].get("creationTimestamp")) or 0.0) > _START_SECONDS
+            for taint in node.taints
+            if (taint.key.startswith(_STARTUP_PREFIX) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
         ]
         if stuck:
             yield Finding(

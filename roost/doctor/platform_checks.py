@@ -42,7 +42,7 @@ def _provider(install: Install) -> str:
     groups = install.client.find("/apis") or {}
     if any(group.get("name") == "security.openshift.io" for group in groups.get("groups", [])):
         return "OpenShift"
-    schemes = {str((node.get("spec") or {}).get("providerID", "")).partition("://")[0] for node in install.nodes}
+    schemes = {node.provider_id.partition("://")[0] for node in install.nodes}
     return next((name for scheme, name in _PROVIDERS.items() if scheme in schemes), "")
 
 

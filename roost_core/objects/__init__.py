@@ -1,4 +1,7 @@
-"""Kubernetes objects: one typed view of each kind, and the one meaning of selectors, taints and requests.
+"""Kubernetes objects: one view of each kind, and the one meaning of selectors, taints and requests.
 
-Every program reads a Pod, a Node and their parts through this package, which knows nothing of Roost's own decisions.
+`pod.py` and `node.py` are what programs keep of a Pod and a Node, `pod_body.py` a pod's JSON as a review reads it.
+`selectors.py` evaluates selectors, node terms, taints and tolerations; `requests.py` sums up requests; `quantities.py`,
+`timestamps.py`, `images.py` (references) and `metadata.py` read parts; `fields.py` reads JSON, and says what is
+malformed. This package knows nothing of Roost's own decisions.
 """

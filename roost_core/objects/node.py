@@ -71,6 +71,11 @@ class Node:
     annotations: Mapping[str, str] = field(default_factory=dict)
     # It has a deletionTimestamp.
     deleting: bool = False
+    # As the kubelet and its container runtime report them: v1.36.1, containerd://2.1.4.
+    kubelet_version: str = ""
+    runtime_version: str = ""
+    # As gce://project/zone/name; "" where no cloud runs it.
+    provider_id: str = ""
 
     @property
     def leaving(self) -> bool:
@@ -142,6 +147,7 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
         if kind == "Ready" and value == "True":
             ready_since = read_moment(condition.get("lastTransitionTime")) or created
     listed = child_objects(status, "images", "status") if with_images else []
+    info = child_object(status, "nodeInfo", "status") or NOTHING
     return Node(
         name=name,
         labels=intern_labels(child_texts(metadata, "labels", "metadata")),
@@ -161,6 +167,9 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
         ready_since=ready_since,
         annotations=kept_annotations(child_texts(metadata, "annotations", "metadata")),
         deleting=metadata.get("deletionTimestamp") is not None,
+        kubelet_version=intern(child_text(info, "kubeletVersion", "status.nodeInfo")),
+        runtime_version=intern(child_text(info, "containerRuntimeVersion", "status.nodeInfo")),
+        provider_id=child_text(spec, "providerID", "spec"),
     )
 
 
