@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import courses, mybinder, small_binder
+from benchmarks.studies import values_files
 from generator.values.merge import Settings
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import values_files
 from roost_lab.simulator.sweep.replay import replay
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.simulator.sweep.recording import Recording, record_job
-from roost_lab.simulator.sweep.request import load_policies, make_worlds, needed_of_nodes
+from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.view.access import TokenAccess
@@ -63,9 +63,9 @@ def example_page(folder: Path, story: Story | None = None) -> Path:
 def replayed(folder: Path) -> list[Store]:
     """Records of made-up launches under two policies."""
     recording = Recording(folder)
-    policies, _, needs = load_policies(POLICIES, ())
-    worlds = [(world.setting, world.assumptions) for world in make_worlds((), "", (), needs)]
-    for job in make_jobs(policies, [1], worlds, trace_of((), DAYS), needed_of_nodes(needs)):
+    policies, _ = load_policies(POLICIES, ())
+    worlds = [(world.setting, world.assumptions) for world in make_worlds()]
+    for job in make_jobs(policies, [1], worlds, trace_of((), DAYS)):
         record_job(recording, job, None)
     return [Store.open_for_reading(str(recording.file_of(name))) for name in POLICIES]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import list_assumptions
-from roost_lab.simulator.setup.shipped import describe, is_study, policy_files
+from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS
 from tools.generated_file import write_or_check
 
@@ -26,8 +26,7 @@ WRITER: Final = "python -m tools.write_simulator_tables"
 def page(text: str) -> str:
     """The page with its tables anew. Raises ValueError where a place for one is missing."""
     tables = {
-        "policies": _policies(studies=False),
-        "studies": _policies(studies=True),
+        "policies": _table(("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())),
         "bounds": _table(
             ("beside", "what it says"), ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in ALL_BOUNDS)
         ),
@@ -44,11 +43,6 @@ def page(text: str) -> str:
             raise ValueError(f"{PAGE.name}: no place for {name}: expected the lines {begin!r} and {end!r}")
         text = f"{before}{begin}\n{table}\n{end}{after}"
     return text
-
-
-def _policies(*, studies: bool) -> str:
-    names = [name for name in policy_files() if is_study(name) == studies]
-    return _table(("study" if studies else "policy", "what it is"), ((f"`{name}`", describe(name)) for name in names))
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from benchmarks.studies import values_files
 from generator.values.merge import Settings
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.pods import USER
@@ -13,14 +14,12 @@ from roost_lab.simulator.engine.totals import Measures
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import values_files
 from roost_lab.traces.attempt import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.hub import HubWorld
     from roost_lab.simulator.engine.results import RunResult
     from roost_lab.simulator.setup.policy import Policy
 
@@ -62,7 +61,7 @@ def small(room: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
 
 @cache
 def policy(name: str, values: str = "{}") -> Policy:
-    """A shipped policy, with some of its values replaced: JSON of top-level keys."""
+    """A shipped policy or a study, with some of its values replaced: JSON of top-level keys."""
     replaced = tuple(f"{key}={json.dumps(value)}" for key, value in json.loads(values).items())
     return load_policy(name, values_files(name), Settings(json_values=replaced))
 
@@ -105,7 +104,7 @@ class WatchedMeasures(Measures):
 class WatchedHub(Hub):
     """A hub that notes how long sessions last, and how long their launches waited."""
 
-    def __init__(self, world: HubWorld) -> None:
+    def __init__(self, world: World) -> None:
         super().__init__(world)
         # By attempt; the wait in all, once the server is up.
         self.sessions: dict[int, float] = {}
@@ -153,8 +152,8 @@ class WatchedWorld(World):
         self.preempted.append(pod.state.name)
         super().preempt(pod)
 
-    def boot_seconds(self, place: int = 0) -> float:
-        seconds = super().boot_seconds(place)
+    def boot_seconds(self) -> float:
+        seconds = super().boot_seconds()
         self.boots.append(seconds)
         return seconds
 

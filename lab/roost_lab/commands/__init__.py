@@ -40,9 +40,6 @@ GROUPS: Final = (
             "rehearse": CommandEntry(
                 "roost_lab.commands.rehearse", "Play an event's day with and without a booking: waits and node-hours."
             ),
-            "traces": CommandEntry(
-                "roost_lab.commands.traces", "Download public launches for `roost simulate`, or share yours."
-            ),
         },
     ),
 )

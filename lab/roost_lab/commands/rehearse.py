@@ -10,7 +10,6 @@ import click
 
 from generator.values.merge import Settings
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
-from roost_lab.simulator.setup.pools_file import read_pools, refuse_replaced, with_pools
 from roost_lab.simulator.sweep.rehearsal import read_event, rehearse
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.counts import TraceError
@@ -29,14 +28,12 @@ class RehearseOptions:
     traces: tuple[str, ...]
     launches: float
     assumptions: tuple[str, ...]
-    # A file that describes several pools of nodes.
-    pools: str | None
     seeds: int
     form: str
 
 
 def run(options: RehearseOptions) -> int:
-    """Print what came of it; 1 for faults of trace, assumptions or pools."""
+    """Print what came of it; 1 for faults of trace or assumptions."""
     try:
         rehearsal = _rehearse(options)
     except (AssumptionsError, TraceError) as error:
@@ -50,9 +47,6 @@ def run(options: RehearseOptions) -> int:
 def _rehearse(options: RehearseOptions) -> Rehearsal:
     assumed = dict(read_assumption(text, "--assume") for text in options.assumptions)
     assumptions = make_assumptions(assumed, "--assume")
-    if options.pools:
-        refuse_replaced({"--assume": assumed}, options.pools)
-        assumptions = with_pools(assumptions, read_pools(options.pools, assumptions))
     return rehearse(
         read_event(options.event),
         options.files,
@@ -84,7 +78,6 @@ def _rehearse(options: RehearseOptions) -> Rehearsal:
 @click.option(
     "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
 )
-@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def _command(**options: Any) -> int:  # noqa: ANN401 - click's

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from roost_core.kube.process import version
 from roost_lab.simulator.reporting.context import ReportContext
-from roost_lab.simulator.reporting.formats import to_csv, to_json
+from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.terminal import policy_lines, terminal_width, to_text
 from roost_lab.simulator.setup.checks import AssumptionsError, check_images
@@ -24,7 +24,7 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.progress import ProgressDisplay
-from roost_lab.simulator.sweep.request import UnknownPolicyError, in_pools, load_policies, make_worlds, needed_of_nodes
+from roost_lab.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds
 from roost_lab.simulator.sweep.result_store import ResultStore, StoreError
 from roost_lab.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import summarise
@@ -32,7 +32,7 @@ from roost_lab.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
 from roost_lab.traces.counts import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from roost_lab.simulator.sweep.recording import Recording
     from roost_lab.simulator.sweep.run import Job, Spread
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
 GOES_ON: Final = "The same command continues from there."
-SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
+SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json"}
 FAULTS: Final = (
     TraceError,
     SweepError,
@@ -65,8 +65,6 @@ class SimulateOptions:
     values: tuple[str, ...] = ()
     seeds: int = 10
     settings: tuple[str, ...] = ()
-    # A file that describes several pools of nodes.
-    pools: str | None = None
     sessions: str = ""
     # NAME=VALUE,VALUE: one more world each.
     vary: tuple[str, ...] = ()
@@ -130,13 +128,10 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
     with talk.status("Reading the trace"):
         surveyed = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
     sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
-    # CSV says nothing about the trace, so all of it is printed here.
-    is_reported = _form(options) != "csv"
-    shown = MOST_SENTENCES if is_reported else len(sentences)
-    for sentence in sentences[:shown]:
+    for sentence in sentences[:MOST_SENTENCES]:
         talk.print(sentence, markup=False, soft_wrap=True)
-    if len(sentences) > shown:
-        talk.print(f"and {len(sentences) - shown} more kinds of lines, in the report", soft_wrap=True)
+    if len(sentences) > MOST_SENTENCES:
+        talk.print(f"and {len(sentences) - MOST_SENTENCES} more kinds of lines, in the report", soft_wrap=True)
     for world in worlds:
         check_images(world.assumptions, surveyed.largest_image, surveyed.largest_image_bytes)
     return replace(trace, hubs=surveyed.hubs), surveyed
@@ -154,12 +149,6 @@ def _check(jobs: Sequence[Job]) -> None:
         check_policy(policy, assumptions)
 
 
-def _worlds(options: SimulateOptions, needs: Mapping[str, Mapping[str, Any]]) -> list[WorldSetting]:
-    worlds = make_worlds(options.settings, options.sessions, options.vary, needs)
-    given = {"--set": options.settings, "--vary": options.vary}
-    return in_pools(worlds, options.pools, given) if options.pools else worlds
-
-
 def _recording(options: SimulateOptions) -> Recording | None:
     if options.record is None:
         return None
@@ -169,13 +158,11 @@ def _recording(options: SimulateOptions) -> Recording | None:
 
 
 def _simulate(options: SimulateOptions, talk: Console, recording: Recording | None) -> tuple[Summary, ReportContext]:
-    policies, about, needs = load_policies(options.policies, options.values)
-    worlds = _worlds(options, needs)
-    needs = needed_of_nodes(needs)
+    policies, about = load_policies(options.policies, options.values)
+    worlds = make_worlds(options.settings, options.sessions, options.vary)
     trace, surveyed = _read(options, worlds, talk)
-    jobs = make_jobs(
-        policies, range(1, options.seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace, needs
-    )
+    settings = [(world.setting, world.assumptions) for world in worlds]
+    jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
     _check(jobs)
     if recording is not None:
         recording.prepare([policy.name for policy in policies])
@@ -201,7 +188,7 @@ def _simulate(options: SimulateOptions, talk: Console, recording: Recording | No
     if recording is not None:
         # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
         _record(recording, jobs[: len(policies)], options, surveyed.attempts, talk)
-    return summarise(results, worlds, needs), ReportContext(about, str(trace), surveyed, version())
+    return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
 def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, attempts: int, talk: Console) -> None:
@@ -242,8 +229,6 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
             return make_page(summary, context)
         case "json":
             return to_json(summary, context)
-        case "csv":
-            return to_csv(summary)
         case _:
             return to_text(summary, context, width)
 
@@ -262,7 +247,6 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
 @click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
-@click.option("--pools", metavar="FILE", help="Several pools of nodes with machines and prices, instead of one.")
 @click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
 @click.option(
     "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
@@ -270,8 +254,8 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
 @click.option("--results", metavar="FOLDER", help="Folder of results. Default: ~/.cache/roost/simulate.")
-@click.option("--output", metavar="FILE", help="Default: stdout. .html, .json and .csv select the format.")
-@click.option("--format", "form", type=click.Choice(["text", "html", "json", "csv"]), help="Default: text.")
+@click.option("--output", metavar="FILE", help="Default: stdout. .html and .json select the format.")
+@click.option("--format", "form", type=click.Choice(["text", "html", "json"]), help="Default: text.")
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from benchmarks.studies import values_files
 from generator.values.release import Release
 from lab_tests.e2e.simulator.hour_in_step import (
     SAME,
@@ -52,7 +53,6 @@ from lab_tests.e2e.simulator.played_hour import (
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import values_files
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper

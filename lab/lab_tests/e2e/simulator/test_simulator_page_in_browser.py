@@ -13,7 +13,6 @@ from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.summary import WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
-from roost_lab.traces.offline import CacheRow, CoverRow
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 seen = pytest.importorskip("tests.e2e.seen_in_browser")
@@ -51,9 +50,7 @@ def make(folder: Path, scales: Mapping[str, float], *, hours: int = 72) -> Path:
         for seed in (1, 2)
         for name, scale in scales.items()
     ]
-    survey = Survey(
-        attempts=700, images=30, repositories=20, caches=[CacheRow(10, 0.7, 0.8)], covers=[CoverRow(10, 0.7)]
-    )
+    survey = Survey(attempts=700, images=30, repositories=20)
     survey.counts.lines, survey.counts.used = 720, 700
     survey.counts.skip("no launch: another schema", "launches.jsonl", 17, 20)
     about = dict.fromkeys(scales, "A policy that is made up.")

@@ -100,14 +100,3 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
         "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
         "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
     )
-    booked, unbooked = replace(booked, cost_by_seed=[2.0, 1.0]), replace(unbooked, cost_by_seed=[2.5, 1.1])
-    assert (
-        Rehearsal(event, 0, 2, booked, unbooked, "EUR")
-        .sentence()
-        .endswith("in 2 seeds), and 0.30 EUR less (-17 %; -0.50 to -0.10 in 2 seeds).")
-    )
-    assert "and 0.30 in the pools file's prices less" in Rehearsal(event, 0, 2, booked, unbooked).sentence()
-    # All people fit on nodes without a price, but for the booking.
-    free = replace(unbooked, cost_by_seed=[0.0, 0.0])
-    sentence = Rehearsal(event, 0, 2, booked, free, "EUR").sentence()
-    assert sentence.endswith("and 1.50 EUR more (+1.00 to +2.00 in 2 seeds).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -14,11 +13,10 @@ import pytest
 from roost.__main__ import main
 from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
-from roost_lab.simulator.setup.shipped import assumptions_of, policy_files, values_files
-from roost_lab.simulator.sweep.request import make_worlds, needed_of_nodes
+from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.sweep.request import make_worlds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -73,7 +71,7 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     same = tmp_path / "same.yaml"
-    (shipped,) = values_files("z2jh")
+    shipped = policy_files()["z2jh"]
     shutil.copyfile(shipped, same)
     asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(same), "--seeds", "1")
     assert simulate(*asked, tmp_path=tmp_path) == 0
@@ -97,7 +95,7 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
 def test_policies_whose_records_would_be_one_file_or_have_no_possible_name_are_refused_before_the_replay(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (shipped,) = values_files("z2jh")
+    shipped = policy_files()["z2jh"]
     for stem in ("my prod", "my-prod", "n" * 250):
         shutil.copyfile(shipped, tmp_path / f"{stem}.yaml")
 
@@ -118,7 +116,6 @@ def test_each_format_is_written_and_a_files_ending_says_which(
     for name, begin in (
         ("a.html", "<!DOCTYPE html>"),
         ("a.json", "{"),
-        ("a.csv", "world,policy"),
         ("a.txt", "launches"),
     ):
         assert simulate(*asked, "--output", str(tmp_path / name), tmp_path=tmp_path) == 0
@@ -127,8 +124,6 @@ def test_each_format_is_written_and_a_files_ending_says_which(
     assert [world["setting"] for world in document["worlds"]] == [{}, {"sessions": "long"}]
     assert document["worlds"][0]["policies"]["z2jh"]["attempts"]["median"] == 120
     assert capsys.readouterr().out == ""
-    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
-    assert capsys.readouterr().out.startswith("world,policy,figure")
 
 
 def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,10 +209,6 @@ def test_every_line_that_was_skipped_is_told_in_the_report(
     assert "more kinds of lines, in the report" in told.err
     lines = [line for line in told.out.splitlines() if "skipped 1:" in line]
     assert len(lines) == len(kinds)
-    # CSV has no room for them.
-    assert simulate(*asked, "--format", "csv", tmp_path=tmp_path) == 0
-    told = capsys.readouterr()
-    assert len([line for line in told.err.splitlines() if "skipped 1:" in line]) == len(kinds)
 
 
 def test_how_to_see_what_session_lengths_change_is_said_until_it_is_shown(
@@ -261,79 +252,22 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
     ]
 
 
-def needs(*names: str) -> dict[str, Mapping[str, Any]]:
-    return {name: assumptions_of(name) for name in names}
-
-
-def test_what_changes_the_launches_for_one_policy_changes_them_for_all() -> None:
-    asked = needs("builds-sticky", "image-first")
-    worlds = make_worlds(sessions="mid,long", needs=asked)
-    assert [world.setting for world in worlds] == [
-        {"with_builds": True, "pushes_per_day": 0.1},
-        {"sessions": "long", "with_builds": True, "pushes_per_day": 0.1},
-    ]
-    assert needed_of_nodes(asked) == {"image-first": {"status_images": -1}}
-
-
 @pytest.mark.parametrize(
-    ("policy", "asked", "said"),
+    ("asked", "said"),
     [
         (
-            "builds-sticky",
-            {"settings": ("with_builds=no",)},
-            "--set: with_builds: found no, expected yes, which policy builds-sticky needs.",
-        ),
-        (
-            "image-first",
-            {"vary": ("status_images=50,5,-1",)},
-            "--vary: status_images: found 50, 5, expected -1, which policy image-first needs.",
-        ),
-        (
-            "z2jh",
             {"settings": ("max_nodes=5", "max_nodes=6")},
             "--set: max_nodes: found 5 and 6, expected one value. --vary compares several.",
         ),
         (
-            "z2jh",
             {"settings": ("sessions=long",), "sessions": "short,mid"},
             "--set: sessions: found long, expected one of --sessions short,mid.",
         ),
     ],
 )
-def test_what_a_policy_needs_is_never_set_aside_unsaid(policy: str, asked: Any, said: str) -> None:
+def test_an_assumption_with_two_values_is_refused(asked: Any, said: str) -> None:
     with pytest.raises(AssumptionsError, match=re.escape(said)):
-        make_worlds(**asked, needs=needs(policy))
-
-
-def test_what_a_policy_needs_may_be_said() -> None:
-    asked = ("with_builds=yes", "status_images=-1")
-    (world,) = make_worlds(asked, needs=needs("builds-sticky", "image-first"))
-    assert world.assumptions.with_builds
-
-
-def test_policies_that_need_different_worlds_are_not_compared() -> None:
-    other: dict[str, Mapping[str, Any]] = {"builds-sticky": {"pushes_per_day": 0.1}, "mine": {"pushes_per_day": 0.2}}
-    with pytest.raises(AssumptionsError, match=r"policy mine: pushes_per_day: found 0\.2, expected 0\.1 as policy"):
-        make_worlds(needs=other)
-
-
-def test_every_format_tells_what_one_policy_alone_assumes(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ("--trace", str(trace), "--policy", "z2jh", "--policy", "image-first", "--seeds", "1")
-    found = {}
-    for form in ("text", "json", "csv", "html"):
-        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
-        found[form] = capsys.readouterr().out
-    assert "image-first: status_images=-1, for it alone\n" in found["text"]
-    document = json.loads(found["json"])
-    assert document["needs"] == {"image-first": {"status_images": -1}}
-    assert [row["assumes"] for row in document["tables"]["policies"]] == ["", "status_images=-1"]
-    (row,) = [row for row in document["tables"]["assumptions"] if row["assumption"] == "status_images"]
-    assert row["value"] == "50 (image-first: -1)"
-    lines = list(csv.DictReader(io.StringIO(found["csv"])))
-    assert {(line["policy"], line["assumes"]) for line in lines} == {("z2jh", ""), ("image-first", "status_images=-1")}
-    assert "assumed for it alone" in found["html"]
+        make_worlds(**asked)
 
 
 def test_sessions_of_one_length_are_those_of_the_only_world() -> None:

@@ -13,7 +13,6 @@ from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.autoscaler import NoAutoscaler, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import EMPTY_AT_ONCE, ClusterAutoscaler, plan_scale_up
 from roost_lab.simulator.engine.karpenter import Karpenter
-from roost_lab.simulator.engine.node_groups import Fleet
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
@@ -63,8 +62,7 @@ def requested(
 ) -> int:
     """New nodes of the only group."""
     allowed = max_nodes - len(state.rows) - booting
-    options = plan_scale_up(state, waiting, [template], booting=[booting], allowed=[allowed])
-    return sum(option.number for option in options)
+    return plan_scale_up(state, waiting, template, booting=booting, allowed=allowed)
 
 
 def requires(label: str) -> dict[str, Any]:
@@ -173,7 +171,7 @@ def test_a_cordoned_node_is_no_room_but_counts_among_those_the_group_may_have() 
 
 
 def scaler(world: Assumptions = WORLD) -> ClusterAutoscaler:
-    return ClusterAutoscaler(world, Fleet.of_one(world, TEMPLATE))
+    return ClusterAutoscaler(world, TEMPLATE)
 
 
 def play(
@@ -200,7 +198,7 @@ def play(
 
 
 def test_the_loop_turns_every_ten_seconds_from_its_start_on() -> None:
-    machine = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, TEMPLATE), 3.0)
+    machine = ClusterAutoscaler(WORLD, TEMPLATE, 3.0)
     assert machine.turn_after(3.0, pods_wait=True) == 3.0
     assert machine.turn_after(3.1, pods_wait=True) == 13.0
     assert machine.turn_after(13.0, pods_wait=False) == 13.0
@@ -333,7 +331,7 @@ def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None
 
 def test_the_assumptions_choose_whose_rules_hold() -> None:
     def made(kind: Autoscaler) -> NodeScaler:
-        return make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, TEMPLATE), 0.0)
+        return make_node_scaler(replace(WORLD, autoscaler=kind), TEMPLATE, 0.0)
 
     assert isinstance(made(Autoscaler.CLUSTER_AUTOSCALER), ClusterAutoscaler)
     assert isinstance(made(Autoscaler.KARPENTER), Karpenter)
@@ -345,7 +343,7 @@ def test_the_assumptions_choose_whose_rules_hold() -> None:
 @pytest.mark.parametrize("kind", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
 def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) -> None:
     def matters(*pods: Pod) -> bool:
-        machine = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, TEMPLATE), 0.0)
+        machine = make_node_scaler(replace(WORLD, autoscaler=kind), TEMPLATE, 0.0)
         machine.look(ClusterState([node("a"), node("b")], pods), [], NONE, 1000.0)
         return machine.room_matters
 
@@ -358,7 +356,7 @@ def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) ->
 
 
 def karpenter(world: Assumptions = WORLD) -> Karpenter:
-    return Karpenter(replace(world, autoscaler=Autoscaler.KARPENTER), Fleet.of_one(world, TEMPLATE))
+    return Karpenter(replace(world, autoscaler=Autoscaler.KARPENTER), TEMPLATE)
 
 
 def test_karpenter_gathers_pods_for_a_second_and_asks_for_as_many_nodes_as_take_them() -> None:
@@ -527,7 +525,7 @@ def test_looking_when_told_takes_the_same_nodes_away_at_the_same_moments_as_look
         state = ClusterState([node(f"n{number}") for number in range(4)])
         for number, (index, _) in enumerate(ends):
             state.add_pod(user(f"u{number}", on=f"n{index}", cpu="100m"))
-        machine = make_node_scaler(world, Fleet.of_one(world, TEMPLATE), 0.0)
+        machine = make_node_scaler(world, TEMPLATE, 0.0)
         changes = sorted((moment, f"n{index}", f"hub/u{number}") for number, (index, moment) in enumerate(ends))
         told: list[tuple[float, tuple[str, ...]]] = []
         again: float | None = 0.0

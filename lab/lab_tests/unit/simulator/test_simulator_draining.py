@@ -43,8 +43,8 @@ class Joining(WatchedWorld):
 
     most_nodes = 0
 
-    def join(self, place: int = 0) -> SimNode:
-        node = super().join(place)
+    def join(self) -> SimNode:
+        node = super().join()
         self.joined_at = {**getattr(self, "joined_at", {}), node.name: self.now - BEGIN}
         self.most_nodes = max(self.most_nodes, len(self.nodes))
         return node

@@ -13,7 +13,6 @@ from roost_lab.simulator.engine.autoscaler import ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.group_template import STABLE_SECONDS, CopiedTemplate
 from roost_lab.simulator.engine.karpenter import Karpenter
-from roost_lab.simulator.engine.node_groups import Fleet
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from tests.unit.scheduling_builders import node, pod
@@ -55,7 +54,7 @@ def full(*nodes: Node) -> ClusterState:
 
 
 def asked(kind: Autoscaler, nodes: Sequence[Node], waiting: Pod, now: float = NOW) -> int:
-    scaler = make_node_scaler(replace(WORLD, autoscaler=kind), Fleet.of_one(WORLD, CLOUD), now)
+    scaler = make_node_scaler(replace(WORLD, autoscaler=kind), CLOUD, now)
     return scaler.look(full(*nodes), [waiting], {}, now).request
 
 
@@ -96,11 +95,11 @@ def test_a_group_that_never_had_a_node_has_its_own_labels_only(kind: Autoscaler,
 
 
 def test_a_group_that_is_empty_again_is_taken_for_what_it_was() -> None:
-    scaler = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, CLOUD), NOW)
+    scaler = ClusterAutoscaler(WORLD, CLOUD, NOW)
     scaler.look(full(there("a", {KEY: "true"})), [], {}, NOW)
     assert scaler.look(ClusterState(), [wants("In", "true")], {}, NOW + 10).request == 1
     # Karpenter remembers nothing.
-    other = Karpenter(WORLD, Fleet.of_one(WORLD, CLOUD), NOW)
+    other = Karpenter(WORLD, CLOUD, NOW)
     other.look(full(there("a", {KEY: "true"})), [], {}, NOW)
     assert other.look(ClusterState(), [wants("In", "true")], {}, NOW + 10).request == 0
 
@@ -134,7 +133,7 @@ def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_
     template = CopiedTemplate(CLOUD)
     found = {template.find(ClusterState(nodes), NOW + 10 * turn).labels[KEY] for turn in range(20)}
     assert found == {"true", "pulling"}
-    scaler = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, CLOUD), NOW)
+    scaler = ClusterAutoscaler(WORLD, CLOUD, NOW)
     moment, turns = NOW, 0
     while not (looked := scaler.look(full(*nodes), [wants("NotIn", "pulling")], {}, moment)).request:
         assert looked.look_again == moment + WORLD.autoscaler_loop_seconds
@@ -143,7 +142,7 @@ def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_
 
 
 def test_a_node_that_will_be_copied_is_looked_at_when_it_is_old_enough() -> None:
-    scaler = ClusterAutoscaler(WORLD, Fleet.of_one(WORLD, CLOUD), NOW)
+    scaler = ClusterAutoscaler(WORLD, CLOUD, NOW)
     young = there("a", {KEY: "true"}, ready_for=15)
     looked = scaler.look(full(young), [wants("In", "true")], {}, NOW)
     assert looked == ScalingDecision(0, (), (), NOW + 50)

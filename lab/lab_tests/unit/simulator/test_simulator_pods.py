@@ -7,6 +7,7 @@ from dataclasses import replace
 import jsonpatch
 import pytest
 
+from benchmarks.studies import values_files
 from generator.values.merge import Settings
 from roost_core.objects.images import image_repository
 from roost_core.objects.node import Node
@@ -77,7 +78,7 @@ def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_t
 @pytest.mark.parametrize("target", ["deploy", "none"])
 def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) -> None:
     settings = Settings(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
-    policy = load_policy("warm-alone", options=settings)
+    policy = load_policy("warm-alone", values_files("warm-alone"), settings)
     assert policy.webhook is not None
     maker, rulebook, ledger = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Ledger()
     attempt = Attempt(0, 0.0, "repository", MANAGED)

@@ -1,29 +1,24 @@
-"""What is told of a sweep: figures over seeds with bounds, as text, tables, JSON, CSV and a page."""
+"""What is told of a sweep: figures over seeds with bounds, as text, tables, JSON and a page."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from lab_tests.simulated import BEGIN, SCALES, result
+from lab_tests.simulated import SCALES, result
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.pages.table import Cell, Unit, csv_cell
-from roost_lab.simulator.engine.bounds import WaitMeter
 from roost_lab.simulator.engine.histogram import Histogram
-from roost_lab.simulator.engine.node_images import Image
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.reporting.amounts import show_amount, show_range, show_value
 from roost_lab.simulator.reporting.context import ReportContext
-from roost_lab.simulator.reporting.formats import to_csv, to_json
+from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.sections import parts, tables
 from roost_lab.simulator.reporting.terminal import BOUND_MARK, bar, to_text
@@ -33,15 +28,6 @@ from roost_lab.simulator.sweep.progress import Meter
 from roost_lab.simulator.sweep.run import ReplayEnd, ReplayProgress
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
-from roost_lab.traces.offline import (
-    best_hits,
-    cache_rows,
-    cover_rows,
-    disk_rows,
-    lru_hits,
-    lru_hits_of_bytes,
-    most_hits_of_bytes,
-)
 
 if TYPE_CHECKING:
     from roost_lab.pages.drawing import Figure
@@ -115,19 +101,6 @@ def test_policies_are_compared_seed_by_seed() -> None:
     assert one.change("moves", "roost") is None
 
 
-def test_a_warm_start_is_at_its_bound_and_no_wait_is_below_it() -> None:
-    run = result()
-    run.waits["total"] = Histogram()
-    meter = WaitMeter(Assumptions())
-    for number in range(10):
-        run.waits["total"].add(1.35)
-        meter.asked(Image("a", ()), BEGIN + 10.0 * number)
-    run.bounds |= meter.counted(9)
-    value = summarise([run], WORLDS[:1]).value("wait_p50", "z2jh")
-    assert value is not None
-    assert value.median == value.bound
-
-
 def test_a_missing_seed_is_no_summary() -> None:
     with pytest.raises(KeyError):
         summarise([result("a", 1), result("a", 2), result("b", 1)], WORLDS[:1])
@@ -159,7 +132,6 @@ def _names_read(read: Any) -> set[str]:
 
     found = result()
     found.builds = 5
-    found.costs = {"use": dict.fromkeys(("users", "builds", "placeholders", "idle"), 1.0)}
     read(Spy())
     # A property reads fields.
     return names | ({"cold", "placed"} if "cold_share" in names else set())
@@ -244,21 +216,13 @@ def test_json_has_each_figure_with_seeds_range_and_bound() -> None:
             assert cold["least"] <= cold["median"] <= cold["greatest"]
             assert cold["bound"] > 0
     assert document["worlds"][0]["policies"]["z2jh"]["cold"]["change"]["median"] == 0
-    assert len(document["tables"]["assumptions"]) == len(Assumptions.__slots__) - len(["pools"])
+    assert len(document["tables"]["assumptions"]) == len(Assumptions.__slots__)
     assert all(row["about"] for row in document["tables"]["assumptions"])
-
-
-def test_csv_has_a_line_a_world_policy_and_figure() -> None:
-    rows = list(csv.DictReader(io.StringIO(to_csv(summary()))))
-    cold = [row for row in rows if row["figure"] == "cold"]
-    assert len(cold) == 3 * len(SCALES)
-    assert {row["seeds"] for row in cold} == {"3"}
-    assert all(float(row["least"]) <= float(row["median"]) <= float(row["greatest"]) for row in rows)
 
 
 def test_tables_have_a_cell_a_column() -> None:
     for table in tables(summary(), told(Survey(attempts=3))):
-        assert table.rows or table.name in {"caches", "disk_caches", "covers"}, table.name
+        assert table.rows, table.name
         assert {len(row) for row in table.rows} <= {len(table.columns)}, table.name
 
 
@@ -291,75 +255,6 @@ def test_what_is_left_is_reckoned_without_kept_results() -> None:
     assert (meter.done, meter.ended, meter.kept) == (100, 1, 1)
 
 
-# Caches
-
-
-def _every_choice(launches: list[int], size: int) -> int:
-    """The most hits of any order of evictions, by trying them all."""
-
-    def most(place: int, cache: frozenset[int]) -> int:
-        if place == len(launches):
-            return 0
-        image = launches[place]
-        if image in cache:
-            return 1 + most(place + 1, cache)
-        if len(cache) < size:
-            return most(place + 1, cache | {image})
-        return max(most(place + 1, cache - {victim} | {image}) for victim in cache)
-
-    return most(0, frozenset())
-
-
-@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 3))
-def test_belady_is_the_best_that_can_be_and_lru_is_no_better(launches: list[int], size: int) -> None:
-    assert best_hits(launches, size) == _every_choice(launches, size)
-    assert lru_hits(launches, size) <= best_hits(launches, size)
-
-
-def _every_choice_of_bytes(launches: list[int], sizes: list[int], capacity: int) -> int:
-    """The most hits of any cache, those included that don't hold what was launched."""
-
-    def most(place: int, cache: frozenset[int]) -> int:
-        if place == len(launches):
-            return 0
-        image = launches[place]
-        known = cache | {image}
-        kept = (frozenset(one) for number in range(len(known) + 1) for one in combinations(sorted(known), number))
-        rest = max(most(place + 1, one) for one in kept if sum(sizes[held] for held in one) <= capacity)
-        return rest + (image in cache)
-
-    return most(0, frozenset())
-
-
-@settings(max_examples=60)
-@given(st.lists(st.integers(0, 3), max_size=6), st.lists(st.integers(1, 5), min_size=4, max_size=4), st.integers(1, 9))
-def test_no_cache_of_bytes_finds_more_than_its_bound(launches: list[int], sizes: list[int], capacity: int) -> None:
-    bound = most_hits_of_bytes(launches, sizes, [capacity])[0]
-    assert bound >= _every_choice_of_bytes(launches, sizes, capacity) >= lru_hits_of_bytes(launches, sizes, capacity)
-    assert bound <= len(launches) - len(set(launches))
-
-
-def test_the_bound_of_bytes_knows_what_space_and_time_cost() -> None:
-    # Each image twice: the first takes 10 bytes for two steps, the second 30 bytes for two; there are three steps.
-    launches, sizes = [1, 2, 1, 2], [0, 10, 30]
-    assert most_hits_of_bytes(launches, sizes, [5, 10, 26, 40]) == [0, 1, 1, 2]
-    rows = disk_rows(launches, sizes, [10, 40, 80])
-    assert [(row.disk_bytes, row.lru, row.most) for row in rows] == [(10, 0, 1 / 4), (40, 2 / 4, 2 / 4)]
-    assert lru_hits_of_bytes([1, 2, 1], sizes, 30) == 0
-
-
-def test_a_cache_of_all_images_only_misses_first_launches() -> None:
-    rows = cache_rows([1, 2, 1, 2, 3], (2, 3, 10))
-    assert [(row.size, row.best) for row in rows] == [(2, 2 / 5), (3, 2 / 5)]
-
-
-def test_yesterdays_popular_images_cover_what_they_cover() -> None:
-    # Day 1: image 7 three times, 8 once; day 2: 7 once, 8 once, 9 twice.
-    launches, days = [7, 7, 7, 8, 7, 8, 9, 9], [1, 1, 1, 1, 2, 2, 2, 2]
-    assert [tuple(row) for row in cover_rows(launches, days, (1, 2))] == [(1, 0.25), (2, 0.5)]
-    assert cover_rows(launches, [1] * 8) == []
-
-
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
 def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
     assert csv_cell(text) == f"'{text}"
@@ -368,14 +263,6 @@ def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None
 @pytest.mark.parametrize("cell", [-1, -0.5, "-1", "+2.5e3", "plain", "a=b", "", None, True])
 def test_numbers_and_plain_text_stay_as_they_are(cell: Cell) -> None:
     assert csv_cell(cell) is cell
-
-
-def test_a_policys_name_is_no_formula_in_csv() -> None:
-    name = "=cmd|' /C calc'!A0"
-    found = summarise([result(name, 1, launches=400)], WORLDS[:1])
-    rows = list(csv.reader(io.StringIO(to_csv(found))))
-    assert any(cell.startswith("'=cmd") for row in rows for cell in row)
-    assert not any(cell.startswith("=") for row in rows for cell in row)
 
 
 def figure_of(one: Summary, key: str) -> Figure:

@@ -1,4 +1,4 @@
-"""The shipped policies: each says what it is, is valid, and means what its name says."""
+"""The shipped policies and the studies: each says what it is, is valid, and means what its name says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.studies import assumptions_of, describe, policy_files, values_files
 from generator.pipeline import check
 from generator.values.files import read_values
 from generator.values.merge import NO_SETTINGS
@@ -19,7 +20,6 @@ from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup import policy as policies
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import RELEASE, Policy
-from roost_lab.simulator.setup.shipped import assumptions_of, describe, policy_files, values_files
 from roost_lab.traces.archive import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
 
@@ -31,7 +31,7 @@ HUBS_IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 @cache
 def load_policy(name: str) -> Policy:
     """Each is read once for all tests."""
-    return policies.load_policy(name)
+    return policies.load_policy(name, values_files(name))
 
 
 def weights(policy: Policy, pod_class: str = "user") -> dict[str, int]:

@@ -57,13 +57,6 @@ def test_the_most_launches_while_a_node_boots_are_found(path: Path) -> None:
     assert survey(trace, 1, window_seconds=100_000).window_most == 9
 
 
-def test_what_caches_could_do_is_reckoned(path: Path) -> None:
-    found = survey(trace_of((str(path),)), seed=1, window_seconds=300)
-    assert [(row.size, row.best) for row in found.caches] == [(10, 6 / 9)]
-    # On the second day one of two launches is of what was popular on the first.
-    assert {row.share for row in found.covers} == {0.5}
-
-
 def test_the_fingerprint_is_of_what_the_files_hold(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.jsonl"
     copy.write_bytes(path.read_bytes())

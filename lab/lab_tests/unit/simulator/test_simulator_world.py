@@ -450,9 +450,6 @@ def test_every_admitted_launch_has_started_was_given_up_or_left_and_none_waited_
     assert sum(result.waits[part].total for part in PARTS) == pytest.approx(result.waits[TOTAL].total)
     assert max(seen.hub.totals.values()) <= patience
     assert result.waits[TOTAL].quantile(1.0) <= patience * 1.05
-    if patience == 2.0:
-        # The bound of waits knows of their patience.
-        assert result.bounds["wait_p99"] <= patience
 
 
 # What the webhook knows late

@@ -32,8 +32,6 @@ class ScalingDecision(NamedTuple):
     give_up: tuple[str, ...] = ()
     # When to run again even if nothing changes; None: no need.
     look_again: float | None = None
-    # The place of each requested node's group; empty where there is one group.
-    groups: tuple[int, ...] = ()
 
 
 class NodeScaler(Protocol):

@@ -59,8 +59,6 @@ class BuildWorld:
         self.hits = 0
         self.quick = 0
         self.seconds = Histogram()
-        # Durations if each build found everything that its repository ever built.
-        self.least_seconds = Histogram()
         self.by_node: dict[str, int] = {}
 
     # Which images need a build
@@ -85,10 +83,8 @@ class BuildWorld:
         self._settle(now)
         number, environment = self._begun.get(repository, (0, 0))
         whose = f"{repository}\0{number}"
-        is_new = not number
         if number and self._chance.uniform("environment changed", whose) < self._world.build_changed_share:
             environment += 1
-            is_new = True
         self._begun[repository] = (number + 1, environment)
         cache = self._caches.get(node)
         held = None if cache is None else cache.get(repository)
@@ -99,8 +95,6 @@ class BuildWorld:
         median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
         # One draw for both: what is slow to build is slow to check.
         seconds = self._chance.log_normal("build", whose, median, self._sigma)
-        least = seconds if quick or is_new else seconds * world.build_warm_median_seconds / median
-        self.least_seconds.add(min(seconds, least))
         heappush(self._ends, (now + seconds, self.builds, node, repository, environment))
         self.builds += 1
         self.hits += held is not None
@@ -145,9 +139,6 @@ class BuildWorld:
         result.build_cache_hits = self.hits
         result.build_seconds = self.seconds
         result.busiest_builder_share = self.busiest_share
-        if self.builds:
-            result.bounds["build_p50"] = self.least_seconds.quantile(0.5)
-            result.bounds["build_p95"] = self.least_seconds.quantile(0.95)
 
 
 def _is_pushed(image: str) -> bool:

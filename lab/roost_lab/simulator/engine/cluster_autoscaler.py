@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
-from roost_lab.simulator.engine.expander import Option, choose
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
@@ -24,7 +23,6 @@ from roost_lab.simulator.engine.free_room import (
     rooms_coming,
 )
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
-from roost_lab.simulator.setup.pools import Expander
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.state import ClusterState
-    from roost_lab.simulator.engine.node_groups import Fleet
     from roost_lab.simulator.setup.assumptions import Assumptions
 
 # Pods below it neither request nor keep a node (--expendable-pods-priority-cutoff).
@@ -52,39 +49,25 @@ GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 
 
 def plan_scale_up(
-    state: ClusterState,
-    unschedulable: Iterable[Pod],
-    templates: Sequence[Node],
-    *,
-    booting: Sequence[int],
-    allowed: Sequence[int],
-) -> list[Option]:
-    """What Cluster Autoscaler could request now: for each group that could take pods, its new nodes and their pods.
+    state: ClusterState, unschedulable: Iterable[Pod], template: Node, *, booting: int, allowed: int
+) -> int:
+    """How many nodes Cluster Autoscaler requests now.
 
-    booting, allowed: nodes on their way, and how many more there may be, for each group as for `templates`. Pods that
-    fit on a node that is there or on its way don't count. The rest is packed onto new ones as the template has them,
-    the largest first: a pod that requires a label which the template lacks brings none, whatever label new nodes get
-    (see `group_template`). Preferred terms count for nothing; neither do startup taints.
+    booting, allowed: nodes on their way, and how many more there may be. Pods that fit on a node that is there or on
+    its way don't count. The rest is packed onto new ones as the template has them, the largest first: a pod that
+    requires a label which the template lacks brings none, whatever label new nodes get (see `group_template`).
+    Preferred terms count for nothing; neither do startup taints.
     """
     pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
-    if not pods or max(allowed) <= 0:
-        return []
-    rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
-    for template, number in zip(templates, booting, strict=True):
-        rooms += rooms_coming(template, number)
+    if not pods or allowed <= 0:
+        return 0
+    rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()] + rooms_coming(template, booting)
     left = place(pods, rooms)
-    if not left:
-        return []
-    packed = [_pack(left, template, most) for template, most in zip(templates, allowed, strict=True)]
-    return [
-        Option(group, len(new), tuple(pod for room in new for pod in room.pods))
-        for group, new in enumerate(packed)
-        if new
-    ]
+    return len(_pack(left, template, allowed)) if left else 0
 
 
 def _pack(pods: Sequence[Pod], template: Node, most: int) -> list[Room]:
-    """New nodes of one group with the pods that would go there."""
+    """New nodes with the pods that would go there."""
     new: list[Room] = []
     hopeless: set[int] = set()
     for pod in sorted(pods, key=lambda pod: -_size(pod.spec, template)):
@@ -150,24 +133,20 @@ def _is_movable(pod: Pod) -> bool:
 
 
 class ClusterAutoscaler:
-    """Cluster Autoscaler over all groups; in one run it adds nodes to one of them."""
+    """Cluster Autoscaler over one group of nodes."""
 
-    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
+    def __init__(self, assumptions: Assumptions, template: Node, since: float = 0.0) -> None:
+        """template: a new node as the cloud describes it. since: when its loop began."""
         self._world = assumptions
-        self._fleet = fleet
-        self._expander = Expander.RANDOM if assumptions.pools is None else assumptions.pools.expander
-        self._templates = [
-            CopiedTemplate(template, None if len(fleet.groups) == 1 else partial(self._is_of, place))
-            for place, template in enumerate(fleet.templates)
-        ]
+        self._template = CopiedTemplate(template)
         self._since = since
         self.room_matters = False
         # Unneeded node -> since when.
         self.unneeded_since: dict[str, float] = {}
         self._scaled_up_at = -inf
-        # By group: after a node that never joined, none is requested until then.
-        self._backs_off_until = [-inf for _ in fleet.groups]
-        self._back_off_seconds = [0.0 for _ in fleet.groups]
+        # After a node that never joined, none is requested until then.
+        self._backs_off_until = -inf
+        self._back_off_seconds = 0.0
         # More nodes are unneeded than may be removed at once.
         self._more_is_due = False
 
@@ -188,49 +167,36 @@ class ClusterAutoscaler:
         late = tuple(
             name for name, requested in booting.items() if requested + world.give_up_boot_seconds <= now + ROUNDING
         )
-        for group in {self._fleet.place_of(name) for name in late}:
-            self._back_off(group, now)
+        if late:
+            self._back_off(now)
         coming = [name for name in booting if name not in late]
         moments = [requested + world.give_up_boot_seconds for name, requested in booting.items() if name not in late]
         if not self._is_healthy(state, now):
             return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
         waiting = list(unschedulable)
-        option = self._choose(state, waiting, coming, now)
-        moments += [moment for moment in self._backs_off_until if moment > now]
-        if waiting:
-            loop = world.autoscaler_loop_seconds
-            changes = [
-                template.next_change(state, now, loop)
-                for template, until in zip(self._templates, self._backs_off_until, strict=True)
-                if now >= until
-            ]
-            moments += [change for change in changes if change is not None]
-        if option is not None:
+        room = world.max_nodes - len(state.rows) - len(coming)
+        backs_off = now < self._backs_off_until
+        request = plan_scale_up(
+            state,
+            waiting,
+            # Each run draws the node that it copies.
+            self._template.find(state, now),
+            booting=len(coming),
+            allowed=0 if backs_off else room,
+        )
+        if backs_off:
+            moments.append(self._backs_off_until)
+        elif waiting:
+            change = self._template.next_change(state, now, world.autoscaler_loop_seconds)
+            moments += [] if change is None else [change]
+        if request:
             # In a run that adds nodes it removes none, and doesn't look for unneeded ones.
             self._scaled_up_at = now
             moments += [now + world.give_up_boot_seconds, now + world.autoscaler_loop_seconds]
-            groups = (option.place,) * option.number if len(self._fleet.groups) > 1 else ()
-            return ScalingDecision(option.number, (), late, self._earliest(moments, now), groups)
+            return ScalingDecision(request, (), late, self._earliest(moments, now))
         removed = self._plan_scale_down(state, coming, now)
         moments += [since + world.unneeded_seconds for since in self.unneeded_since.values()]
         return ScalingDecision(0, removed, late, self._earliest(moments, now))
-
-    def _is_of(self, place: int, node: str) -> bool:
-        return self._fleet.place_of(node) == place
-
-    def _choose(self, state: ClusterState, waiting: Sequence[Pod], coming: Sequence[str], now: float) -> Option | None:
-        """What to request now."""
-        fleet = self._fleet
-        # Each run draws the node that it copies.
-        templates = [template.find(state, now) for template in self._templates]
-        room = fleet.room_by_pool(state, coming)
-        allowed = [
-            room[group.pool] if now >= until else 0
-            for group, until in zip(fleet.groups, self._backs_off_until, strict=True)
-        ]
-        booting = fleet.count_by_group(coming)
-        options = plan_scale_up(state, waiting, templates, booting=booting, allowed=allowed)
-        return choose(options, fleet.groups, self._expander, len(state.rows) + len(coming), now)
 
     def _earliest(self, moments: Iterable[float], now: float) -> float | None:
         """The first run after the earliest of the times that are still to come."""
@@ -242,11 +208,11 @@ class ClusterAutoscaler:
             later.append(now + self._world.autoscaler_loop_seconds)
         return self.turn_after(min(later), pods_wait=False) if later else None
 
-    def _back_off(self, group: int, now: float) -> None:
-        fresh = now > self._backs_off_until[group] + BACK_OFF_RESET_SECONDS
-        longer = min(2 * self._back_off_seconds[group], MAX_BACK_OFF_SECONDS)
-        self._back_off_seconds[group] = BACK_OFF_SECONDS if fresh else longer
-        self._backs_off_until[group] = now + self._back_off_seconds[group]
+    def _back_off(self, now: float) -> None:
+        fresh = now > self._backs_off_until + BACK_OFF_RESET_SECONDS
+        longer = min(2 * self._back_off_seconds, MAX_BACK_OFF_SECONDS)
+        self._back_off_seconds = BACK_OFF_SECONDS if fresh else longer
+        self._backs_off_until = now + self._back_off_seconds
 
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
@@ -266,17 +232,18 @@ class ClusterAutoscaler:
         self._more_is_due = False
         if now < self._scaled_up_at + world.after_scale_up_seconds - ROUNDING:
             return ()
-        spare = self._fleet.spare_by_pool(state, coming)
+        staying = sum(not row.node.unschedulable for row in state.rows.values())
+        spare = staying + len(coming) - world.min_nodes
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
         due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
         for name in sorted(due, key=lambda name: not unneeded[name]):
-            is_empty, pool = unneeded[name], self._fleet.pool_of(name)
-            if spare[pool] <= 0:
-                continue
+            is_empty = unneeded[name]
+            if spare <= 0:
+                break
             if allowed[is_empty] and len(removed) < EMPTY_AT_ONCE:
                 allowed[is_empty] -= 1
-                spare[pool] -= 1
+                spare -= 1
                 removed.append(name)
             else:
                 self._more_is_due = True

@@ -7,7 +7,7 @@ because a replay plays ten days in a minute.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from roost.controllers.contract.actions import (
     Action,
@@ -34,16 +34,14 @@ from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL,
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.planner import Planner
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.kubelets import Kubelets
-    from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
-    from roost_lab.simulator.engine.pods import PodMaker
-    from roost_lab.simulator.engine.totals import Measures
-    from roost_lab.simulator.setup.policy import Policy, PullerSet
+    from roost_lab.simulator.engine.releases import HubRelease
+    from roost_lab.simulator.engine.world import World
+    from roost_lab.simulator.setup.policy import PullerSet
 
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
 # Least seconds between two plans of a controller.
@@ -52,42 +50,10 @@ PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
 DEMAND_PACE_SECONDS: Final = 60.0
 
 
-class ControlledWorld(Protocol):
-    """What the controllers read and change in a replay."""
-
-    now: float
-    measures: Measures
-    nodes: dict[str, SimNode]
-    # As the API server has them, and with what happened to each.
-    pods: dict[str, Pod]
-    sim_pods: dict[str, SimPod]
-    kubelets: Kubelets
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
-
-    def change_node(self, node: SimNode, state: Node) -> None:
-        """Labels or taints of a node change."""
-        ...
-
-    def evict(self, pod: SimPod) -> None:
-        """A placeholder is evicted."""
-        ...
-
-
-class ControlledRelease(Protocol):
-    """What the controllers read and change in their own release."""
-
-    policy: Policy
-    sets: PlaceholderSets
-    maker: PodMaker
-
-
 class Controls:
     """The controllers of one hub's release."""
 
-    def __init__(self, world: ControlledWorld, release: ControlledRelease) -> None:
+    def __init__(self, world: World, release: HubRelease) -> None:
         self._world = world
         self._release = release
         policy = release.policy

@@ -137,5 +137,5 @@ def pods_waiting(unschedulable: Iterable[Pod], cutoff: int) -> list[Pod]:
 
 
 def rooms_coming(template: Node, number: int, first: int = 0) -> list[Room]:
-    """`number` nodes on their way, after their group's template; startup taints are ignored."""
+    """`number` nodes on their way, after the template; startup taints are ignored."""
     return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_TAINTS) for index in range(number)]

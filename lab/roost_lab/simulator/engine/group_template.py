@@ -24,7 +24,7 @@ from roost.controllers.image_gate.absent_images import AUTOSCALER_STARTUP_PREFIX
 from roost_core.placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from roost_core.objects.node import Node
     from roost_core.scheduler.state import ClusterState
@@ -43,14 +43,10 @@ _BITS: Final = 32
 class CopiedTemplate:
     """The template of Cluster Autoscaler for one group."""
 
-    def __init__(self, of_the_group: Node, is_member: Callable[[str], bool] | None = None) -> None:
-        """of_the_group: a node as the cloud describes it, before the group has any.
-
-        is_member: whether a node, by its name, is of the group; None: all are.
-        """
+    def __init__(self, of_the_group: Node) -> None:
+        """of_the_group: a node as the cloud describes it, before the group has any."""
         self._name = of_the_group.name
         self._last = of_the_group
-        self._is_member = is_member
 
     def find(self, state: ClusterState, now: float) -> Node:
         """The template in this run."""
@@ -70,8 +66,7 @@ class CopiedTemplate:
         return min(moments, default=None)
 
     def _nodes(self, state: ClusterState) -> Iterator[Node]:
-        is_member = self._is_member
-        return (row.node for name, row in state.rows.items() if is_member is None or is_member(name))
+        return (row.node for row in state.rows.values())
 
     def _copy(self, node: Node) -> Node:
         taints = tuple(taint for taint in node.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))

@@ -51,23 +51,6 @@ class Histogram:
         self.greatest = max(self.greatest, other.greatest)
         self.least = min(self.least, other.least)
 
-    def without_longest(self, number: int) -> Histogram:
-        """Without the `number` longest durations, and the others as short as their bins allow."""
-        new = Histogram()
-        left = self.count - number
-        for index in sorted(self.bins):
-            taken = min(left, self.bins[index])
-            if taken <= 0:
-                break
-            shortest = max(self.least, LEAST_SECONDS * FACTOR ** (index - 1) if index else 0.0)
-            new.bins[index] = taken
-            new.count += taken
-            new.total += taken * shortest
-            new.greatest = shortest
-            left -= taken
-        new.least = self.least
-        return new
-
     @property
     def mean(self) -> float:
         """Exact; 0 when nothing was counted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.culling import next_look
 from roost_lab.simulator.engine.entities import Launch, SimPod
@@ -13,67 +13,15 @@ from roost_lab.simulator.engine.totals import USERS
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roost_core.objects.pod import Pod
-    from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
-    from roost_lab.simulator.engine.builds import BuildWorld
     from roost_lab.simulator.engine.entities import SimNode
-    from roost_lab.simulator.engine.journal import Journal
-    from roost_lab.simulator.engine.kubelets import Kubelets
-    from roost_lab.simulator.engine.node_images import Images
-    from roost_lab.simulator.engine.releases import HubRelease
-    from roost_lab.simulator.engine.totals import Measures
-    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.engine.world import World
     from roost_lab.traces.attempt import Attempt
-    from roost_lab.traces.chance import Chance
-
-
-class HubWorld(Protocol):
-    """What the hub reads and changes in a replay."""
-
-    now: float
-    assumed: Assumptions
-    chance: Chance
-    measures: Measures
-    sim_pods: dict[str, SimPod]
-    images: Images
-    bounds: BoundsMeter
-    wait_bounds: WaitMeter
-    builds: BuildWorld
-    kubelets: Kubelets
-    releases: Sequence[HubRelease]
-    journal: Journal | None
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
-
-    def next_number(self) -> int:
-        """A number that no other pod has."""
-        ...
-
-    def post(self, kind: str, state: Pod) -> SimPod:
-        """Create a pod; its number was the last one given."""
-        ...
-
-    def tell_pod(self, pod: SimPod) -> None:
-        """A pod's containers run: tell the webhooks."""
-        ...
-
-    def remove(self, pod: SimPod) -> None:
-        """A pod is gone."""
-        ...
-
-    def release_of(self, attempt: Attempt) -> HubRelease:
-        """The release of a launch's hub."""
-        ...
 
 
 class Hub:
     """The hub of one replay, or all of its hubs: each has its own quotas."""
 
-    def __init__(self, world: HubWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         # Admitted launches whose servers aren't up yet.
         self.starting = 0
@@ -101,7 +49,7 @@ class Hub:
         release.running += 1
         self.starting += 1
         image = image_reference(attempt.image)
-        self._world.wait_bounds.asked(self._world.images.get(image, attempt.image_bytes), self._world.now)
+        self._world.images.get(image, attempt.image_bytes)
         if (
             assumed.with_builds
             and attempt.image not in self._building
@@ -143,7 +91,7 @@ class Hub:
         """A build's pod is bound."""
         if pod.builds is not None:
             build = self._world.builds.begin(pod.builds.repository, node.name, self._world.now)
-            self._world.bounds.built(pod.builds.repository, self._world.measures.result.nodes_created)
+            self._world.bounds.built(pod.builds.repository)
             self._world.at(self._world.now + build.seconds, self._built, pod)
 
     def _built(self, pod: SimPod) -> None:
@@ -219,7 +167,6 @@ class Hub:
         node.users += 1
         self._world.measures.level(USERS, 1, self._world.now)
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
-        self._world.bounds.needed(node.name, self._world.images.get(image).layers)
         node.images.use(image, self._world.now)
         pull = node.images.pull(image, begins, FOR_USER)
         pod.pull_begins = pull.begin

@@ -19,11 +19,11 @@ from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, WeightedPodTerm
     from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.state import ClusterState
-    from roost_lab.simulator.engine.node_groups import Fleet
     from roost_lab.simulator.setup.assumptions import Assumptions
 
 # Seconds for which pods are batched before nodes are requested (BATCH_IDLE_DURATION).
@@ -36,18 +36,18 @@ DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
 
 class Karpenter:
-    """Karpenter over a NodePool of one instance type for each pool, with consolidationPolicy WhenEmptyOrUnderutilized.
+    """Karpenter over a NodePool of one instance type, with consolidationPolicy WhenEmptyOrUnderutilized.
 
-    Preferred terms are demands that are given up one by one, where nothing meets them. A new node takes all pods that
-    some type has room for, and becomes the cheapest type that has. Nodes are only taken away, never replaced by cheaper
-    ones. First empty ones go, all that the budget allows; else several whose pods all fit
+    Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are only taken away, never
+    replaced by cheaper ones. First empty ones go, all that the budget allows; else several whose pods all fit
     elsewhere; else one. A user holds its node (`do-not-disrupt`, and nothing would make the pod anew), so only nodes
     with placeholders alone are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
     """
 
-    def __init__(self, assumptions: Assumptions, fleet: Fleet, since: float = 0.0) -> None:
+    def __init__(self, assumptions: Assumptions, template: Node, since: float = 0.0) -> None:
+        """template: a new node of the NodePool. since: when its loop began."""
         self._world = assumptions
-        self._fleet = fleet
+        self._template = template
         self._since = since
         self.room_matters = False
         # Node -> when a pod last came or left.
@@ -76,8 +76,7 @@ class Karpenter:
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
             moments += [now + patience, now + world.autoscaler_loop_seconds]
-            groups = request if len(self._fleet.groups) > 1 else ()
-            return ScalingDecision(len(request), (), late, self.turn_after(min(moments), pods_wait=False), groups)
+            return ScalingDecision(request, (), late, self.turn_after(min(moments), pods_wait=False))
         removed, due = self._plan_scale_down(state, now)
         moments += due
         if removed:
@@ -85,48 +84,29 @@ class Karpenter:
         later = [moment for moment in moments if moment > now + ROUNDING]
         return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
 
-    def _plan_scale_up(
-        self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]
-    ) -> tuple[int, ...]:
-        """The group of each new node."""
+    def _plan_scale_up(self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]) -> int:
+        """How many nodes to request."""
         # It has no priority cutoff.
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
-            return ()
-        fleet = self._fleet
+            return 0
         pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
         rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
-        for template, number in zip(fleet.templates, fleet.count_by_group(coming), strict=True):
-            rooms += rooms_coming(template, number)
-        allowed = fleet.room_by_pool(state, coming)
-        new: list[_Claim] = []
+        rooms += rooms_coming(self._template, len(coming))
+        allowed = self._world.max_nodes - len(state.rows) - len(coming)
+        new: list[Room] = []
         for pod in pods:
-            left = dict(allowed)
-            for claim in new:
-                left[fleet.groups[claim.place].pool] -= 1
-            fresh = self._claim([place for place, group in enumerate(fleet.groups) if left[group.pool] > 0])
+            fresh = self._fresh() if len(new) < allowed else None
             found = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
             if found is not None:
                 found.take(pod)
-                if fresh is not None and found is fresh:
-                    new.append(fresh)
-        requested = []
-        for claim in new:
-            # A claim may have become one of a dearer group, whose pool has no room left.
-            pool = fleet.groups[claim.place].pool
-            if allowed[pool] > 0:
-                allowed[pool] -= 1
-                requested.append(claim.place)
-        return tuple(requested)
+                if found is fresh:
+                    new.append(found)
+        return len(new)
 
-    def _claim(self, places: Iterable[int]) -> _Claim | None:
-        """A new node that is of any of these groups, the cheapest first."""
-        groups = self._fleet.groups
-        rooms = [
-            (place, rooms_coming(self._fleet.templates[place], 1)[0])
-            for place in sorted(places, key=lambda place: groups[place].price)
-        ]
-        return _Claim(rooms) if rooms else None
+    def _fresh(self) -> Room:
+        """A new node."""
+        return rooms_coming(self._template, 1)[0]
 
     def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
         """Nodes to remove, and the times at which others may be considered."""
@@ -154,41 +134,26 @@ class Karpenter:
                 due.append(ripe)
         self.room_matters = any(movable for _, movable in candidates)
         spare = self._spare(state)
-        candidates = [candidate for candidate in candidates if spare[self._fleet.pool_of(candidate[0].name)] > 0]
-        if not candidates:
+        if not candidates or spare <= 0:
             return (), due
         empty = [candidate for candidate in candidates if not candidate[1]]
         if empty:
-            return tuple(row.name for row, _ in self._within(empty, spare)), due
+            return tuple(row.name for row, _ in empty[:spare]), due
         # The cheapest to move come first.
         candidates.sort(key=lambda candidate: len(candidate[1]))
-        if len(several := self._find_several(self._within(candidates, spare), state)) > 1:
+        if len(several := self._find_several(candidates[:spare], state)) > 1:
             return several, due
         for candidate in candidates:
             if self._fit_elsewhere([candidate], state):
                 return (candidate[0].name,), due
         return (), due
 
-    def _spare(self, state: ClusterState) -> dict[str, int]:
-        """How many nodes of each pool may go now."""
-        fleet = self._fleet
-        spare = fleet.spare_by_pool(state, ())
-        there = fleet.count_by_pool(state.rows)
-        draining = fleet.count_by_pool(name for name, row in state.rows.items() if row.node.unschedulable)
+    def _spare(self, state: ClusterState) -> int:
+        """How many nodes may go now."""
+        draining = sum(row.node.unschedulable for row in state.rows.values())
+        beyond_least = len(state.rows) - draining - self._world.min_nodes
         # Draining nodes use up the budget, although draining needs none.
-        return {
-            pool: min(number, ceil(DISRUPTED_SHARE * there[pool]) - draining[pool]) for pool, number in spare.items()
-        }
-
-    def _within(self, candidates: Iterable[_Candidate], spare: Mapping[str, int]) -> list[_Candidate]:
-        """The first ones, as many of each pool as may go."""
-        left, first = dict(spare), []
-        for candidate in candidates:
-            pool = self._fleet.pool_of(candidate[0].name)
-            if left[pool] > 0:
-                left[pool] -= 1
-                first.append(candidate)
-        return first
+        return min(beyond_least, ceil(DISRUPTED_SHARE * len(state.rows)) - draining)
 
     def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
         """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
@@ -207,9 +172,10 @@ class Karpenter:
         rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
 
         def find(pod: Pod) -> Room | None:
-            found = _Demands(pod, state, rooms).find(rooms, self._claim(range(len(self._fleet.groups))))
+            fresh = self._fresh()
+            found = _Demands(pod, state, rooms).find(rooms, fresh)
             # A pod that prefers a new node keeps the old one.
-            return found if isinstance(found, Room) else None
+            return None if found is fresh else found
 
         return place_all((pod for _, movable in candidates for pod in movable), find)
 
@@ -226,34 +192,6 @@ def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:
     return None if held else tuple(movable)
 
 
-class _Claim:
-    """A new node whose group is still open: a room in each group that has room for all of its pods."""
-
-    __slots__ = ("_rooms", "_taken_by")
-
-    def __init__(self, rooms: list[tuple[int, Room]]) -> None:
-        """rooms: with the places of their groups, the cheapest first."""
-        self._rooms = rooms
-        # Those that meet the demands of the pod that is looked at.
-        self._taken_by: list[tuple[int, Room]] = []
-
-    @property
-    def place(self) -> int:
-        """The cheapest group."""
-        return self._rooms[0][0]
-
-    def meets(self, does: Callable[[Room], bool]) -> bool:
-        """Whether it does in some group."""
-        self._taken_by = [(place, room) for place, room in self._rooms if does(room)]
-        return bool(self._taken_by)
-
-    def take(self, pod: Pod) -> None:
-        """Place the pod that `meets` was asked for last."""
-        self._rooms = self._taken_by
-        for _, room in self._rooms:
-            room.take(pod)
-
-
 class _Demands:
     """One pod's requirements and preferences; Karpenter treats preferences as required, and drops them one by one."""
 
@@ -263,7 +201,7 @@ class _Demands:
         spec = pod.spec
 
         def queries(terms: Sequence[WeightedPodTerm]) -> list[PodQuery]:
-            # All nodes of a group share zone and region, so only terms about single nodes matter.
+            # All nodes share zone and region, so only terms about single nodes matter.
             near = [weighted for weighted in terms if weighted.term.topology_key == HOSTNAME_LABEL]
             near.sort(key=lambda weighted: -weighted.weight)
             return [PodQuery((state.condition_of(weighted.term, pod.namespace),)) for weighted in near]
@@ -275,19 +213,14 @@ class _Demands:
         ]
         self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
 
-    def find(self, rooms: Sequence[Room | _Claim], fresh: _Claim | None) -> Room | _Claim | None:
+    def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:
         """The first room that meets the demands, otherwise a new node; then again with fewer demands."""
         near, far, nodes = list(self._near), list(self._far), list(self._nodes)
 
-        def meets(room: Room) -> bool:
-            return self._meets(room, near, far, nodes)
-
         while True:
-            for room in rooms:
-                if meets(room) if isinstance(room, Room) else room.meets(meets):
+            for room in rooms if fresh is None else (*rooms, fresh):
+                if self._meets(room, near, far, nodes):
                     return room
-            if fresh is not None and fresh.meets(meets):
-                return fresh
             given_up = near or far or nodes
             if not given_up:
                 return None

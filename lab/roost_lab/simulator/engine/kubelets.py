@@ -3,74 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.node_images import BACKGROUND
 from roost_lab.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roost_core.objects.node import Node
-    from roost_lab.simulator.engine.bounds import BoundsMeter
+    from roost_lab.simulator.engine.controls import Controls
     from roost_lab.simulator.engine.entities import SimNode
-    from roost_lab.simulator.engine.node_images import Images
-    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.policy import PullerSet
-
-
-class ImageWatcher(Protocol):
-    """What the controllers are notified of."""
-
-    def images_shown(self) -> None:
-        """A node reports other images."""
-        ...
-
-    def puller_began(self, node: SimNode, puller: PullerSet) -> None:
-        """A puller's pod is on a node and begins to pull."""
-        ...
-
-    def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
-        """One image of a puller is on the node; its container runs."""
-        ...
-
-
-class ImageUser(Protocol):
-    """A hub's release: its controllers read which images nodes have."""
-
-    @property
-    def controls(self) -> ImageWatcher:
-        """Its controllers, which are notified of images."""
-        ...
-
-
-class KubeletsWorld(Protocol):
-    """What kubelets read and change in a replay."""
-
-    now: float
-    assumed: Assumptions
-    nodes: dict[str, SimNode]
-    images: Images
-    bounds: BoundsMeter
-
-    @property
-    def releases(self) -> Sequence[ImageUser]:
-        """The hubs' releases; all have the same values."""
-        ...
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
-
-    def put(self, node: SimNode, state: Node) -> None:
-        """Replace a node's object."""
-        ...
 
 
 class Kubelets:
     """The kubelets of one replay."""
 
-    def __init__(self, world: KubeletsWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         # Image -> nodes that have it.
         self.holders: dict[str, set[str]] = {}
@@ -100,7 +48,6 @@ class Kubelets:
         if self._world.nodes.get(node.name) is not node:
             return
         if node.images.has(image, self._world.now):
-            self._world.bounds.came(node.name, self._world.images.get(image))
             self.holders.setdefault(image, set()).add(node.name)
         self._show_soon(node)
         self._plan_collection(node)
@@ -138,7 +85,7 @@ class Kubelets:
             for release in self._world.releases:
                 release.controls.images_shown()
 
-    def begin_puller(self, node: SimNode, puller: PullerSet, watcher: ImageWatcher) -> None:
+    def begin_puller(self, node: SimNode, puller: PullerSet, watcher: Controls) -> None:
         """The puller's pod starts on a node and pulls one image after the other. watcher: its release's controllers."""
         watcher.puller_began(node, puller)
         for container, image in puller.images.items():
@@ -147,7 +94,7 @@ class Kubelets:
             finish = self.background_pull(node, image_reference(image))
             self._world.at(finish, self._puller_has, (node, puller, container, watcher))
 
-    def _puller_has(self, argument: tuple[SimNode, PullerSet, str, ImageWatcher]) -> None:
+    def _puller_has(self, argument: tuple[SimNode, PullerSet, str, Controls]) -> None:
         node, puller, container, watcher = argument
         if self._world.nodes.get(node.name) is node:
             watcher.puller_has(node, puller, container)

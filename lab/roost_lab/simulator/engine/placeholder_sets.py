@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from roost_lab.simulator.engine.entities import SimPod
+    from roost_lab.simulator.engine.releases import HubRelease
     from roost_lab.simulator.setup.policy import PlaceholderSet
-
-
-class PlaceholderWorld(Protocol):
-    """Creates and deletes the pods of sets."""
-
-    def post_placeholder(self, placeholder_set: PlaceholderSet, name: str) -> SimPod:
-        """Create a pod of a set."""
-        ...
-
-    def remove(self, pod: SimPod) -> None:
-        """A pod is gone."""
-        ...
 
 
 class PlaceholderSets:
     """All sets of one replay."""
 
-    def __init__(self, world: PlaceholderWorld, sets: Iterable[PlaceholderSet]) -> None:
-        self._world = world
+    def __init__(self, release: HubRelease, sets: Iterable[PlaceholderSet]) -> None:
+        self._release = release
         # By name of the set; the pods by their own names.
         self.sets: dict[str, PlaceholderSet] = {placeholders.name: placeholders for placeholders in sets}
         self.replicas: dict[str, int] = {name: placeholders.replicas for name, placeholders in self.sets.items()}
@@ -40,7 +29,7 @@ class PlaceholderSets:
         for index in range(replicas):
             pod_name = f"{name}-{index}"
             if pod_name not in pods:
-                pod = self._world.post_placeholder(placeholders, pod_name)
+                pod = self._release.post_placeholder(placeholders, pod_name)
                 pod.owner = placeholders
                 pods[pod_name] = pod
         for index in range(len(pods) - 1, replicas - 1, -1):
@@ -48,7 +37,7 @@ class PlaceholderSets:
             if surplus is not None:
                 # It isn't created again.
                 surplus.owner = None
-                self._world.remove(surplus)
+                self._release.remove(surplus)
         if placeholders.revision:
             self.roll(name)
 
@@ -73,7 +62,7 @@ class PlaceholderSets:
         for index in range(len(there) - 1, -1, -1):
             pod = there.get(f"{name}-{index}")
             if pod is not None and _revision_of(pod) != revision:
-                self._world.remove(pod)
+                self._release.remove(pod)
             if pod is None or pod.bound_at is None or _revision_of(pod) != revision:
                 return
 

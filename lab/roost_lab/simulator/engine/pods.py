@@ -25,9 +25,8 @@ from roost_core.placement.labels import (
     SAFE_TO_EVICT_ANNOTATION,
     WARM_TARGET_ANNOTATION,
 )
-from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import USER_CLASS
-from roost_lab.traces.attempt import Attempt, other_scheduler
+from roost_lab.traces.attempt import other_scheduler
 from webhook.admission import Result, decide
 from webhook.facts import Facts, PlacedPod, pod_key
 from webhook.ledger import Ledger
@@ -41,11 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from roost_core.objects.pod_body import PodBody
+    from roost_core.placement.nodes import Nodes
     from roost_core.placement.settings import PodClass, Settings
-    from roost_lab.simulator.engine.user_choices import UserChoices
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
-    from roost_lab.simulator.setup.pools import UserProfile
+    from roost_lab.traces.attempt import Attempt
     from webhook.patch import Operation
     from webhook.rules.warm import WarmChoice, WarmNeeds
 
@@ -82,13 +81,6 @@ _PREFERS_USER_NODES: Final = {
 _PLACED: Final = (Result.PATCHED, Result.UNCHANGED)
 
 
-# zero-to-jupyterhub's users tolerate the taints of its user pools.
-_USER_TOLERATIONS: Final = tuple(
-    {"key": key, "operator": "Equal", "value": "user", "effect": "NoSchedule"}
-    for key in ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
-)
-
-
 class _PodTemplate(NamedTuple):
     """The last pod of one kind, and the facts that it depends on."""
 
@@ -116,10 +108,8 @@ class PodMaker:
         policy: Policy,
         assumptions: Assumptions,
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
-        choices: UserChoices | None = None,
     ) -> None:
-        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them. choices: among pools."""
-        self._choices = choices
+        """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
         self._policy = policy
         # Labels by name; None: no class asks for them.
         self.namespaces = namespaces
@@ -174,12 +164,9 @@ class PodMaker:
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Pod:
         """A user's pod."""
-        profile = None if self._choices is None else self._choices.profile(attempt)
-        asked = (attempt.cpu_millicores, attempt.memory_bytes, None if profile is None else profile.name)
-        kind = (*asked, attempt.hub)
+        kind = (attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
         key = (USER, attempt.image, attempt.repository, *kind)
-        made = self._make(key, name, created, facts, lambda: self._user_body(attempt, name, profile), kind=kind)
-        return made if self._choices is None else self._choices.to_zone(made, attempt)
+        return self._make(key, name, created, facts, lambda: self._user_body(attempt, name), kind=kind)
 
     def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> Pod:
         """A pod of a StatefulSet of placeholders."""
@@ -241,12 +228,7 @@ class PodMaker:
             known = self._classes[key] = (state.labels, found)
         return known[1]
 
-    def user_of_profile(self, profile: UserProfile | None) -> Pod:
-        """A user's pod of that profile, for checks."""
-        made = self._user_body(Attempt(0, 0.0, "repository", "image"), "user", profile)
-        return self._make((USER, profile), "user", 0.0, Facts(nodes=Nodes()), lambda: made)
-
-    def _user_body(self, attempt: Attempt, name: str, profile: UserProfile | None = None) -> JSONObject:
+    def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
         assumed = self._assumptions
         cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
         memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
@@ -261,8 +243,6 @@ class PodMaker:
                 }
             ],
         }
-        if assumed.pools is not None:
-            self._choose_pool(spec, attempt, profile)
         if self._policy.user_class:
             spec["priorityClassName"] = self._policy.user_class
         metadata = {"name": name, "labels": dict(USER_LABELS), "annotations": dict(_STAYS)}
@@ -271,31 +251,6 @@ class PodMaker:
             spec["schedulerName"] = other_scheduler(attempt.hub)
             metadata["namespace"] = attempt.hub
         return {"metadata": metadata, "spec": spec}
-
-    def _choose_pool(self, spec: JSONObject, attempt: Attempt, profile: UserProfile | None) -> None:
-        """What the hub's configuration and the user's profile add, as KubeSpawner merges them."""
-        merged: JSONObject = {} if self._policy.merged is None else self._policy.merged.values
-        values = merged.get("singleuser") or {}
-        spec["tolerations"] = [*_USER_TOLERATIONS, *(values.get("extraTolerations") or ())]
-        spec["nodeSelector"] = dict(self._policy.user_nodes)
-        if profile is None:
-            return
-        spec["nodeSelector"] |= dict(profile.node_selector)
-        names = ("key", "operator", "value", "effect")
-        spec["tolerations"] += [
-            {name: text for name, text in zip(names, toleration, strict=True) if text}
-            for toleration in profile.tolerations
-        ]
-        resources = spec["containers"][0]["resources"]
-        # What the trace says of a launch counts for more.
-        if profile.cpu_millicores is not None and attempt.cpu_millicores is None:
-            resources["requests"]["cpu"] = f"{profile.cpu_millicores}m"
-        if profile.memory_bytes is not None and attempt.memory_bytes is None:
-            resources["requests"]["memory"] = str(profile.memory_bytes)
-        if profile.resources:
-            extended = {name: str(amount) for name, amount in profile.resources}
-            resources["requests"] |= extended
-            resources["limits"] = extended
 
     def _make(
         self,

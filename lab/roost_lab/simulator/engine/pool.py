@@ -1,21 +1,55 @@
-"""Give nodes and namespaces the labels that the values select by.
+"""Make the nodes of the one pool, and give nodes and namespaces the labels that the values select by.
 
-Each hub has a namespace, and without a pools file there is one pool of nodes, which users are sent to: a node selector
-or a namespace selector in the values names a label of theirs, whatever it is called.
+Each hub has a namespace, and users are sent to the only pool: a node selector or a namespace selector in the values
+names a label of theirs, whatever it is called.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.selectors import read_label_selector, read_node_term
+from roost_core.objects.node import Node
+from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from roost_core.objects.selectors import Taint, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roost_core.objects.selectors import Requirement
+    from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
+
+_ENDLESS_BYTES: Final = 10**15
+
+
+def make_node(policy: Policy, assumptions: Assumptions, name: str, now: float) -> Node:
+    """A new node, with the release's startup taint if it has one."""
+    allocatable = {
+        CPU: assumptions.node_cpu_millicores,
+        MEMORY: assumptions.node_memory_bytes,
+        PODS: assumptions.node_pods,
+        EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
+    }
+    labels = {**node_labels(policy), HOSTNAME_LABEL: name}
+    taints = tuple(Taint(taint, "", "NoSchedule") for taint in policy.startup_taints)
+    return Node(
+        name,
+        labels,
+        taints,
+        uid=name,
+        created=now,
+        allocatable=allocatable,
+        conditions={"Ready": "True"},
+        ready_since=now,
+    )
+
+
+def users_per_node(assumptions: Assumptions) -> int:
+    """The most users of the usual size that a node can hold, at least 1."""
+    cpu = assumptions.node_cpu_millicores // max(1, assumptions.user_cpu_millicores)
+    memory = assumptions.node_memory_bytes // max(1, assumptions.user_memory_bytes)
+    return max(1, min(assumptions.node_pods, cpu, memory))
 
 
 def node_labels(policy: Policy) -> dict[str, str]:

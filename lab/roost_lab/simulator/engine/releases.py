@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from roost_core.objects.pod import copy_pod
-from roost_lab.simulator.engine.controls import ControlledWorld, Controls
+from roost_lab.simulator.engine.controls import Controls
 from roost_lab.simulator.engine.late_facts import LateFacts
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
 from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
@@ -21,29 +21,9 @@ from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.simulator.engine.user_choices import UserChoices
-    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
-
-
-class ReleasedWorld(ControlledWorld, Protocol):
-    """What releases read and change in a replay, their controllers included."""
-
-    assumed: Assumptions
-
-    def next_number(self) -> int:
-        """A number that no other pod has."""
-        ...
-
-    def post(self, kind: str, state: Pod) -> SimPod:
-        """Create a pod; its number was the last one given."""
-        ...
-
-    def remove(self, pod: SimPod) -> None:
-        """A pod is gone."""
-        ...
 
 
 class HubRelease:
@@ -51,15 +31,14 @@ class HubRelease:
 
     def __init__(
         self,
-        world: ReleasedWorld,
+        world: World,
         policy: Policy,
         labels: Mapping[str, Mapping[str, str]],
-        choices: UserChoices | None = None,
     ) -> None:
-        """policy: as rendered for its namespace. labels: of all namespaces. choices: among pools."""
+        """policy: as rendered for its namespace. labels: of all namespaces."""
         self._world = world
         self.policy = policy
-        self.maker = PodMaker(policy, world.assumed, labels, choices)
+        self.maker = PodMaker(policy, world.assumed, labels)
         delay = world.assumed.facts_delay_seconds
         self.facts: WebhookFacts = (
             LateFacts(policy, self.maker, labels, delay, lambda: world.now)

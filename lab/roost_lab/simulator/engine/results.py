@@ -10,7 +10,7 @@ from roost_lab.simulator.engine.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 6
+VERSION: Final = 7
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
@@ -90,9 +90,6 @@ class RunResult:
     placeholder_preemptions: int = 0
     # Users' pods that were pre-empted; no values of Roost's do that.
     users_preempted: int = 0
-    # Spot nodes that the cloud took away, and users' pods on them.
-    nodes_interrupted: int = 0
-    users_interrupted: int = 0
     # Placeholders evicted by the mover.
     moves: int = 0
     placeholder_pending_seconds: float = 0.0
@@ -109,8 +106,6 @@ class RunResult:
     build_seconds: Histogram = field(default_factory=Histogram)
     # Share of builds, 0..1, on the node with the most.
     busiest_builder_share: float = 0.0
-    # Tables of roost_lab/simulator/engine/costs.py, name -> cost, in the pools file's currency; empty without pools.
-    costs: dict[str, dict[str, float]] = field(default_factory=dict)
     # By namespace; empty unless there are several hubs.
     hubs: dict[str, HubResult] = field(default_factory=dict)
     # By key of roost_lab/simulator/engine/bounds.py.

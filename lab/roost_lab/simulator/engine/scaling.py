@@ -9,9 +9,8 @@ Source: Karpenter's documentation (Disruption, Expiration: forceful) and expirat
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
 from roost_lab.simulator.engine.autoscaler import NoAutoscaler
@@ -21,15 +20,10 @@ from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost_lab.simulator.setup.assumptions import Autoscaler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost_core.objects.node import Node
-    from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.autoscaler import NodeScaler
-    from roost_lab.simulator.engine.bounds import BoundsMeter
-    from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.node_groups import Fleet
-    from roost_lab.simulator.engine.scheduling import Scheduling
+    from roost_lab.simulator.engine.entities import SimNode
+    from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.assumptions import Assumptions
 
 # What a cordon adds to a node's taints.
@@ -39,61 +33,21 @@ STAYING: Final = (USER, BUILD)
 _HOUR: Final = 3600.0
 
 
-def make_node_scaler(assumptions: Assumptions, fleet: Fleet, since: float) -> NodeScaler:
-    """The autoscaler that the assumptions name. since: when its loop began."""
+def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> NodeScaler:
+    """The autoscaler that the assumptions name. template: a new node. since: when its loop began."""
     if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
-        return ClusterAutoscaler(assumptions, fleet, since)
+        return ClusterAutoscaler(assumptions, template, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
-        return Karpenter(assumptions, fleet, since)
+        return Karpenter(assumptions, template, since)
     return NoAutoscaler()
-
-
-class ScaledWorld(Protocol):
-    """What the autoscaler reads and changes in a replay."""
-
-    now: float
-    assumed: Assumptions
-    state: ClusterState
-    nodes: dict[str, SimNode]
-    fleet: Fleet
-    scheduling: Scheduling
-    bounds: BoundsMeter
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
-
-    def boot_seconds(self, place: int = 0) -> float:
-        """How long the next node of a group takes to boot."""
-        ...
-
-    def join(self, place: int = 0) -> SimNode:
-        """A node of a group joins."""
-        ...
-
-    def remove_node(self, node: SimNode) -> None:
-        """A node is removed, with what runs there."""
-        ...
-
-    def change_node(self, node: SimNode, state: Node) -> None:
-        """A node is cordoned."""
-        ...
-
-    def evict(self, pod: SimPod) -> None:
-        """A placeholder is evicted."""
-        ...
-
-    def nodes_changed(self) -> None:
-        """A node is about to go: tell the controllers."""
-        ...
 
 
 class Scaling:
     """The autoscaler of one replay, from its creation on."""
 
-    def __init__(self, world: ScaledWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._scaler = make_node_scaler(world.assumed, world.fleet, world.now)
+        self._scaler = make_node_scaler(world.assumed, world.template(), world.now)
         # Name of a node that boots -> when it was requested.
         self.booting: dict[str, float] = {}
         self._requested = 0
@@ -127,15 +81,6 @@ class Scaling:
                 world.at(node.joined_at + world.assumed.node_expire_hours * _HOUR, self._drain, node)
             self._aging = set(world.nodes)
 
-    def node_interrupted(self, node: SimNode, place: int) -> None:
-        """The cloud took a node away. A node group, whose size is as before, starts another; Karpenter doesn't."""
-        self._draining.discard(node.name)
-        if self._world.assumed.autoscaler is Autoscaler.KARPENTER:
-            self._keep_least()
-        else:
-            self._request(place)
-        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=False))
-
     def _look_at(self, moment: float | None) -> None:
         if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
             self._looks_at = moment
@@ -151,28 +96,26 @@ class Scaling:
         decision = self._scaler.look(world.state, waiting, self.booting, now)
         for name in decision.give_up:
             del self.booting[name]
-            world.fleet.places.pop(name, None)
-        for place in decision.groups or (0,) * decision.request:
-            self._request(place)
+        self._request(decision.request)
         self._look_at(decision.look_again)
         for name in decision.remove:
             node = world.nodes.get(name)
             if node is not None:
                 world.remove_node(node)
 
-    def _request(self, place: int) -> None:
-        """Request a node of that group from the cloud."""
+    def _request(self, number: int) -> None:
+        """Request so many nodes from the cloud."""
         world = self._world
-        self._requested += 1
-        name = f"asked-{self._requested}"
-        self.booting[name] = world.now
-        world.fleet.places[name] = place
-        world.at(world.now + world.boot_seconds(place), self._joined, name)
+        for _ in range(number):
+            self._requested += 1
+            name = f"asked-{self._requested}"
+            self.booting[name] = world.now
+            world.at(world.now + world.boot_seconds(), self._joined, name)
 
     def _joined(self, name: str) -> None:
         # A node that was given up doesn't join.
         if self.booting.pop(name, None) is not None:
-            self._world.join(self._world.fleet.places.pop(name))
+            self._world.join()
 
     # Draining
 
@@ -202,11 +145,8 @@ class Scaling:
         self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
 
     def _keep_least(self) -> None:
-        """Request the nodes that are missing from each pool's least because of draining."""
-        world = self._world
-        fleet = world.fleet
-        spare = fleet.spare_by_pool(world.state, self.booting)
-        room = fleet.room_by_pool(world.state, self.booting)
-        for pool, number in spare.items():
-            for place in islice(fleet.places_of(pool), max(0, min(-number, room[pool]))):
-                self._request(place)
+        """Request the nodes that are missing from the least because of draining."""
+        state, assumed = self._world.state, self._world.assumed
+        staying = sum(not row.node.unschedulable for row in state.rows.values()) + len(self.booting)
+        there = len(state.rows) + len(self.booting)
+        self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - there)))

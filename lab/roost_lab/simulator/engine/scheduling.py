@@ -6,24 +6,16 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.pod import copy_pod
 from roost_core.scheduler.cycle import schedule
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from roost_core.objects.pod import Pod
     from roost_core.scheduler.cycle import Decision
-    from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.hub import Hub
-    from roost_lab.simulator.engine.journal import Journal
-    from roost_lab.simulator.engine.totals import Measures
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.simulator.engine.world import World
 
 # kube-scheduler retries pods that have been unschedulable for so long.
 FLUSH_SECONDS: Final = 300.0
@@ -31,41 +23,10 @@ FLUSH_SECONDS: Final = 300.0
 _MOST_HOPELESS: Final = 512
 
 
-class SchedulingWorld(Protocol):
-    """What the scheduler reads and changes in a replay."""
-
-    now: float
-    assumed: Assumptions
-    policy: Policy
-    state: ClusterState
-    measures: Measures
-    # As the API server has them, and with what happened to each.
-    pods: dict[str, Pod]
-    sim_pods: dict[str, SimPod]
-    hub: Hub
-    journal: Journal | None
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call."""
-        ...
-
-    def bind(self, pod: SimPod, node_name: str) -> None:
-        """A pod is bound."""
-        ...
-
-    def preempt(self, pod: SimPod) -> None:
-        """A pod is pre-empted."""
-        ...
-
-    def pod_waits(self, pod: SimPod) -> None:
-        """No node fits a pod."""
-        ...
-
-
 class Scheduling:
     """kube-scheduler of one replay."""
 
-    def __init__(self, world: SchedulingWorld) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         # Pods that no node fits, by key, in order of creation.
         self.unschedulable: dict[str, SimPod] = {}

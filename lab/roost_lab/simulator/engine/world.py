@@ -9,34 +9,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import islice
-from math import log
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
-from roost_lab.simulator.engine.bounds import BoundsMeter, WaitMeter
+from roost_lab.simulator.engine.bounds import BoundsMeter
 from roost_lab.simulator.engine.builds import BuildWorld
-from roost_lab.simulator.engine.costs import CostMeter
 from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.kubelets import Kubelets
-from roost_lab.simulator.engine.node_groups import Fleet, make_groups, make_node, most_users_per_node
 from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
-from roost_lab.simulator.engine.pool import namespace_labels
+from roost_lab.simulator.engine.pool import make_node, namespace_labels, users_per_node
 from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of
-from roost_lab.simulator.engine.results import (
-    ELSEWHERE,
-    NOWHERE,
-    ONLY_FULL,
-    TOTAL,
-)
+from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
-from roost_lab.simulator.engine.totals import HOUR, NODES, PLACEHOLDERS, USERS, Measures
-from roost_lab.simulator.engine.user_choices import UserChoices
+from roost_lab.simulator.engine.totals import NODES, PLACEHOLDERS, USERS, Measures
 from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
@@ -77,8 +67,6 @@ class World:
         self.now = 0.0
         labels = {each.namespace: namespace_labels(each) for each in policies}
         self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
-        groups = make_groups(policy, assumptions)
-        self.fleet = Fleet(groups, [make_node(policy, group, "template", 0.0) for group in groups])
         self.nodes: dict[str, SimNode] = {}
         # Every pod as the API server has it, by `namespace/name`.
         self.pods: dict[str, Pod] = {}
@@ -86,17 +74,12 @@ class World:
         self.figures = PullFigures()
         self.images = Images(assumptions, self.chance)
         self.kubelets = Kubelets(self)
-        pools = assumptions.pools
-        choices = None if pools is None else UserChoices(pools, self.chance, self.fleet.templates)
-        self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels, choices) for each in policies]
+        self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels) for each in policies]
         # By namespace; without several hubs the first is everybody's.
         self._releases = {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
         self.bounds = BoundsMeter(
-            most_users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
+            users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
         )
-        # Without pools nothing has a price.
-        self.costs = None if pools is None else CostMeter(policy.namespace)
-        self.wait_bounds = WaitMeter(assumptions)
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
         self.hub = Hub(self)
@@ -166,10 +149,8 @@ class World:
 
     def _begin(self, moment: float) -> None:
         self.now = moment
-        for pool, places in self.fleet.by_pool().items():
-            least = self.fleet.groups[places[0]].assumed.min_nodes
-            for place in islice(self.fleet.places_of(pool), least):
-                self.join(place)
+        for _ in range(self.assumed.min_nodes):
+            self.join()
         self.scaling = Scaling(self)
         self.scaling.nodes_changed()
         for release in self.releases:
@@ -194,8 +175,6 @@ class World:
             self._count_pending(pod)
         self._is_over = True
         self.measures.close(last)
-        if self.costs is not None:
-            result.costs = self.costs.close(last)
         result.bounds = self.bounds.close(last)
 
     def _write(self) -> None:
@@ -210,10 +189,7 @@ class World:
         result.registry_bytes = figures.bytes + figures.background_bytes
         result.greatest_disk_bytes = figures.greatest_disk_bytes
         if result.attempts:
-            result.bounds |= self.bounds.counted(figures.greatest_disk_bytes)
-            result.bounds |= self.wait_bounds.counted(
-                result.waits[TOTAL].count, result.users_preempted + result.users_interrupted
-            )
+            result.bounds |= self.bounds.counted()
         if len(self.releases) > 1:
             result.hubs = {release.policy.namespace: release.result for release in self.releases}
         self.builds.write(result)
@@ -293,8 +269,6 @@ class World:
         node.pods[pod.key] = pod
         if self.journal is not None:
             self.journal.pod_bound(pod, node, now)
-        if self.costs is not None:
-            self.costs.bound(pod, node, now)
         self.tell_pod(pod)
         if pod.kind == USER:
             self.hub.start(pod, node)
@@ -360,8 +334,6 @@ class World:
             release.facts.forget_pod(pod)
         if node is not None:
             node.pods.pop(key, None)
-            if self.costs is not None:
-                self.costs.left(pod, node, self.now)
             if pod.launch is not None:
                 node.users -= 1
                 self.measures.level(USERS, -1, self.now)
@@ -381,28 +353,23 @@ class World:
 
     # Nodes
 
-    def boot_seconds(self, place: int = 0) -> float:
+    def boot_seconds(self) -> float:
         """How long the next node takes to boot: the n-th node takes equally long under every policy."""
         self._nodes_made += 1
-        assumed = self.fleet.groups[place].assumed
+        assumed = self.assumed
         return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
 
-    def template(self, name: str, place: int = 0) -> Node:
-        """A node as its group's template describes it, with the labels and taints of a new node."""
-        return make_node(self.policy, self.fleet.groups[place], name, self.now)
+    def template(self, name: str = "template") -> Node:
+        """A new node, with the labels and taints of all."""
+        return make_node(self.policy, self.assumed, name, self.now)
 
-    def join(self, place: int = 0) -> SimNode:
-        """A node of a group joins and is ready."""
+    def join(self) -> SimNode:
+        """A node joins and is ready."""
         result = self.measures.result
         result.nodes_created += 1
-        group = self.fleet.groups[place]
         name = f"node-{result.nodes_created}"
-        state = self.template(name, place)
-        node = SimNode(state, NodeImages(self.images, group.assumed, self.now, self.figures), self.now)
-        if place:
-            self.fleet.places[name] = place
-        if self.costs is not None:
-            self.costs.joined(node, group, self.now)
+        state = self.template(name)
+        node = SimNode(state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, ready=False, ready_since=None))
@@ -418,34 +385,13 @@ class World:
         if self.scaling is not None:
             self.scaling.nodes_changed()
         self.scheduling.retry()
-        if group.interruptions_per_hour:
-            # The n-th node lives equally long under every policy, if it isn't removed before.
-            drawn = self.chance.uniform("interruption", result.nodes_created)
-            self.at(self.now - log(drawn) / group.interruptions_per_hour * HOUR, self._interrupt, node)
         return node
-
-    def _interrupt(self, node: SimNode) -> None:
-        """The cloud takes a spot node away, at once: its users lose their pods."""
-        if self.nodes.get(node.name) is not node:
-            return
-        result = self.measures.result
-        result.nodes_interrupted += 1
-        place = self.fleet.place_of(node.name)
-        for pod in list(node.pods.values()):
-            if pod.launch is not None:
-                result.users_interrupted += 1
-                self.hub.lose(pod, pod.launch)
-        self.remove_node(node)
-        if self.scaling is not None:
-            self.scaling.node_interrupted(node, place)
 
     def remove_node(self, node: SimNode) -> None:
         """The autoscaler removes a node; placeholders on it are created again elsewhere."""
         del self.nodes[node.name]
         if self.journal is not None:
             self.journal.node_left(node, self.now)
-        if self.costs is not None:
-            self.costs.node_left(node, self.now)
         self.kubelets.node_left(node)
         for pod in list(node.pods.values()):
             if self.state.get_pod(pod.key) is not None:
@@ -455,12 +401,10 @@ class World:
             release.facts.tell_node(node.name, None)
         self.measures.level(NODES, -1, self.now)
         self.builds.node_left(node.name, self.now)
-        self.bounds.node_left(node.name, self.figures.greatest_disk_bytes)
         for release in self.releases:
             release.controls.node_left(node)
         for pod in list(node.pods.values()):
             self.remove(pod)
-        self.fleet.places.pop(node.name, None)
 
     def nodes_changed(self) -> None:
         """A node came, or one is about to go: tell the controllers."""

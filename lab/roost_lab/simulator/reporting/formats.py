@@ -1,16 +1,13 @@
-"""Write a sweep for programs: JSON with everything, CSV with a line a figure."""
+"""Write a sweep for programs: JSON with everything."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.pages.table import csv_cell, data_cell
+from roost_lab.pages.table import data_cell
 from roost_lab.simulator.reporting.context import notices
 from roost_lab.simulator.reporting.sections import tables
-from roost_lab.simulator.reporting.tables import every_measure
 from roost_lab.simulator.sweep.measure_registry import MEASURES
 
 if TYPE_CHECKING:
@@ -24,8 +21,8 @@ VERSION: Final = 1
 def to_json(summary: Summary, context: ReportContext) -> str:
     """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
 
-    `notices`: warnings about the figures. `needs`: policy -> assumptions that it alone has otherwise. Figures are in
-    seconds, bytes, or shares 0..1. `change`: as a share of the first policy's, seed by seed, less one.
+    `notices`: warnings about the figures. Figures are in seconds, bytes, or shares 0..1. `change`: as a share of the
+    first policy's, seed by seed, less one.
     """
     document = {
         "schema": SCHEMA,
@@ -34,7 +31,6 @@ def to_json(summary: Summary, context: ReportContext) -> str:
         "trace": context.trace,
         "seeds": list(summary.seeds),
         "notices": notices(summary, context),
-        "needs": {policy: dict(needed) for policy, needed in summary.needs.items()},
         "worlds": [
             {
                 "setting": dict(world.setting),
@@ -58,22 +54,6 @@ def to_json(summary: Summary, context: ReportContext) -> str:
         },
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def to_csv(summary: Summary) -> str:
-    """A line for each world, policy and figure, as `every_measure` has them."""
-    table = every_measure(summary)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.key for column in table.columns])
-    for row in table.rows:
-        writer.writerow(
-            [
-                "" if cell is None else csv_cell(data_cell(cell, column.unit))
-                for cell, column in zip(row, table.columns, strict=True)
-            ]
-        )
-    return text.getvalue()
 
 
 def _figure(summary: Summary, policy: str, key: str, world: int) -> dict[str, Any]:

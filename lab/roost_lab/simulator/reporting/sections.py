@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.reporting.context import ReportContext
     from roost_lab.simulator.sweep.summary import Summary
 
-_COSTS: Final = (
-    "A node's price is shared by its pods after the greatest of their requests as a share of the node; what they leave "
-    "is idle. The costs of users are told again by hub and by image."
-)
 _HUBS: Final = "Hubs share the nodes; each has a release of its own, with as many placeholders as the values say."
 _NOTHING: Final = "No server started in this replay."
 
@@ -35,7 +31,7 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             "Side by side",
             "Bounds are what no policy can beat; each is explained at the end.",
             [draw.headline(summary, measure) for measure in MEASURES if measure.is_headline],
-            [lay_out.side_by_side(summary), lay_out.policies(summary, context)],
+            [lay_out.side_by_side(summary), lay_out.policies(context)],
             _NOTHING,
             beside=True,
         ),
@@ -59,7 +55,6 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
         ),
         Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
         *(Part("hubs", "By hub", "", [], [table], _HUBS) for table in lay_out.hubs(summary)),
-        *(Part("costs", "Costs", "", [], [table], _COSTS) for table in lay_out.costs(summary)),
         *(
             Part(
                 f"by-{name.replace('_', '-')}",
@@ -86,13 +81,8 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             "The trace",
             "",
             [],
-            [
-                lay_out.lines_read(context),
-                lay_out.caches(context),
-                lay_out.disk_caches(context),
-                lay_out.covers(context),
-            ],
-            "What was read and skipped, and the best that caches could do with these launches.",
+            [lay_out.lines_read(context)],
+            "What was read and skipped.",
         ),
     ]
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_span
 from roost_lab.pages.table import Cell, Column, Table, Unit
-from roost_lab.simulator.engine.costs import BY_HUB, BY_IMAGE, BY_POOL, BY_USE, OTHERS
 from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
 from roost_lab.simulator.reporting.amounts import show_bound, show_change, show_value
-from roost_lab.simulator.setup.checks import list_assumptions, show_assumption
+from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS, BY_KEY, HOUR_MEASURES
 from roost_lab.simulator.sweep.summary import value_of
 
@@ -34,8 +33,6 @@ PART_NAMES: Final[Mapping[str, str]] = {
 }
 # Key of a measure -> where the image of a cold start was.
 WHERE_IMAGES_WERE: Final = {"cold_nowhere": NOWHERE, "cold_only_full": ONLY_FULL, "cold_elsewhere": ELSEWHERE}
-# Table of a result's costs -> how its names are told.
-COST_TABLES: Final = {BY_USE: "use", BY_POOL: "pool", BY_HUB: "users of hub", BY_IMAGE: "users of image"}
 SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 # Measures that are shown for each world of the sweep.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
@@ -65,41 +62,10 @@ def side_by_side(summary: Summary) -> Table:
     return Table("side_by_side", title, columns, rows)
 
 
-def every_measure(summary: Summary) -> Table:
-    """For programs: a row for each world, policy and figure."""
-    columns = (
-        Column("world", "world", Unit.TEXT),
-        _POLICY,
-        Column("figure", "figure", Unit.TEXT),
-        Column("unit", "unit", Unit.TEXT),
-        Column("median", "median", Unit.MEAN),
-        Column("least", "least", Unit.MEAN),
-        Column("greatest", "greatest", Unit.MEAN),
-        Column("bound", "bound", Unit.MEAN),
-        Column("seeds", "seeds", Unit.COUNT),
-        Column("change", "against the first policy", Unit.MEAN),
-        Column("assumes", "which alone has", Unit.TEXT),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for place, world in enumerate(summary.worlds):
-        for policy in summary.policies:
-            for measure in summary.occurring(place):
-                value = summary.value(measure.key, policy, place)
-                if value is not None:
-                    change = summary.change(measure.key, policy, place)
-                    head = (world.name, policy, measure.key, measure.unit.value)
-                    numbers = (value.median, value.least, value.greatest, value.bound, len(value.each))
-                    rows.append((*head, *numbers, None if change is None else change.median, summary.needs_of(policy)))
-    return Table("figures", "All figures of all worlds", columns, rows, only_data=True)
-
-
-def policies(summary: Summary, context: ReportContext) -> Table:
+def policies(context: ReportContext) -> Table:
     """What each policy is."""
-    columns: tuple[Column, ...] = (_POLICY, Column("about", "what it is", Unit.TEXT))
+    columns = (_POLICY, Column("about", "what it is", Unit.TEXT))
     rows: list[tuple[Cell, ...]] = list(context.policies.items())
-    if summary.needs:
-        columns = (*columns, Column("assumes", "assumed for it alone", Unit.TEXT))
-        rows = [(name, about, summary.needs_of(name)) for name, about in context.policies.items()]
     return Table("policies", "Policies", columns, rows)
 
 
@@ -152,35 +118,6 @@ def over_time(summary: Summary) -> Table:
     return Table("over_time", "Over time, medians over seeds", columns, rows)
 
 
-def costs(summary: Summary) -> list[Table]:
-    """What the nodes cost, by use and pool, and of users by hub and image; none without pools."""
-    pools = summary.worlds[0].assumptions.pools
-    if pools is None:
-        return []
-    unit = f", {pools.currency}" if pools.currency else ""
-    columns = (
-        _POLICY,
-        Column("by", "by", Unit.TEXT),
-        Column("name", "what", Unit.TEXT),
-        Column("cost", f"cost{unit}", Unit.MEAN),
-        Column("share", "of all", Unit.SHARE),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for policy in summary.policies:
-        runs = [run.costs for run in summary.runs[0, policy] if run.costs]
-        wholes = [sum(run[BY_USE].values()) for run in runs]
-        for table, title in COST_TABLES.items():
-            names = dict.fromkeys(name for run in runs for name in run[table])
-            each = {name: [run[table].get(name, 0.0) for run in runs] for name in names}
-            middles = {name: median(costs) for name, costs in each.items()}
-            # Names by use are in order; others have the costliest first.
-            listed = list(each) if table == BY_USE else sorted(each, key=lambda name: (name == OTHERS, -middles[name]))
-            for name in listed:
-                shares = [cost / whole for cost, whole in zip(each[name], wholes, strict=True) if whole]
-                rows.append((policy, title, name, middles[name], median(shares) if shares else None))
-    return [Table("costs", "What the nodes cost, medians over seeds", columns, rows)]
-
-
 def hubs(summary: Summary) -> list[Table]:
     """What each of several hubs had; none with one hub."""
     columns = (
@@ -228,16 +165,10 @@ def assumptions(summary: Summary) -> Table:
         Column("about", "what it is; [S] published, [A] assumed", Unit.TEXT),
     )
     rows: list[tuple[Cell, ...]] = [
-        (row.name, row.value + _otherwise(summary, row.name), "changed" if row.is_changed else "", row.about)
+        (row.name, row.value, "changed" if row.is_changed else "", row.about)
         for row in list_assumptions(summary.worlds[0].assumptions)
     ]
     return Table("assumptions", "Assumptions", columns, rows)
-
-
-def _otherwise(summary: Summary, name: str) -> str:
-    """Where single policies have another value."""
-    others = [f"{policy}: {show_assumption(needs[name])}" for policy, needs in summary.needs.items() if name in needs]
-    return f" ({', '.join(others)})" if others else ""
 
 
 def bounds() -> Table:
@@ -277,35 +208,3 @@ def lines_read(context: ReportContext) -> Table:
         rows += [(f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()]
         rows += [(f"noted: {what}", tally.number, tally.place) for what, tally in counts.notes.items()]
     return Table("input", "What was read", columns, rows)
-
-
-def caches(context: ReportContext) -> Table:
-    """What one cache of so many images would hold at best."""
-    columns = (
-        Column("images", "images it holds", Unit.COUNT),
-        Column("lru", "least recently used goes (LRU)", Unit.SHARE),
-        Column("best", "best possible (Belady's MIN)", Unit.SHARE),
-    )
-    rows = [] if context.survey is None else [tuple(row) for row in context.survey.caches]
-    return Table("caches", "Attempts that would find their image in one shared cache", columns, rows)
-
-
-def disk_caches(context: ReportContext) -> Table:
-    """What one cache of so many bytes would hold at best."""
-    columns = (
-        Column("disk_bytes", "disk, without shared layers", Unit.BYTES),
-        Column("lru", "least recently used goes (LRU)", Unit.SHARE),
-        Column("most", "no cache finds more (PFOO-L)", Unit.SHARE),
-    )
-    rows = [] if context.survey is None else [tuple(row) for row in context.survey.disks]
-    return Table("disk_caches", "The same by bytes, up to a node's disk", columns, rows)
-
-
-def covers(context: ReportContext) -> Table:
-    """How much of a day's launches the images cover that were popular the day before."""
-    columns = (
-        Column("images", "yesterday's most popular images", Unit.COUNT),
-        Column("share", "today's attempts of them", Unit.SHARE),
-    )
-    rows = [] if context.survey is None else [tuple(row) for row in context.survey.covers]
-    return Table("covers", "How far pulling yesterday's popular images ahead would reach", columns, rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group
@@ -11,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from roost_lab.pages.table import Unit
-from roost_lab.simulator.engine.costs import BY_USE
 from roost_lab.simulator.reporting.amounts import (
     DASH,
     MISSING,
@@ -22,16 +20,15 @@ from roost_lab.simulator.reporting.amounts import (
     show_value,
 )
 from roost_lab.simulator.reporting.context import notices
-from roost_lab.simulator.reporting.tables import COST_TABLES, SENSITIVE, costs, hubs
+from roost_lab.simulator.reporting.tables import SENSITIVE, hubs
 from roost_lab.simulator.sweep.measure_registry import BY_KEY, MEASURES
 from roost_lab.simulator.sweep.summary import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from roost_lab.pages.table import Cell
     from roost_lab.pages.table import Table as PageTable
     from roost_lab.simulator.reporting.context import ReportContext
     from roost_lab.simulator.sweep.measure_registry import Measure
@@ -43,8 +40,6 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 BOUND_MARK: Final = "│"
 _FIGURE_WIDTH: Final = 28
 _CELL_WIDTH: Final = 25
-# Pools, hubs and images of a policy at most; the page has more.
-_MOST_COSTS: Final = 5
 
 
 def to_text(summary: Summary, context: ReportContext, width: int, *, colour: bool = False) -> str:
@@ -76,9 +71,6 @@ def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDT
 
 def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[RenderableType]:
     yield Text(_head(summary, context), style="bold")
-    for policy in summary.policies:
-        if needs := summary.needs_of(policy):
-            yield Text(f"{policy}: {needs}, for it alone", style="dim")
     yield Text("")
     for measure in MEASURES:
         if measure.is_headline and (block := _block(summary, measure, width)) is not None:
@@ -87,10 +79,7 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
     yield from _side_by_side(summary, width)
     for table in hubs(summary):
         yield Text("")
-        yield _plain(table, table.rows)
-    for table in costs(summary):
-        yield Text("")
-        yield _costs(table)
+        yield _plain(table)
     for name in summary.varied():
         yield Text("")
         yield _sensitivity(summary, name)
@@ -173,26 +162,15 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
             yield Text("")
 
 
-def _plain(of_page: PageTable, rows: Iterable[Sequence[Cell]]) -> RenderableType:
-    """Some rows of a table of the page."""
+def _plain(of_page: PageTable) -> RenderableType:
+    """A table of the page."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for column in of_page.columns:
         table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
-    for row in rows:
+    for row in of_page.rows:
         cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
     return table
-
-
-def _costs(costs: PageTable) -> RenderableType:
-    """What is beside the figures: costs by pool, hub and image, the costliest of each."""
-    seen: Counter[tuple[Cell, ...]] = Counter()
-    shown = []
-    for row in costs.rows:
-        seen[row[:2]] += 1
-        if row[1] != COST_TABLES[BY_USE] and seen[row[:2]] <= _MOST_COSTS:
-            shown.append(row)
-    return _plain(costs, shown)
 
 
 def _sensitivity(summary: Summary, name: str) -> RenderableType:

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
-from roost_lab.simulator.setup.pools import Pools  # noqa: TC001 - the types of fields are read at run time
 
 
 class SessionModel(NamedTuple):
@@ -189,8 +188,6 @@ class Assumptions:
     with_builds: bool = False
     # Repositories whose build layers a node keeps; 0: endless.
     build_cache_repositories: int = 0
-    # Several pools of nodes, from a pools file; without one all nodes are as the assumptions about nodes say.
-    pools: Pools | None = None
 
     @property
     def minor(self) -> int:

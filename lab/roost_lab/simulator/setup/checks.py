@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 PLACE: Final = "assumptions"
-# Read from a file of its own.
-POOLS: Final = "pools"
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
 # Of the standard normal distribution: one in 10,000 is above.
 _LARGE_SIGMAS: Final = 3.719
@@ -98,8 +96,6 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     kinds = _kinds()
     if not equals:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
-    if name == POOLS:
-        raise AssumptionsError([Fault(place, 0, name, repr(value), "--pools FILE, which reads them from a file")])
     if name not in kinds:
         near = get_close_matches(name, kinds, 2, 0.6)
         fix = f"Did you mean {' or '.join(near)}?" if near else f"Known ones: {', '.join(kinds)}."
@@ -148,11 +144,7 @@ def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     """Every assumption with its value."""
     usual, about = Assumptions(), _comments()
     rows = [(name, getattr(assumptions, name), getattr(usual, name)) for name in about]
-    return [
-        AssumptionRow(name, show_assumption(value), value != default, about[name])
-        for name, value, default in rows
-        if value is not None
-    ]
+    return [AssumptionRow(name, show_assumption(value), value != default, about[name]) for name, value, default in rows]
 
 
 def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
@@ -161,7 +153,7 @@ def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
             if value not in _CHOICES[name]:
                 yield Fault(place, 0, name, repr(str(value)), " or ".join(_CHOICES[name]))
             continue
-        if isinstance(value, bool) or name == POOLS:
+        if isinstance(value, bool):
             continue
         least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
         if not math.isfinite(value) or not least <= value <= greatest:
@@ -227,7 +219,7 @@ def _contradictions(assumed: Assumptions, place: str) -> Iterable[Fault]:
 @cache
 def _kinds() -> dict[str, type]:
     hints = get_type_hints(Assumptions)
-    return {field.name: hints[field.name] for field in fields(Assumptions) if field.name != POOLS}
+    return {field.name: hints[field.name] for field in fields(Assumptions)}
 
 
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind

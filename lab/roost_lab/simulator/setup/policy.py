@@ -29,7 +29,7 @@ from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost_lab.simulator.setup.checks import AssumptionsError
-from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.setup.shipped import policy_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,7 +188,7 @@ def load_policy(
     Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
     AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
-    merged = read_values(list(files) or values_files(name), options)
+    merged = read_values(list(files) or [str(policy_files()[name])], options)
     check(merged, release, with_lint=False)
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
     return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)

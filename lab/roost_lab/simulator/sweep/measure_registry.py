@@ -1,6 +1,6 @@
 """Register the figures of a replay: each one's key, title, unit and bound, and how it is read from a result.
 
-Tables, plots, JSON, CSV and the terminal show what stands here.
+Tables, plots, JSON and the terminal show what stands here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine.bounds import BOUNDS, Bound
-from roost_lab.simulator.engine.costs import BUILDS, BY_USE, IDLE, PLACEHOLDERS, USERS
 from roost_lab.simulator.engine.results import (
     ELSEWHERE,
     NODE_WAIT,
@@ -58,8 +57,6 @@ MORE_BOUNDS: Final = (
     ),
 )
 ZERO_BOUNDS: Final = frozenset({NOTHING, NO_PREEMPTION, NO_MOVE})
-_WAITS: Final = "waits"
-BY_FIGURE: Final = frozenset(bound.key for bound in BOUNDS if bound.by_figure)
 ALL_BOUNDS: Final = (*BOUNDS, *MORE_BOUNDS)
 
 
@@ -115,21 +112,6 @@ def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], 
     return lambda result: read(result) if result.builds else None
 
 
-def _cost(*uses: str) -> Callable[[RunResult], float | None]:
-    """The costs of these uses; of all without any named; None without pools, for then nothing has a price."""
-
-    def read(result: RunResult) -> float | None:
-        costs = result.costs.get(BY_USE)
-        return None if costs is None else sum(costs[use] for use in uses or costs)
-
-    return read
-
-
-def _if_priced(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], float | None]:
-    """Only where there are pools."""
-    return lambda result: read(result) if result.costs else None
-
-
 # In the order in which reports show them.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
@@ -137,27 +119,22 @@ MEASURES: Final = (
     Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(NOWHERE), "cold_compulsory"),
     Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(ONLY_FULL), NOTHING),
     Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(ELSEWHERE), NOTHING),
-    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5), _WAITS),
-    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9), _WAITS),
-    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), _WAITS, is_headline=True),
-    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), _WAITS, is_headline=True),
-    Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999), _WAITS),
-    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL), _WAITS),
+    Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5)),
+    Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9)),
+    Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), is_headline=True),
+    Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), is_headline=True),
+    Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999)),
+    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL)),
     Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE), NOTHING),
     Measure("node_mean", "of it for room", Unit.SECONDS, _mean(NODE_WAIT), NOTHING),
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT), NOTHING),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START), FLOOR),
-    Measure("over_30", "waits over 30 s", Unit.SHARE, _over(30), _WAITS),
-    Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60), _WAITS),
-    Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300), _WAITS),
+    Measure("over_30", "waits over 30 s", Unit.SHARE, _over(30)),
+    Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60)),
+    Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300)),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
-    Measure("cost", "cost", Unit.MEAN, _cost(), is_headline=True),
-    Measure("cost_users", "of it by users", Unit.MEAN, _cost(USERS), less_is_better=None),
-    Measure("cost_builds", "of it by builds", Unit.MEAN, _cost(BUILDS), less_is_better=None),
-    Measure("cost_placeholders", "of it by placeholders", Unit.MEAN, _cost(PLACEHOLDERS)),
-    Measure("cost_idle", "of it idle", Unit.MEAN, _cost(IDLE)),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
@@ -181,8 +158,6 @@ MEASURES: Final = (
         less_is_better=None,
     ),
     Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted, NOTHING),
-    Measure("nodes_interrupted", "nodes interrupted", Unit.COUNT, _if_priced(lambda r: r.nodes_interrupted)),
-    Measure("users_interrupted", "users interrupted", Unit.COUNT, _if_priced(lambda r: r.users_interrupted)),
     Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, NO_MOVE, is_headline=True),
     Measure(
         "placeholder_pending",
@@ -191,9 +166,8 @@ MEASURES: Final = (
         lambda r: r.placeholder_pending_seconds,
         NOTHING,
     ),
-    Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes, "registry_bytes"),
-    Measure("node_bytes", "each layer once a node", Unit.BYTES, lambda r: r.bounds.get("node_bytes"), "registry_bytes"),
-    Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes, "cold_bytes"),
+    Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes),
+    Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes),
     Measure("background_pulls", "pulls ahead", Unit.COUNT, lambda r: r.background_pulls, less_is_better=None),
     Measure("background_bytes", "pulled ahead", Unit.BYTES, lambda r: r.background_bytes),
     Measure(
@@ -201,7 +175,6 @@ MEASURES: Final = (
         "images collected by kubelets",
         Unit.COUNT,
         lambda r: r.images_collected,
-        "images_collected",
     ),
     Measure("collected_then_pulled", "and pulled there again", Unit.COUNT, lambda r: r.collected_then_pulled, NOTHING),
     Measure("fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes),
@@ -225,16 +198,13 @@ MEASURES: Final = (
         "build_cache_hits",
         less_is_better=False,
     ),
-    Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5)), "build_seconds"),
-    Measure(
-        "build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95)), "build_seconds"
-    ),
+    Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5))),
+    Measure("build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95))),
     Measure(
         "busiest_builder_share",
         "builds on the busiest node",
         Unit.SHARE,
         _builds(lambda r: r.busiest_builder_share),
-        "busiest_builder_share",
     ),
 )
 BY_KEY: Final = {measure.key: measure for measure in MEASURES}

@@ -19,10 +19,9 @@ from generator.values.files import read_values
 from roost_core.placement.events import Limits, first_start_after, parse_events
 from roost_core.placement.settings_reader import Reader
 from roost_lab.pages.phrases import show_seconds
-from roost_lab.simulator.engine.costs import BY_USE
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.policy import RELEASE, load_policy
-from roost_lab.simulator.setup.shipped import values_files
+from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
@@ -63,8 +62,6 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Of all launches.
     cold_by_seed: Sequence[int]
-    # What the nodes cost, in the pools file's currency; empty where nodes have no price.
-    cost_by_seed: Sequence[float] = ()
     # Of the event's people in all seeds: the hub gave their start up, or they left. Their waits count until then.
     without_server: int = 0
 
@@ -76,8 +73,7 @@ class Days:
         return half, most
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object; waits in seconds. Cost is there where nodes have a price."""
-        cost = {"cost": median(self.cost_by_seed), "cost_by_seed": list(self.cost_by_seed)} if self.cost_by_seed else {}
+        """A JSON object; waits in seconds."""
         return {
             "wait_p50": quantile(self.waits, 0.5),
             "wait_p95": quantile(self.waits, 0.95),
@@ -87,7 +83,6 @@ class Days:
             "node_hours": median(self.node_hours_by_seed),
             "node_hours_by_seed": list(self.node_hours_by_seed),
             "cold_starts_by_seed": list(self.cold_by_seed),
-            **cost,
         }
 
 
@@ -100,39 +95,25 @@ class Rehearsal:
     seeds: int
     booked: Days
     unbooked: Days
-    # A word for money; "": the pools file has none.
-    currency: str = ""
 
     @property
     def more_by_seed(self) -> list[float]:
         """Node-hours that the booking costs."""
-        return _differences(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed)
-
-    @property
-    def cost_by_seed(self) -> list[float]:
-        """Money that the booking costs; empty where nodes have no price."""
-        return _differences(self.booked.cost_by_seed, self.unbooked.cost_by_seed)
+        hours = zip(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed, strict=True)
+        return [with_it - without for with_it, without in hours]
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
         with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
-        hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed, "node-hours", 1)
-        money = self.cost_by_seed
-        paid = (
-            _show_change(money, self.unbooked.cost_by_seed, self.currency or "in the pools file's prices", 2)
-            if money
-            else ""
-        )
+        hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed)
         return (
             f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most and 95 of 100 "
-            f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}{paid and ', and '}{paid}."
+            f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}."
         )
 
     def to_json(self) -> str:
         """One JSON object."""
         event = self.event
-        money = self.cost_by_seed
-        cost = {"currency": self.currency, "cost_more": median(money), "cost_more_by_seed": money} if money else {}
         document = {
             "schema": SCHEMA,
             "version": 1,
@@ -148,25 +129,20 @@ class Rehearsal:
             "unbooked": self.unbooked.to_json(),
             "node_hours_more": median(self.more_by_seed),
             "node_hours_more_by_seed": self.more_by_seed,
-            **cost,
             "sentence": self.sentence(),
         }
         return json.dumps(document, indent=2) + "\n"
 
 
-def _differences(booked: Sequence[float], unbooked: Sequence[float]) -> list[float]:
-    return [with_it - without for with_it, without in zip(booked, unbooked, strict=True)]
-
-
-def _show_change(more: Sequence[float], before: Sequence[float], unit: str, digits: int) -> str:
-    """Show what is more in each seed than `before`: its median, as a share, and its range."""
+def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
+    """Show the node-hours that are more in each seed than `before`: the median, as a share, and the range."""
     change = median(more)
-    # Of nothing there is no share: people may all fit on nodes without a price.
+    # Of nothing there is no share.
     usual = median(before)
     parts = [f"{100 * change / usual:+.0f} %"] if usual else []
     if len(more) > 1:
-        parts.append(f"{min(more):+.{digits}f} to {max(more):+.{digits}f} in {len(more)} seeds")
-    shown = f"{abs(change):.{digits}f} {unit} {'less' if change < 0 else 'more'}"
+        parts.append(f"{min(more):+.1f} to {max(more):+.1f} in {len(more)} seeds")
+    shown = f"{abs(change):.1f} node-hours {'less' if change < 0 else 'more'}"
     return f"{shown} ({'; '.join(parts)})" if parts else shown
 
 
@@ -208,7 +184,7 @@ def rehearse(
     trace: the launches beside the event's; None: so many made-up `launches` a day. Raises UsageError, and as
     `load_policy`, `check_policy` and `Trace.open` do.
     """
-    files = files or values_files(USUAL_VALUES)
+    files = files or [str(policy_files()[USUAL_VALUES])]
     merged = read_values(list(files), settings)
     check(merged, RELEASE, with_lint=False)
     values: Any = merged.values
@@ -224,8 +200,7 @@ def rehearse(
         check_policy(policy, assumptions)
     days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
-    currency = assumptions.pools.currency if assumptions.pools is not None else ""
-    return Rehearsal(event, start, seeds, booked, unbooked, currency)
+    return Rehearsal(event, start, seeds, booked, unbooked)
 
 
 def make_days(
@@ -312,7 +287,6 @@ def play_days(
     p95: list[float] = []
     hours: list[float] = []
     cold: list[int] = []
-    cost: list[float] = []
     without_server = 0
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
@@ -336,7 +310,4 @@ def play_days(
         p95.append(quantile(here, 0.95))
         hours.append(result.node_hours)
         cold.append(result.cold)
-        cost.append(sum(result.costs.get(BY_USE, {}).values()))
-    # Without prices everything would cost nothing.
-    has_prices = assumptions.pools is not None and any(pool.price for pool in assumptions.pools.pools)
-    return Days(sorted(waits), p95, hours, cold, cost if has_prices else (), without_server)
+    return Days(sorted(waits), p95, hours, cold, without_server)

@@ -32,15 +32,12 @@ _DECIDING: Final = (
     "roost_lab.traces.chance",
     "roost_lab.simulator.setup.assumptions",
     "roost_lab.simulator.setup.policy",
-    "roost_lab.simulator.setup.pools",
     # These read scheduler-sniffer's lines.
     "roost_lab.pages.dates",
     "roost_lab.recorder.answers.sniffer_log",
     "roost_lab.recorder.recording.reading",
     "roost_lab.recorder.store.records",
 )
-# These download traces, and analyse them without a replay.
-_AROUND: Final = frozenset({"download.py", "offline.py"})
 
 
 class StoreError(Exception):
@@ -70,7 +67,7 @@ def deciding_files() -> list[Path]:
             paths.append(file)
         else:
             listed = sorted(Path(str(resources.files(name))).rglob("*.py"))
-            paths += [path for path in listed if path.name not in _AROUND]
+            paths += listed
     return paths
 
 

@@ -134,16 +134,14 @@ def make_jobs(
     seeds: Iterable[int],
     worlds: Sequence[tuple[Mapping[str, Any], Assumptions]],
     trace: Trace,
-    needs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Job]:
     """Every policy with every world (what differs, assumptions) and seed; all of one seed before the next seed.
 
-    needs: policy's name -> assumptions that it changes in every world. Each policy is rendered for its world's minor
-    here, so that faults show before the first replay.
+    Each policy is rendered for its world's minor here, so that faults show before the first replay.
     """
     code = code_fingerprint()
     planned = [
-        (policy.in_minor(assumptions.minor), setting, replace(assumptions, **(needs or {}).get(policy.name, {})))
+        (policy.in_minor(assumptions.minor), setting, assumptions)
         for setting, assumptions in worlds
         for policy in policies
     ]
@@ -331,7 +329,7 @@ def run_job(job: Job, work: Work, on_progress: Callable[[int, float], None] | No
 def _why(error: Exception) -> str:
     text = str(error) or "no details"
     # Roost's own errors are written for people; of others the place helps.
-    if type(error).__module__.partition(".")[0] in {"roost", "roost_core", "generator", "webhook"}:
+    if type(error).__module__.partition(".")[0] in {"roost", "roost_core", "roost_lab", "generator", "webhook"}:
         return text
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

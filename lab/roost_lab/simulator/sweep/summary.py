@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.checks import show_assumption
 from roost_lab.simulator.sweep.measure_registry import (
-    BY_FIGURE,
     BY_KEY,
     FLOOR,
     HOUR_MEASURES,
@@ -80,8 +79,6 @@ class Summary:
     seeds: Sequence[int]
     # (place in worlds, policy) -> results in the order of seeds.
     runs: Mapping[tuple[int, str], Sequence[RunResult]]
-    # Policy -> assumptions that it alone has otherwise, in every world.
-    needs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def value(self, key: str, policy: str, world: int = 0) -> Value | None:
         """One figure; None where it doesn't occur."""
@@ -149,28 +146,20 @@ class Summary:
             for name, places in varied.items()
         }
 
-    def needs_of(self, policy: str) -> str:
-        """What the policy alone has otherwise, for people; "": nothing."""
-        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.needs.get(policy, {}).items())
-
     def _bound(self, measure: Measure, run: RunResult, world: int) -> float | None:
         if measure.bound in ZERO_BOUNDS:
             return 0.0
         if measure.bound == FLOOR:
             assumptions = self.worlds[world].assumptions
             return assumptions.bind_seconds + assumptions.start_seconds
-        if measure.bound in BY_FIGURE:
-            return run.bounds.get(measure.key)
         bound = run.bounds.get(measure.bound)
         if bound is not None and measure.key == "cold_share":
             return share_of(bound, run.placed)
         return bound
 
 
-def summarise(
-    results: Sequence[RunResult], worlds: Sequence[WorldSetting], needs: Mapping[str, Mapping[str, Any]] | None = None
-) -> Summary:
-    """Raises KeyError where a policy lacks a seed in a world. needs: as Summary.needs."""
+def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> Summary:
+    """Raises KeyError where a policy lacks a seed in a world."""
     policies = list(dict.fromkeys(result.policy for result in results))
     seeds = sorted({result.seed for result in results})
     by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
@@ -179,7 +168,7 @@ def summarise(
         for place, world in enumerate(worlds)
         for policy in policies
     }
-    return Summary(worlds, policies, seeds, runs, needs or {})
+    return Summary(worlds, policies, seeds, runs)
 
 
 def _hourly(measure: HourMeasure, hours: Sequence[Sequence[HourRow]]) -> float:

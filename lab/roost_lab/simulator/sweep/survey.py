@@ -1,21 +1,17 @@
-"""Survey a trace before it is replayed: its fingerprint, length, skipped lines, and what caches could do at best.
+"""Survey a trace before it is replayed: its fingerprint, length and skipped lines.
 
-One pass; memory grows with distinct images, and with launches only up to a limit.
+One pass; memory grows with distinct images.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.simulator.engine.node_images import Images
-from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import InputCounts, TraceError
-from roost_lab.traces.offline import DISK_PARTS, CacheRow, CoverRow, DiskRow, cache_rows, cover_rows, disk_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +21,6 @@ if TYPE_CHECKING:
 
 # Days of made-up launches when no trace is given.
 USUAL_DAYS: Final = 10.0
-# The most launches that caches are computed for, from the first on; 8 bytes each.
-MOST_FOR_CACHES: Final = 500_000
 # Each hub has a release of its own in a replay.
 MOST_HUBS: Final = 100
 DAY_SECONDS: Final = 86_400
@@ -112,12 +106,6 @@ class Survey:
     window_most: int = 0
     # The same, exceeded by one attempt in a thousand.
     window_p999: int = 0
-    caches: list[CacheRow] = field(default_factory=list)
-    covers: list[CoverRow] = field(default_factory=list)
-    # By bytes that no other image shares; sizes that the trace doesn't have are drawn.
-    disks: list[DiskRow] = field(default_factory=list)
-    # Launches that the three are computed for.
-    reckoned: int = 0
     counts: InputCounts = field(default_factory=InputCounts)
     # The largest image whose size the trace has, and that size on disk; 0: it has none.
     largest_image: str = ""
@@ -130,25 +118,20 @@ class Survey:
 def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | None = None) -> Survey:
     """Read the trace once. Raises TraceError.
 
-    window_seconds: how long a requested node takes to come. node: its size and those of images; None: enough for all.
+    window_seconds: how long a requested node takes to come. node: its size; None: large enough for all.
     """
     result = Survey(window_seconds=window_seconds)
-    images: dict[str, int] = {}
+    images: set[str] = set()
     repositories: set[str] = set()
     hubs: set[str] = set()
-    order, days = array("l"), array("l")
     behind: deque[float] = deque()
     sizes: dict[int, int] = {}
-    catalogue = None if node is None else Images(node, Chance(seed))
-    own_bytes: list[int] = []
     for attempt in trace.open(seed, result.counts):
         if not result.attempts:
             result.begin = attempt.moment
         result.attempts += 1
         result.end = attempt.moment
-        image = images.setdefault(attempt.image, len(images))
-        if catalogue is not None and image == len(own_bytes):
-            own_bytes.append(catalogue.get(attempt.image, attempt.image_bytes).own_disk_bytes)
+        images.add(attempt.image)
         repositories.add(attempt.repository)
         hubs.add(attempt.hub)
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
@@ -163,9 +146,6 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
         while behind[0] <= attempt.moment - window_seconds:
             behind.popleft()
         sizes[len(behind)] = sizes.get(len(behind), 0) + 1
-        if len(order) < MOST_FOR_CACHES:
-            order.append(image)
-            days.append(int(attempt.moment // DAY_SECONDS))
     if not result.attempts:
         raise TraceError(str(trace), 0, "no attempts", "at least one")
     if len(hubs) > MOST_HUBS:
@@ -174,11 +154,6 @@ def survey(trace: Trace, seed: int, window_seconds: float, node: Assumptions | N
     result.images, result.repositories, result.hubs = len(images), len(repositories), tuple(sorted(hubs))
     result.window_most = max(sizes)
     result.window_p999 = _quantile(sizes, 0.999)
-    result.reckoned = len(order)
-    result.caches = cache_rows(order)
-    result.covers = cover_rows(order, days)
-    if node is not None and node.node_disk_bytes:
-        result.disks = disk_rows(order, own_bytes, [node.node_disk_bytes // part for part in DISK_PARTS])
     if not trace.paths:
         result.counts.attempts = result.attempts
     return result

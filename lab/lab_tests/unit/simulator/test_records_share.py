@@ -1,4 +1,4 @@
-"""`roost traces share` gives launches away without what they are of, and a replay of them says the same."""
+"""`roost records share` gives launches away without what they are of, and a replay of them says the same."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_two_runs_have_no_hash_in_common_so_the_key_is_not_guessed_and_not_kept(
     path = write(tmp_path, launch(), launch(1), recorded(90))
     outputs = []
     for _ in range(2):
-        assert run(["traces", "share", "--trace", str(path)]) == 0
+        assert run(["records", "share", "--trace", str(path)]) == 0
         outputs.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
     hashes = [{line[key] for line in output for key in ("repository", "image")} for output in outputs]
     assert [len(one) for one in hashes] == [4, 4]
@@ -224,7 +224,7 @@ def test_a_record_is_shared_without_users_namespaces_and_digests(
     puller = replace(pod, uid="puller", pod_class="puller")
     image = ImageRecord(node_uid="uid-n", image=pod.image, image_bytes=1_234_567_890, first_us=BEGIN)
     store.write([pod, puller, phase_record("uid-zoe", Phase.READY, BEGIN + MINUTE + SECOND // 2), image], {})
-    assert run(["traces", "share", "--database", str(tmp_path / "roost.db")]) == 0
+    assert run(["records", "share", "--database", str(tmp_path / "roost.db")]) == 0
     done = capsys.readouterr()
     (line,) = map(json.loads, done.out.splitlines())
     assert line | {"repository": "", "image": ""} == {
@@ -255,20 +255,15 @@ def test_a_record_is_shared_without_users_namespaces_and_digests(
     ],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["traces", "share", *arguments]) == 2
+    assert run(["records", "share", *arguments]) == 2
     assert told in capsys.readouterr().err
-
-
-def test_options_of_downloads_are_not_taken_silently(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["traces", "--folder", "x", "share", "--trace", "y"]) == 2
-    assert "leave them out" in capsys.readouterr().err
 
 
 def test_what_can_not_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(as_bytes([]))
     for arguments in (["--trace", str(empty)], ["--trace", "/no/such"], ["--database", str(tmp_path / "none.db")]):
-        assert run(["traces", "share", *arguments]) == 1
+        assert run(["records", "share", *arguments]) == 1
         done = capsys.readouterr()
         assert done.out == ""
-        assert done.err.startswith("roost traces: ")
+        assert done.err.startswith("roost records: ")
