@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
-from generator.checks.all_faults import find_all_faults
-from generator.checks.hints import find_hints
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
-from generator.faults import Fault, ValuesError, sort_faults
+from generator.checks import find_hints, lint
+from generator.faults import Fault, Path, ValuesError, show_path, sort_faults
+from generator.schema.check import find_faults, find_faults_by_path
 from generator.values.release import Release, check_release
 
 if TYPE_CHECKING:
@@ -57,3 +56,54 @@ def _render(merged: Merged, release: Release) -> list[Manifest]:
     from generator.render.manifests import render  # noqa: PLC0415 - checking alone needs no Jinja2
 
     return render(merged.values, release)
+
+
+def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
+    """The schema's faults, and the lint's for all values that match the schema."""
+    faults = find_faults_by_path(merged)
+    fitting, mended = _mend(merged, faults)
+    keys = [show_path(path) for path in mended]
+    said = [fault for fault in lint(fitting, release) if not any(_touch(fault.key, key) for key in keys)]
+    return [*faults.values(), *said]
+
+
+def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]:
+    """Values that match the schema, with defaults in place of those that didn't, and the paths of these."""
+    fitting = merged._replace(values=copy.deepcopy(merged.values))
+    mended: set[Path] = set()
+    while faults:
+        for path in faults:
+            place = path
+            # A place that is still faulty is replaced one level up; lists as a whole, to keep indexes valid.
+            while place and (place in mended or isinstance(place[-1], int)):
+                place = place[:-1]
+            if not place:
+                # Nothing helps: lint the defaults.
+                return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*mended, *faults}
+            mended |= {place, path}
+            _put_default(fitting, place)
+        faults = find_faults_by_path(fitting)
+    return fitting, mended
+
+
+def _put_default(fitting: Merged, path: Path) -> None:
+    holder: object = fitting.values
+    default: object = fitting.defaults
+    for step in path[:-1]:
+        if isinstance(holder, list) and isinstance(step, int) and step < len(holder):
+            holder = holder[step]
+        else:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        default = default.get(step) if isinstance(default, dict) else None
+    if not isinstance(holder, dict):
+        return
+    if isinstance(default, dict) and path[-1] in default:
+        holder[path[-1]] = copy.deepcopy(default[path[-1]])
+    else:
+        holder.pop(path[-1], None)
+
+
+def _touch(one: str, other: str) -> bool:
+    """Whether one key is the other, or above it."""
+    shorter, longer = sorted((one, other), key=len)
+    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))

@@ -12,11 +12,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import import_values
 from generator.locations import chart_folder
+from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release

@@ -5,13 +5,15 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
+from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
-from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
 from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
 from generator.faults import describe
 
 if TYPE_CHECKING:
+    from generator.checks.contract import Check
     from generator.faults import Path
+    from generator.values.release import Release
 
 _Classes = dict[str, dict[str, object]]
 
@@ -21,7 +23,7 @@ _HEAVY_TERM: Final = 50
 _SIDES: Final = ("join", "avoid")
 
 
-def lint_classes(report: Report) -> None:
+def check_classes(report: Report, _release: Release) -> None:
     """Check every class, and each against the others."""
     classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
     for name, pod_class in classes.items():
@@ -194,3 +196,6 @@ def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
             if other != name and len(class_labels) > len(labels) and class_labels.items() <= labels_of_set.items():
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
                 report.refuse(placeholder_set.path("labels"), reason, f"Remove one of {', '.join(class_labels)}.")
+
+
+CHECK: Final[Check] = check_classes

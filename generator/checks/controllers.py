@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, at, listing, mapping, number
+from generator.checks.contract import Report, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import describe
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
+    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.release import Release
 
@@ -27,7 +28,7 @@ _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 
 
-def lint_controllers(report: Report, release: Release) -> None:
+def check_controllers(report: Report, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
     _lint_program(report)
     _lint_gate(report)
@@ -179,3 +180,6 @@ def _lint_popular(report: Report) -> None:
     if not classes.get("user") or number(popular.get("perNode")) == 0:
         reason = "without podClasses.user, or with perNode 0, no image is ever popular."
         report.warn(path, reason, "Set it to false, or keep the class and raise perNode.")
+
+
+CHECK: Final[Check] = check_controllers

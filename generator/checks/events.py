@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from generator.checks.report import Phrase, Report, at, listing, mapping, number
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import Phrase, Report, at, listing, mapping, number
+
+if TYPE_CHECKING:
+    from generator.checks.contract import Check
+    from generator.values.release import Release
 
 
-def lint_events(report: Report) -> None:
+def check_events(report: Report, _release: Release) -> None:
     """Check what is booked in the values, and that the controllers can keep room for it."""
     events = mapping(report.values.get("events"))
     booked = listing(events.get("booked"))
@@ -41,3 +47,6 @@ def _lint_booked(report: Report, booked: list[object]) -> None:
     for fault in read.faults:
         index, _, key = fault.key.removeprefix("[").partition("].")
         report.error(("events", "booked", int(index), key), Phrase(fault.found), fault.expected)
+
+
+CHECK: Final[Check] = check_events

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
+from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
 from generator.render.functions import complete_placeholder_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.merge import Values
+    from generator.values.release import Release
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _BUFFER: Final = "capacityBuffer"
@@ -47,7 +49,7 @@ def is_wanted(placeholder_set: PlaceholderSet) -> bool:
     )
 
 
-def lint_placeholders(report: Report) -> None:
+def check_placeholders(report: Report, _release: Release) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
@@ -172,3 +174,6 @@ def show_toleration(toleration: Values) -> str:
     key, value = text(toleration.get("key")) or "*", text(toleration.get("value"))
     effect = text(toleration.get("effect"))
     return f"{key}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"
+
+
+CHECK: Final[Check] = check_placeholders

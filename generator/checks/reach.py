@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from generator.checks.contract import Report, at, listing, mapping, text
 from generator.checks.placeholders import PlaceholderSet, is_wanted, placeholder_sets, show_toleration
-from generator.checks.report import Report, at, listing, mapping, text
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from generator.checks.contract import Check
     from generator.values.merge import Values
+    from generator.values.release import Release
 
 _COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
@@ -23,7 +25,7 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
 
 
-def lint_reach(report: Report) -> None:
+def check_reach(report: Report, _release: Release) -> None:
     """Check the puller against the nodes that users and placeholders can use."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
@@ -150,3 +152,6 @@ def _lint_set(report: Report, placeholder_set: PlaceholderSet, groups: Sequence[
         reason = f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that taint {_COLD}."
         fix = "Name it in prePuller.tolerations, or as a toleration of the profile whose users go there."
         report.warn(path, reason, fix)
+
+
+CHECK: Final[Check] = check_reach

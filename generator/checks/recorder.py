@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, at, listing, mapping, text
+from generator.checks.contract import Report, at, listing, mapping, text
 
 if TYPE_CHECKING:
+    from generator.checks.contract import Check
     from generator.faults import Path
+    from generator.values.release import Release
 
 _DATABASE: Final[Path] = ("recorder", "database")
 _VARIABLE: Final = "ROOST_DATABASE"
@@ -17,7 +19,7 @@ _ALONE: Final = "ReadWriteOncePod"
 _LEAST_BYTES: Final = 2**20
 
 
-def lint_recorder(report: Report) -> None:
+def check_recorder(report: Report, _release: Release) -> None:
     """Check the keys of the recorder, if it runs."""
     recorder = mapping(report.values.get("recorder"))
     if recorder.get("enabled") is not True:
@@ -47,3 +49,6 @@ def _lint_file(report: Report, persistence: dict[str, object]) -> None:
 
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
         report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")
+
+
+CHECK: Final[Check] = check_recorder

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Phrase, Report, at, listing, mapping, number, text
-from generator.checks.scheduler_gates import gates_of, lint_gates, scheduler_minor
+from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
+from generator.checks.feature_gates import gates_of, scheduler_minor
 from roost_core.scheduler.plugins import (
     FILTERS_NEED_PRE_FILTER,
     PLUGINS,
@@ -24,6 +24,7 @@ from roost_core.scheduler.plugins import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.release import Release
 
@@ -50,14 +51,13 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _JITTER: Final = 1.2
 
 
-def lint_scheduler(report: Report, release: Release) -> None:
+def check_scheduler(report: Report, release: Release) -> None:
     """Check `scheduler`; with `target: none` nothing of it is used."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
         return
     _lint_process(report, scheduler, release)
     minor = scheduler_minor(scheduler, release)
-    lint_gates(report, scheduler, release)
     gates = gates_of(scheduler, release)
     profiles = mapping(scheduler.get("profiles"))
     if not profiles:
@@ -396,3 +396,6 @@ def _lint_spread(report: Report, path: Path, arguments: dict[str, object]) -> No
         if pair in seen:
             report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
         seen.add(pair)
+
+
+CHECK: Final[Check] = check_scheduler

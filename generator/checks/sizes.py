@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from generator.checks.contract import Phrase, Report, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
-from generator.checks.report import Phrase, Report, at, mapping, text
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from generator.checks.contract import Check
     from generator.faults import Path
+    from generator.values.release import Release
 
 
 _LEAST_MEMORY_BYTES: Final = 2**20
 
 
-def lint_sizes(report: Report) -> None:
+def check_sizes(report: Report, _release: Release) -> None:
     """Check every `resources` of the values."""
     for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
@@ -122,3 +124,6 @@ def _quantity(amount: object) -> Fraction:
     from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - see above
 
     return parse_quantity(amount)
+
+
+CHECK: Final[Check] = check_sizes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generator.checks.report import Report, at, listing, mapping, text
-from generator.checks.schema import read_schema, satisfies
+from generator.checks.contract import Report, at, listing, mapping, text
+from generator.schema.check import read_schema, satisfies
 
 if TYPE_CHECKING:
     from generator.faults import Path

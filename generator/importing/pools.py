@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.checks.report import at, listing, mapping
+from generator.checks.contract import at, listing, mapping
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, spawner_bytes
 from generator.importing.source import child

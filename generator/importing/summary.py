@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generator.checks.report import at, listing, mapping, number, text
+from generator.checks.contract import at, listing, mapping, number, text
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:

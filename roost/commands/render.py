@@ -10,7 +10,6 @@ import click
 from generator.pipeline import make
 from generator.render.manifests import stream
 from generator.values.files import read_values
-from generator.values.release import check_release
 from roost.commands.options import RenderOptions, values_options
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 def manifests(options: RenderOptions) -> list[Manifest]:
     """Read, check and render the values; warnings go to stderr. Raises GeneratorError."""
-    check_release(options.release)
     made, warnings = make(read_values(options.files, options.settings), options.release)
     sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
     return made

@@ -8,11 +8,10 @@ from typing import Any, Final
 import click
 import yaml
 
-from generator.checks.schema import find_faults
 from generator.faults import Fault, UsageError, sort_faults
 from generator.pipeline import make, report
+from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
-from generator.values.release import check_release
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import read_pod_file
 
@@ -42,7 +41,6 @@ def run(options: RenderOptions, pod_file: str | None, *, strict: bool) -> int:
 
 def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     """Faults, and the errors of files that can't be read."""
-    check_release(options.release)
     merged, faults, unread = read_what_loads(options.files, options.settings)
     if faults or unread:
         # When a file is missing, check the others against the schema only, not across keys.

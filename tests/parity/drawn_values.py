@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from generator.checks.schema import read_schema
+from generator.schema.check import read_schema
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

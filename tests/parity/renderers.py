@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from generator.checks.schema import validate
 from generator.render.manifests import render
+from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.release import Release
 

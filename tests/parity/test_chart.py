@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from generator.checks.lint import lint
+from generator.checks import lint
 from generator.render.functions import context
 from generator.render.manifests import Chart
 from generator.values.files import read_values

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.checks.lint import lint
+from generator.checks import lint
 from generator.faults import UsageError, ValuesError
 from generator.values.files import read_values
 from generator.values.loader import load

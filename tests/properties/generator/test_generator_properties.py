@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, assume, event, example, given, reject, settings
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.faults import ValuesError
 from generator.locations import chart_folder
 from generator.render.manifests import Identity, render
+from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release

@@ -8,13 +8,13 @@ from functools import cache
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import import_values
 from generator.importing.printing import print_yaml
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.locations import chart_folder
+from generator.schema.check import find_faults
 from generator.values.loader import CONTROL, LoadedFile, load
 from generator.values.merge import merge_values
 from generator.values.release import Release

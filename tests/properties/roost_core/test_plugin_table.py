@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.checks.lint import lint
+from generator.checks import lint
 from generator.render.manifests import render
 from generator.values.release import Release
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR, PLUGINS, POINTS

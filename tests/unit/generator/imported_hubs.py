@@ -7,13 +7,13 @@ from textwrap import dedent
 
 import pytest
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import ImportResult, import_values
 from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.render.functions import complete_placeholder_set, core_pod, items
+from generator.schema.check import find_faults
 from generator.values.loader import LoadedFile, load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.faults import ValuesError
 from generator.locations import chart_folder
 from generator.pipeline import check
+from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.checks.lint import lint
+from generator.checks import lint
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.loader import load

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from generator.checks.all_faults import find_all_faults
-from generator.checks.patterns import matches
-from generator.checks.schema import find_faults, satisfies
-from generator.checks.schema_faults import explain
 from generator.faults import UsageError
 from generator.locations import chart_folder
+from generator.pipeline import find_all_faults
+from generator.schema.check import find_faults, satisfies
+from generator.schema.explain import explain
+from generator.schema.patterns import matches
 from generator.values.loader import LoadedFile, load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release

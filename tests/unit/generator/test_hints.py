@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generator.checks.hints import find_hints
+from generator.checks import find_hints
 from generator.pipeline import check, report
 from generator.values.release import Release
 from tests.unit.generator.linted import merged

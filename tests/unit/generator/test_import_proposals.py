@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from generator.checks.lint import lint
-from generator.checks.schema import find_faults
+from generator.checks import lint
 from generator.importing.importer import import_layers
 from generator.importing.proposals import print_proposals, propose
 from generator.importing.source import child
+from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release

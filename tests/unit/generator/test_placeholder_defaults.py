@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.checks.lint import lint
+from generator.checks import lint
 from generator.render.functions import complete_placeholder_set
 from generator.render.manifests import render
 from generator.values.files import read_defaults

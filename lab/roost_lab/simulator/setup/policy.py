@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
-from generator.checks.scheduler_gates import scheduler_minor
+from generator.checks.feature_gates import scheduler_minor
 from generator.faults import Fault
 from generator.pipeline import check, make
 from generator.render.manifests import render

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jsonschema import Draft7Validator, ValidationError, validators
 
-from generator.checks.patterns import Schema, matches
 from generator.faults import MISSING, Fault, Path, describe, show_path
+from generator.schema.patterns import Schema, matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

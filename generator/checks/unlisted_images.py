@@ -1,36 +1,17 @@
-"""Hint at values that work as they are written and might work better. Only `roost validate` shows hints."""
+"""Images beside the users' that the values don't list: a hint."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, at, mapping
+from generator.checks.contract import at, mapping
 
 if TYPE_CHECKING:
-    from generator.faults import Fault
-    from generator.values.merge import Merged
+    from generator.checks.contract import Check, Report
+    from generator.values.release import Release
 
 
-def find_hints(merged: Merged) -> list[Fault]:
-    """Every hint, with file and line; `merged` must fit the schema."""
-    report = Report(merged.values, merged.places, merged.defaults)
-    if merged.values.get("enabled") is not False:
-        _hint_image(report)
-        _hint_unlisted(report)
-    return report.faults
-
-
-def _hint_image(report: Report) -> None:
-    """Hint at an image that no registry has."""
-    paths = [("image", "name"), ("recorder", "image", "name")]
-    for path in paths if at(report.values, "recorder", "enabled") is True else paths[:1]:
-        if report.is_default(path):
-            reason = "no registry has this image, so nodes can run Roost only if they were given it."
-            fix = "Build it, push it to your registry, and name it here: docs/install-helm.md#the-image."
-            report.hint(path, reason, fix)
-
-
-def _hint_unlisted(report: Report) -> None:
+def check_unlisted_images(report: Report, _release: Release) -> None:
     """Hint at the image beside the users' that keeps the warm set on although pullers bring the users'.
 
     Another container's image may be missing as well, but that one zero-to-jupyterhub runs unless it is told not to.
@@ -51,3 +32,6 @@ def _hint_unlisted(report: Report) -> None:
     )
     fix = "Name it as in the hub's values; name images of other sidecars in singleuser.extraContainers."
     report.hint(path, reason, fix)
+
+
+CHECK: Final[Check] = check_unlisted_images

@@ -1,10 +1,17 @@
-"""Gather what a lint finds: where in the values, how bad, what is said."""
+"""What a check of the values is, and what it reports to: where in the values, how bad, what is said.
+
+A check reads merged values that fit the schema and calls `report.error`, `refuse`, `warn` or `hint`. It does no I/O.
+`generator/checks/disruption.py` is the example to copy; `terms.py` is for checks that read terms and tolerations.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from generator.faults import Fault, Path, Severity, describe, show_path
+from generator.render.functions import core_pod
+from generator.values.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,3 +94,16 @@ def number(value: object) -> float:
 def text(value: object) -> str:
     """`value` if it is text, else ""."""
     return value if isinstance(value, str) else ""
+
+
+def of_core_pod(report: Report, part: str, key: str) -> object:
+    """A key of `corePods`, as it applies to one program's pods."""
+    return core_pod(report.values.get("corePods"), report.values.get(part)).get(key)
+
+
+def named_by(report: Report, part: str, key: str) -> tuple[str, str]:
+    """Where that key is set: in the program's own values, else in `corePods`."""
+    return (part if at(report.values, part, key) is not None else "corePods", key)
+
+
+Check = Callable[[Report, Release], None]

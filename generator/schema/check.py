@@ -11,9 +11,9 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from generator.checks.patterns import Schema, matches
 from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
+from generator.schema.patterns import Schema, matches
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -65,7 +65,7 @@ def find_faults_by_path(merged: Merged) -> dict[Path, Fault]:
     if all(key in merged.values for key in required) and satisfies(changed, schema | _PARTLY, schema):
         return {}
     # jsonschema is slow to import: only once something is wrong.
-    from generator.checks.schema_faults import explain  # noqa: PLC0415
+    from generator.schema.explain import explain  # noqa: PLC0415
 
     return explain(merged, schema)
 

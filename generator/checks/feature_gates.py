@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from generator.checks.report import Report, mapping, text
+from generator.checks.contract import Report, mapping, text
 from generator.render.functions import kube_minor, minor_for_cluster
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
 
 if TYPE_CHECKING:
+    from generator.checks.contract import Check
     from generator.values.release import Release
 
 
@@ -30,8 +31,11 @@ def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
     return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}
 
 
-def lint_gates(report: Report, scheduler: dict[str, object], release: Release) -> None:
+def check_feature_gates(report: Report, release: Release) -> None:
     """Check the gates that this cluster's kube-scheduler gets."""
+    scheduler = mapping(report.values.get("scheduler"))
+    if scheduler.get("target") != "deploy":
+        return
     minor, given = scheduler_minor(scheduler, release), gates_of(scheduler, release)
     entry = minor_for_cluster(mapping(scheduler.get("featureGates")), release.kube_version)
     for name, is_given in given.items():
@@ -56,3 +60,6 @@ def lint_gates(report: Report, scheduler: dict[str, object], release: Release) -
             )
             fix = f"Set {name}: {wanted} for 1.{minor}."
             report.warn(("scheduler", "featureGates", entry), f"{reason} a kube-scheduler that has it {wanted}.", fix)
+
+
+CHECK: Final[Check] = check_feature_gates

@@ -1,0 +1,74 @@
+"""The webhook's certificates: who makes them, and whether what is given can be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import Phrase, at, mapping, number, text
+
+if TYPE_CHECKING:
+    from generator.checks.contract import Check, Report
+    from generator.values.release import Release
+
+
+def check_certificates(report: Report, _release: Release) -> None:
+    """Find a webhook without certificates, and settings of certificates that aren't used."""
+    if at(report.values, "admission", "mode") != "webhook":
+        return
+    certificates = mapping(at(report.values, "webhook", "certificates"))
+    if certificates.get("mode") == "self":
+        _lint_own_certificates(report, certificates)
+    _lint_certificates(report, certificates)
+
+
+def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> None:
+    """Find what keeps the controllers from maintaining the webhook's certificates.
+
+    The chart's `roost.refuse_uncertified` reports the same to Helm, in the same words.
+    """
+    path = ("webhook", "certificates", "mode")
+    if at(report.values, "controllers", "enabled") is not True:
+        reason = (
+            "self with controllers.enabled: false: the controllers create the certificate, so the webhook gets none."
+        )
+        report.refuse(path, reason, "Use mode certManager or secret, or controllers.enabled: true.")
+    elif number(at(report.values, "controllers", "replicas")) == 0:
+        reason = "self with controllers.replicas: 0: the controllers create the certificate, so the webhook gets none."
+        report.refuse(path, reason, "Use mode certManager or secret, or controllers.replicas: 2.")
+    if report.values.get("clusterResources") is False:
+        reason = (
+            "self with clusterResources: false: nothing can write the caBundle, and without the admission policies an "
+            "account that can create Secrets can get a token of every account in the namespace."
+        )
+        fix = "Use mode secret or certManager: whoever creates the webhook configuration supplies the CA bundle."
+        report.refuse(path, reason, fix)
+    if text(certificates.get("secretName")).endswith("-webhook-ca"):
+        reason = "is the Secret with the CA's key, which the webhook would then mount."
+        report.refuse(("webhook", "certificates", "secretName"), reason, "Use another name, or leave it empty.")
+
+
+def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
+    path = ("webhook", "certificates")
+    mode = certificates.get("mode")
+    if mode == "secret":
+        for key in ("secretName", "caBundle"):
+            if not certificates.get(key):
+                report.error((*path, key), "", "a value, for mode secret")
+    elif certificates.get("caBundle"):
+        reason = f"is not used in mode {text(mode)}."
+        report.warn((*path, "caBundle"), reason, "Remove it, or set mode: secret.")
+    bundle = text(certificates.get("caBundle")).replace("\n", "")
+    # "-----BEGIN CERTIFICATE-----" in base64.
+    if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
+        fix = "Make it with: base64 -w0 ca.pem"
+        report.error(
+            (*path, "caBundle"), Phrase("text that is not base64-encoded PEM"), "PEM certificates in base64", fix
+        )
+    if mode == "certManager" and not at(certificates, "issuerRef", "name"):
+        kind = at(certificates, "issuerRef", "kind")
+        if kind == "ClusterIssuer":
+            reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
+            report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")
+
+
+CHECK: Final[Check] = check_certificates

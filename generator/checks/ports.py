@@ -1,0 +1,41 @@
+"""Ports that programs on the host network share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import at, of_core_pod
+from generator.faults import describe
+
+if TYPE_CHECKING:
+    from generator.checks.contract import Check, Report
+    from generator.values.release import Release
+
+# What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
+_PROGRAMS: Final = (
+    ("scheduler", ("scheduler", "target"), "deploy", ("port",)),
+    ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
+    ("controllers", ("controllers", "enabled"), True, ("metricsPort",)),
+    ("recorder", ("recorder", "enabled"), True, ("metricsPort",)),
+)
+
+
+def check_ports(report: Report, _release: Release) -> None:
+    """Find ports that programs on the host network share: Kubernetes treats them as ports of the node."""
+    first: dict[object, str] = {}
+    for part, switch, on, keys in _PROGRAMS:
+        if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
+            continue
+        for key in keys:
+            port = of_core_pod(report, part, key) or at(report.values, part, key)
+            other = first.setdefault(port, f"{part}.{key}")
+            # Two ports of one program are checked elsewhere.
+            if not other.startswith(f"{part}."):
+                reason = (
+                    f"{other} is {describe(port)} too, and both are on the host network: no node takes a pod of each, "
+                    "and where nodes are few one stays Pending."
+                )
+                report.warn((part, key), reason, "Use another port.")
+
+
+CHECK: Final[Check] = check_ports

@@ -1,0 +1,35 @@
+"""Priorities: placeholders give way to users, and autoscalers see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import mapping, number
+from generator.checks.placeholders import is_wanted, placeholder_sets
+
+if TYPE_CHECKING:
+    from generator.checks.contract import Check, Report
+    from generator.values.release import Release
+
+# cluster-autoscaler's --expendable-pods-priority-cutoff.
+AUTOSCALER_CUTOFF: Final = -10
+
+
+def check_priorities(report: Report, _release: Release) -> None:
+    """Find placeholders that never give way, or that no autoscaler sees."""
+    priorities = mapping(report.values.get("priorityClasses"))
+    user, placeholder = number(priorities.get("user")), number(priorities.get("placeholder"))
+    path = ("priorityClasses", "placeholder")
+    if priorities.get("enabled") is not True:
+        if any(map(is_wanted, placeholder_sets(report))):
+            reason = "without priority classes placeholders rank with users, and never give way."
+            report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
+        return
+    if placeholder >= user:
+        report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "Use -10.")
+    if placeholder < AUTOSCALER_CUTOFF:
+        reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no nodes for such pods."
+        report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")
+
+
+CHECK: Final[Check] = check_priorities

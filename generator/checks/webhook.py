@@ -1,0 +1,47 @@
+"""The webhook's program: replicas, ports, clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import at, mapping, named_by, number, of_core_pod
+
+if TYPE_CHECKING:
+    from generator.checks.contract import Check, Report
+    from generator.values.release import Release
+
+_LONG_TIMEOUT_SECONDS: Final = 10
+
+
+def check_webhook(report: Report, _release: Release) -> None:
+    """Find a webhook that stops pods, answers late, or checks no client."""
+    if at(report.values, "admission", "mode") != "webhook":
+        return
+    webhook = mapping(report.values.get("webhook"))
+    replicas = number(webhook.get("replicas"))
+    if webhook.get("failurePolicy") == "Fail" and replicas <= 1:
+        reason = f"Fail with {replicas:.0f} replica(s): no pod can be created while it restarts."
+        fix = "Set webhook.replicas to 2 or more, or failurePolicy to Ignore."
+        report.refuse(("webhook", "failurePolicy"), reason, fix)
+    elif replicas == 0 and not webhook.get("url"):
+        report.warn(
+            ("webhook", "replicas"), "with 0 replicas nothing answers, and pods stay as they were created.", "Use 2."
+        )
+    if number(webhook.get("timeoutSeconds")) > _LONG_TIMEOUT_SECONDS:
+        reason = "while the webhook hangs, the creation of every pod can take that long."
+        report.warn(("webhook", "timeoutSeconds"), reason, "2 is enough.")
+    if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):
+        path = named_by(report, "webhook", "metricsPort")
+        report.error(path, webhook.get("port"), "another port than webhook.port")
+    client = mapping(webhook.get("clientCA"))
+    if client.get("configMapName") and client.get("secretName"):
+        reason = "set together with configMapName: only one of them can hold the CA."
+        report.refuse(("webhook", "clientCA", "secretName"), reason, "Leave one empty.")
+    if client.get("commonName") and not (client.get("configMapName") or client.get("secretName")):
+        reason = "without a CA no client certificate is requested, so the name is not checked."
+        report.refuse(
+            ("webhook", "clientCA", "commonName"), reason, "Set configMapName or secretName, or leave it empty."
+        )
+
+
+CHECK: Final[Check] = check_webhook

@@ -1,0 +1,179 @@
+"""Change decisions and templates one place at a time, and tell which changes no test notices.
+
+.venv/bin/python -m tools.mutate                        all parts, ten minutes each
+.venv/bin/python -m tools.mutate gate mover --minutes 3
+.venv/bin/python -m tools.mutate templates --seed 7     another choice of places
+
+Works in a copy of the checkout. Kill a survivor by a test, or take the line out; exit code 1: there are survivors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+# Of each part: its files, and the tests that hold it.
+PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "rules": (("webhook/rules/*.py",), ("tests/unit/webhook/test_[a-lopw]*.py", "tests/unit/webhook/test_requests.py")),
+    "ring": (("roost_core/placement/rendezvous.py",), ("tests/unit/roost_core/test_placement_rendezvous.py",)),
+    "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_patch.py", "tests/unit/webhook/test_gate.py")),
+    "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),
+    "mover": (("roost/controllers/placeholder_mover/*.py",), ("tests/unit/controllers/test_placeholder_mover*.py",)),
+    "placeholders": (("generator/checks/placeholders.py",), ("tests/unit/generator/test_lint.py",)),
+    "templates": (
+        ("templates/*/*.j2",),
+        ("tests/unit/generator/test_golden.py", "tests/unit/generator/test_generator_render.py"),
+    ),
+}
+# A mutant may loop for ever.
+_TEST_SECONDS: Final = 120.0
+_COPIED: Final = ("roost", "roost_core", "generator", "webhook", "templates", "chart", "tests", "docs", "lab", "tools")
+_OPPOSITES: Final[dict[type[ast.AST], type[ast.AST]]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+}
+
+
+class Mutant(NamedTuple):
+    """One change: the file, the line, what is changed, and the text of the whole file with it."""
+
+    path: Path
+    line: int
+    change: str
+    text: str
+
+
+def python_mutants(path: Path, source: str) -> Iterator[Mutant]:
+    """Operators turned round, and whole numbers one larger."""
+    for number, node in enumerate(ast.walk(ast.parse(source))):
+        tree = ast.parse(source)
+        twin = next(node for index, node in enumerate(ast.walk(tree)) if index == number)
+        line = getattr(node, "lineno", 0)
+        match twin:
+            case ast.Compare(ops=[operator]) if type(operator) in _OPPOSITES:
+                twin.ops = [_OPPOSITES[type(operator)]()]  # type: ignore[list-item]
+            case ast.BoolOp(op=operator):
+                twin.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
+            case ast.BinOp(op=operator) if type(operator) in _OPPOSITES:
+                twin.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
+            case ast.UnaryOp(op=ast.Not()):
+                twin.op = ast.UAdd()
+                twin.operand = ast.Call(ast.Name("bool", ast.Load()), [twin.operand], [])
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                twin.value = value + 1
+            case _:
+                continue
+        yield Mutant(path, line, ast.unparse(node)[:60], ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def template_mutants(path: Path, source: str) -> Iterator[Mutant]:
+    """Lines left out, and conditions turned round."""
+    lines = source.splitlines(keepends=True)
+    in_comment = False
+    for index, line in enumerate(lines):
+        in_comment = in_comment or line.startswith("{#")
+        if in_comment:
+            in_comment = "#}" not in line
+            continue
+        said = line.strip()
+        if condition := re.fullmatch(r"\{% if (.*) %\}", said):
+            changed, what = line.replace(condition[1], f"not ({condition[1]})"), f"not: {condition[1]}"
+        elif said and not said.startswith(("{%", "#", "---")):
+            changed, what = "", f"without: {said}"
+        else:
+            continue
+        yield Mutant(path, index + 1, what[:60], "".join([*lines[:index], changed, *lines[index + 1 :]]))
+
+
+def survives(folder: Path, tests: Sequence[str]) -> bool:
+    """Whether the tests pass in `folder`."""
+    files = [str(path) for pattern in tests for path in sorted(folder.glob(pattern))]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *files]
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder / 'lab'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, check=False, timeout=_TEST_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def run_part(name: str, folder: Path, minutes: float, chance: random.Random) -> int:
+    """Try mutants of one part until the time is up; how many survived."""
+    patterns, tests = PARTS[name]
+    if not survives(folder, tests):
+        sys.exit(f"{name}: the tests fail without any change: mend them first")
+    mutants = [
+        mutant
+        for pattern in patterns
+        for path in sorted(folder.glob(pattern))
+        for mutant in (template_mutants if path.suffix == ".j2" else python_mutants)(path, path.read_text())
+    ]
+    chance.shuffle(mutants)
+    until, tried, survived = time.monotonic() + 60 * minutes, 0, 0
+    for mutant in mutants:
+        if time.monotonic() > until:
+            break
+        original = mutant.path.read_text()
+        mutant.path.write_text(mutant.text)
+        try:
+            tried += 1
+            if survives(folder, tests):
+                survived += 1
+                print(f"survived: {mutant.path.relative_to(folder)}:{mutant.line}: {mutant.change}", flush=True)
+        finally:
+            mutant.path.write_text(original)
+    print(f"{name}: {tried} of {len(mutants)} changes tried, {survived} survived", flush=True)
+    return survived
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutate", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--minutes", type=float, default=10, help="of each part")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    if unknown := sorted({*given.parts} - {*PARTS}):
+        parser.error(f"found {', '.join(unknown)}, expected of {', '.join(PARTS)}")
+    with tempfile.TemporaryDirectory(prefix="roost-mutants-") as scratch:
+        folder = Path(scratch)
+        for name in _COPIED:
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "conftest.py"):
+            shutil.copy(ROOT / name, folder / name)
+        chance = random.Random(given.seed)  # noqa: S311 - which places are tried first
+        survived = sum(run_part(name, folder, given.minutes, chance) for name in given.parts or PARTS)
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
