@@ -18,9 +18,9 @@ import yaml
 
 from generator.render.manifests import render
 from generator.values.release import Release
-from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
-from roost.controllers.placeholder_mover.plan import make_placeholder_mover
+from roost.controllers.placeholder_mover.plan import CONTROLLER as PLACEHOLDER_MOVER
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -131,7 +131,7 @@ class MoverWorld:
     def start_leader(self) -> None:
         """A replica that knows nothing takes over."""
         read = Reader()
-        planner = make_placeholder_mover(read, Sources(self.document, self.configuration, NEWEST_MINOR))
+        planner = PLACEHOLDER_MOVER.planner(ReleaseDocument(read, self.document, self.configuration, NEWEST_MINOR))
         assert planner is not None
         assert not read.faults
         api: Any = _Api(self)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Planned
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, PopularSettings, read_popular_settings
@@ -62,7 +63,7 @@ def popular_settings(
 ) -> PopularSettings:
     """Settings with `popularImages` changed, and with other limits; `document`: other parts."""
     read = Reader()
-    settings = read_popular_settings(read, popular_document(popularImages=changes, **(document or {})))
+    settings = read_popular_settings(ReleaseDocument(read, popular_document(popularImages=changes, **(document or {}))))
     assert not read.faults, [str(fault) for fault in read.faults]
     assert settings is not None
     return replace(settings, min_users=min_users, parallel=parallel, bytes_per_minute=bytes_per_minute)

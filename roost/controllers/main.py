@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
-from roost.controllers.contract.placeholder_sets import has_buffers
 from roost.controllers.contract.snapshot import Moment
-from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.booking_sources import CalendarFeed
@@ -37,7 +35,7 @@ from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import needs_namespace_labels
-from roost_core.placement.settings_reader import Fault, Reader, SettingsError
+from roost_core.placement.settings_reader import Fault, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,14 +137,12 @@ def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, 
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """Return what to watch."""
     events = settings.events
-    pod_classes = settings.classes.values()
+    pod_classes = settings.shared.classes.values()
     hubs = [
         read_label_selector(each.namespace_selector)
         for each in pod_classes
         if each.is_of_users and each.namespace_selector is not None
     ]
-    # The planner has reported their faults.
-    sets = read_headroom_sets(Reader(), settings.document)
     return Scope(
         release=settings.release,
         namespace=settings.namespace,
@@ -155,8 +151,8 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         bookings=None if events is None or not events.config_maps else events.limits,
         hubs=tuple(selector for selector in hubs if selector is not None),
         reads_namespaces=any(needs_namespace_labels(each.namespace_selector) for each in pod_classes),
-        history_name=next((each.history_name for each in sets if each.learn is not None), ""),
-        has_buffers=has_buffers(settings.document) and bool(settings.document.get("placeholders")),
+        history_name=settings.history_name,
+        has_buffers=settings.shared.has_buffers and bool(settings.shared.sets),
     )
 
 

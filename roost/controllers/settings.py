@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.planner import Planner, Sources
-from roost.controllers.registry import FACTORIES
-from roost_core.placement.settings import PodClass, read_pod_classes
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.headroom.settings import read_headroom_sets
+from roost.controllers.registry import CONTROLLERS
 from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
+
+    from roost.controllers.contract.bookings import BookingSettings
+    from roost.controllers.contract.planner import Planner
 
 VERSION: Final = 1
 
@@ -25,16 +26,27 @@ VERSION: Final = 1
 class ControllersSettings:
     """Settings of the program as a whole; each planner has its controller's own."""
 
-    release: str
-    namespace: str
+    # Read once, for all controllers.
+    shared: ReleaseDocument
     evictions_per_minute: int
-    document: Document
     planners: tuple[Planner, ...]
-    classes: Mapping[str, PodClass]
-    # None: no events can be booked.
-    events: BookingSettings | None = None
-    # As parsed; None: none is rendered.
-    scheduler_configuration: Document | None = None
+    # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
+    history_name: str = ""
+
+    @property
+    def release(self) -> str:
+        """The release's name."""
+        return self.shared.name
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.shared.namespace
+
+    @property
+    def events(self) -> BookingSettings | None:
+        """`events`; None: none can be booked."""
+        return self.shared.events
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
@@ -51,25 +63,21 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
     read = Reader()
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
-    release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
-    namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
+    read.name(document.get("release"), "release", DNS_NAME, "a release's name")
+    read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
     mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
-    sources = Sources(document, scheduler_configuration, minor)
-    planners = tuple(planner for make in FACTORIES if (planner := make(read, sources)) is not None)
-    events = read_booking_settings(read, document)
+    shared = ReleaseDocument(read, document, scheduler_configuration, minor)
+    planners = tuple(planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None)
+    learning = (each.history_name for each in read_headroom_sets(shared) if each.learn is not None)
+    settings = ControllersSettings(
+        shared=shared, evictions_per_minute=evictions, planners=planners, history_name=next(learning, "")
+    )
+    # Of parts that no controller needed.
+    _ = shared.classes, shared.sets, shared.pullers, shared.events
     if read.faults:
         raise SettingsError(read.faults)
-    return ControllersSettings(
-        release=release,
-        namespace=namespace,
-        evictions_per_minute=evictions,
-        document=document,
-        planners=planners,
-        classes=read_pod_classes(read, document),
-        events=events,
-        scheduler_configuration=scheduler_configuration,
-    )
+    return settings
 
 
 def _load_yaml(text: bytes) -> Any:  # noqa: ANN401 - a document can be anything

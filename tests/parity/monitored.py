@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from roost.controllers.registry import FACTORIES
+from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import Metrics as ControllersMetrics
 from roost.controllers.settings import parse_settings
 from roost_lab.recorder.recording.metrics import Metrics as RecorderMetrics
@@ -82,7 +82,7 @@ def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
     """Names as Prometheus stores them, with their labels, from the programs' own registries."""
     data = {key: text for one in objects if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
     settings = parse_settings(json.loads(data["controllers.json"]), yaml.safe_load(data["config.yaml"]), 36)
-    assert len(settings.planners) == len(FACTORIES), "the values leave a controller out"
+    assert len(settings.planners) == len(CONTROLLERS), "the values leave a controller out"
     gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
     found: dict[str, set[str]] = dict(FOREIGN)
     programs = (WebhookMetrics("test"), ControllersMetrics("test", gauges), RecorderMetrics("test"))

@@ -11,19 +11,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
 from roost_core.objects.node import node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
-from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeRules
-    from roost_core.placement.settings_reader import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +37,11 @@ class BufferedSet:
     requests: Mapping[str, int]
 
 
-def read_buffered_sets(document: Document) -> tuple[BufferedSet, ...]:
-    """Read controllers.json; () while placeholders are pods. Others report its faults."""
-    if not has_buffers(document):
-        return ()
-    pools = read_placeholder_sets(Reader(), document, "", "")
-    entries = Reader().items(document.get("placeholders"), "placeholders")
+def buffered_sets(entries: Sequence[object], sets: Sequence[PlaceholderSet]) -> tuple[BufferedSet, ...]:
+    """Add to each set what its placeholders request. entries: `placeholders` of controllers.json."""
     return tuple(
-        BufferedSet(pool.name, pool.stateful_set, pool.rules, _requests(entry))
-        for pool, entry in zip(pools, entries, strict=True)
+        BufferedSet(each.name, each.stateful_set, each.rules, _requests(entry))
+        for each, entry in zip(sets, entries, strict=True)
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
+    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.placement.settings_reader import Document
 
 M = TypeVar("M")
+S = TypeVar("S")
 
 
 class Planner(Protocol):
@@ -70,14 +72,30 @@ class MemoryPlanner(Generic[M]):
         self._memory = self._empty
 
 
-class Sources:
-    """What planners are made from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller(Generic[S, M]):
+    """One controller: what its folder's plan.py ends in, and what the registry lists."""
 
-    document: controllers.json. scheduler_configuration: a KubeSchedulerConfiguration as parsed from YAML, None where
-    none is rendered. minor: the cluster's, 36 for 1.36, which decides how kube-scheduler reads that configuration.
-    """
+    # In logs, metrics and --only.
+    name: str
+    # Reads its settings; faults go to the release's reader. None: it has nothing to do.
+    read: Callable[[ReleaseDocument], S | None]
+    plan: Callable[[Snapshot, M, S, Moment], Planned[M]]
+    # The memory of the first plan.
+    empty: M
+    # Takes note of the outcomes of a plan's actions.
+    note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: memory
+    gauges: Sequence[GaugeDefinition] = ()
 
-    def __init__(self, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int) -> None:
-        self.document = document
-        self.minor = minor
-        self.scheduler_configuration = scheduler_configuration
+    def planner(self, release: ReleaseDocument) -> MemoryPlanner[M] | None:
+        """Make its planner; None: it has nothing to do."""
+        settings = self.read(release)
+        if settings is None:
+            return None
+        return MemoryPlanner(
+            self.name,
+            lambda snapshot, memory, now: self.plan(snapshot, memory, settings, now),
+            self.empty,
+            note=lambda memory, done, now: self.note(memory, done, settings, now),
+            gauges=self.gauges,
+        )

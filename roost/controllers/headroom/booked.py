@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at, read_booking_settings
-from roost.controllers.headroom.settings import read_user_pods
+from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.events import first_start_after
 from roost_core.placement.headroom_windows import local_time
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost.controllers.headroom.settings import IsUser
     from roost_core.placement.events import Event
-    from roost_core.placement.settings_reader import Document, Reader
 
 # While people come, their placeholders follow so fast.
 FOLLOW_SECONDS: Final = 10.0
@@ -51,14 +49,6 @@ class Booked:
 
 
 NOTHING: Final = Booked()
-
-
-def read_booked_rules(read: Reader, document: Document) -> BookedRules | None:
-    """Read controllers.json; None while events are switched off. Faults go to the reader."""
-    settings = read_booking_settings(read, document)
-    if settings is None:
-        return None
-    return BookedRules(settings, read_user_pods(read, document))
 
 
 def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Controller
 from roost.controllers.headroom.booked import (
     NOTHING,
     Booked,
     BookedRules,
     booking_notices,
     plan_booked,
-    read_booked_rules,
 )
 from roost.controllers.headroom.buffers import IGNORED_SECONDS, has_number, ignored_notice, is_ignored, scale
 from roost.controllers.headroom.learning import Learned, keeper_of, learned_number, new_learned, observe
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.actions import Action, Done
-    from roost.controllers.contract.planner import Planner, Sources
+    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
-    from roost_core.placement.settings_reader import Reader
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
@@ -298,16 +296,27 @@ def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: st
     )
 
 
-def make_headroom(read: Reader, sources: Sources) -> Planner | None:
-    """Read its sets; faults go to the reader. None if no set has windows, learns, counts nodes or can be booked."""
-    sets = read_headroom_sets(read, sources.document)
+class HeadroomSettings(NamedTuple):
+    """What headroom reads of controllers.json."""
+
+    sets: tuple[HeadroomSet, ...]
+    # None: no events can be booked.
+    events: BookedRules | None
+
+
+def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
+    """Read controllers.json; None if no set has windows, learns, counts nodes or can be booked."""
+    sets = read_headroom_sets(release)
     if not sets:
         return None
-    events = read_booked_rules(read, sources.document)
-    return MemoryPlanner(
-        "headroom",
-        lambda snapshot, memory, now: plan_headroom(snapshot, memory, sets, now, events),
-        HeadroomMemory(),
-        note=lambda memory, done, now: note_headroom(memory, done, sets, now),
-        gauges=GAUGES,
-    )
+    return HeadroomSettings(sets, None if release.events is None else BookedRules(release.events, release.is_users))
+
+
+CONTROLLER: Final = Controller(
+    name="headroom",
+    read=read_headroom,
+    plan=lambda snapshot, memory, settings, now: plan_headroom(snapshot, memory, settings.sets, now, settings.events),
+    empty=HeadroomMemory(),
+    note=lambda memory, done, settings, now: note_headroom(memory, done, settings.sets, now),
+    gauges=GAUGES,
+)

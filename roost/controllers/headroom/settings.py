@@ -6,20 +6,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.bookings import read_booking_settings
-from roost.controllers.contract.placeholder_sets import has_buffers, read_placeholder_sets
-from roost_core.placement.classes import Classes
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows, read_time_zone
-from roost_core.placement.settings import read_pod_classes
-from roost_core.placement.settings_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from roost.controllers.contract.release import ReleaseDocument
     from roost_core.objects.pod import Pod
     from roost_core.objects.selectors import NodeRules
-    from roost_core.placement.settings import PodClass
-    from roost_core.placement.settings_reader import Document
+    from roost_core.placement.settings_reader import Reader
 
     # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
     IsUser = Callable[[Pod, Mapping[str, Mapping[str, str]] | None], bool]
@@ -80,16 +75,12 @@ class HeadroomSet:
         return self.count_by is CountBy.NODES and not self.has_buffer
 
 
-def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, ...]:
+def read_headroom_sets(release: ReleaseDocument) -> tuple[HeadroomSet, ...]:
     """Read the sets that headroom scales or resizes: with windows, `learn` or nodes; all if events can be booked."""
-    # The mover reads the same, and the classes, and reports their faults.
-    pools = read_placeholder_sets(Reader(), document, "", "")
-    # `bookings.py` reports its faults.
-    events = read_booking_settings(Reader(), document)
-    is_user = read_user_pods(Reader(), document)
+    read, document = release.read, release.document
     sets = []
     for index, (pool, entry) in enumerate(
-        zip(pools, read.items(document.get("placeholders"), "placeholders"), strict=True)
+        zip(release.sets, read.items(document.get("placeholders"), "placeholders"), strict=True)
     ):
         at = f"placeholders[{index}]"
         body = entry if isinstance(entry, dict) else {}
@@ -103,13 +94,13 @@ def read_headroom_sets(read: Reader, document: Document) -> tuple[HeadroomSet, .
             first_requests=_requests(body.get("resources")),
             learn=read_learn(read, body.get("learn"), f"{at}.learn"),
             history_name=read.text(document.get("headroomHistory", ""), "headroomHistory"),
-            is_user=is_user,
-            has_buffer=has_buffers(document),
+            is_user=release.is_users,
+            has_buffer=release.has_buffers,
         )
         if headroom_set.learn is not None and headroom_set.count_by is CountBy.NODES:
             read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")
         has_own = headroom_set.windows or headroom_set.learn is not None or headroom_set.fills_nodes
-        if events is not None or has_own:
+        if release.events is not None or has_own:
             sets.append(headroom_set)
     return tuple(sets)
 
@@ -131,29 +122,6 @@ def read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
     boot_seconds = read.whole(body.get("bootSeconds"), f"{key}.bootSeconds", 60, _MOST_BOOT_SECONDS)
     return LearnSettings(quantile=float(quantile), min=low, max=high, boot_seconds=boot_seconds, time_zone=zone)
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnClasses:
-    """What `Classes` needs."""
-
-    namespace: str
-    classes: Mapping[str, PodClass]
-
-
-def read_user_pods(read: Reader, document: Document) -> IsUser:
-    """What recognizes users' pods: those of the class `user`, and of classes whose pods wait for images.
-
-    It takes a pod, and the labels of namespaces as a Snapshot has them.
-    """
-    namespace = read.text(document.get("namespace", ""), "namespace")
-    classes = Classes(_OwnClasses(namespace, read_pod_classes(read, document)))
-
-    def is_user(pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
-        found = classes.classify(pod.labels, pod.namespace, namespaces)
-        return found is not None and found.is_of_users
-
-    return is_user
 
 
 def _requests(resources: object) -> Mapping[str, object]:

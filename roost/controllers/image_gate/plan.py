@@ -23,7 +23,7 @@ from roost.controllers.contract.actions import (
     Planned,
     SetCondition,
 )
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.puller_pods import is_z2jh_continuous_puller
 from roost.controllers.image_gate.absent_images import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
@@ -38,11 +38,9 @@ from roost_core.placement.labels import OPENED as OPENED_VALUE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.placement.pullers import ManagedImage
-    from roost_core.placement.settings_reader import Reader
 
 NAME: Final = "image-gate"
 # Nodes with an Event about the same fault: a registry that is down would use up the write budget that labels need.
@@ -297,13 +295,12 @@ def _taint_lifted(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notic
     )
 
 
-def make_image_gate(read: Reader, sources: Sources) -> Planner:
-    """Read its settings; faults go to the reader. In mode `off` it still runs, to remove its labels and taints."""
-    settings = read_gate(read, sources.document)
-    return MemoryPlanner(
-        NAME,
-        lambda snapshot, memory, now: plan_image_gate(snapshot, memory, settings, now),
-        GateMemory(),
-        note=note_image_gate,
-        gauges=GAUGES,
-    )
+CONTROLLER: Final = Controller(
+    name=NAME,
+    # In mode `off` it still runs, to remove its labels and taints.
+    read=read_gate,
+    plan=plan_image_gate,
+    empty=GateMemory(),
+    note=lambda memory, done, _settings, now: note_image_gate(memory, done, now),
+    gauges=GAUGES,
+)

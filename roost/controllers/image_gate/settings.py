@@ -17,7 +17,6 @@ from roost_core.placement.labels import (
 from roost_core.placement.pullers import (
     MAX_DEADLINE_SECONDS,
     read_mappings,
-    read_pullers,
     selects,
     serving,
     tolerations_of_all,
@@ -27,10 +26,10 @@ from roost_core.placement.settings import GateMode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from roost.controllers.contract.release import ReleaseDocument
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import Taint, Toleration
     from roost_core.placement.pullers import ManagedImage, Puller
-    from roost_core.placement.settings_reader import Document, Reader
 
 
 class PullerPods(StrEnum):
@@ -127,14 +126,14 @@ class GateSettings:
         return taint
 
 
-def read_gate(read: Reader, document: Document) -> GateSettings:
-    """Read `gate` and `puller.tolerations` of controllers.json; faults go to the reader."""
-    gate = read.mapping(document.get("gate"), "gate")
-    puller = read.mapping(document.get("puller"), "puller")
-    pullers = read_pullers(read, document)
+def read_gate(release: ReleaseDocument) -> GateSettings:
+    """Read `gate` and `puller.tolerations` of controllers.json."""
+    read, pullers = release.read, release.pullers
+    gate = read.mapping(release.document.get("gate"), "gate")
+    puller = read.mapping(release.document.get("puller"), "puller")
     return GateSettings(
-        release=read.text(document.get("release"), "release"),
-        namespace=read.text(document.get("namespace"), "namespace"),
+        release=release.name,
+        namespace=release.namespace,
         mode=pullers.mode,
         pull_deadline_seconds=pullers.pull_deadline_seconds,
         open_after_seconds=read.whole(gate.get("openAfterSeconds"), "gate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS),

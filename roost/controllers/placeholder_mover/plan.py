@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Planned
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Controller
 from roost.controllers.placeholder_mover.marks import Mark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
 from roost.controllers.placeholder_mover.moves import MovePlan, plan_moves
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.actions import Gauges
-    from roost.controllers.contract.planner import Planner, Sources
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.placement.settings_reader import Reader
 
 PLACEHOLDERS: Final = "placeholders"
 PLANNED: Final = "placeholder_moves_planned"
@@ -122,13 +120,12 @@ def _gauges(view: View, marks: Mapping[str, Mark], moves: MovePlan) -> Gauges:
     return {PLACEHOLDERS: states, PLANNED: planned, HELD: held, BACK_OFF: back_offs, MARK_AGE: ages}
 
 
-def make_placeholder_mover(read: Reader, sources: Sources) -> Planner:
-    """Read its settings; faults go to the reader. Switched off, it still runs, to remove its marks."""
-    settings = read_mover_settings(read, sources.document, sources.scheduler_configuration, sources.minor)
-    return MemoryPlanner(
-        "placeholder-mover",
-        lambda snapshot, memory, now: plan_placeholder_mover(snapshot, memory, settings, now),
-        MoverMemory(),
-        note=lambda memory, done, now: note_placeholder_mover(memory, done, settings, now),
-        gauges=GAUGES,
-    )
+CONTROLLER: Final = Controller(
+    name="placeholder-mover",
+    # Switched off, it still runs, to remove its marks.
+    read=read_mover_settings,
+    plan=plan_placeholder_mover,
+    empty=MoverMemory(),
+    note=note_placeholder_mover,
+    gauges=GAUGES,
+)

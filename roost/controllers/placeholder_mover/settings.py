@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet, has_buffers, read_placeholder_sets
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import attract_prefix, startup_taint
-from roost_core.placement.pullers import Puller, read_pullers
-from roost_core.placement.settings import PodClass, read_pod_classes
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.settings_reader import Document, Reader
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
+    from roost.controllers.contract.release import ReleaseDocument
+    from roost_core.placement.pullers import Puller
+    from roost_core.placement.settings import PodClass
 
 # Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {
@@ -73,39 +73,33 @@ class MoverSettings:
         return Classes(self)
 
 
-def read_mover_settings(
-    read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None, minor: int
-) -> MoverSettings:
-    """Read controllers.json; faults go to the reader. Switched off, the settings have no sets. minor: the cluster's."""
-    at = "placeholderMover"
-    mover = read.mapping(document.get(at), at)
+def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
+    """Read controllers.json. Switched off, the settings have no sets."""
+    at, read = "placeholderMover", release.read
+    mover = read.mapping(release.document.get(at), at)
     read.known(mover, at, _KEYS)
-    release = read.text(document.get("release"), "release")
-    namespace = read.text(document.get("namespace"), "namespace")
 
     def seconds(key: str, low: int = 0) -> float:
         return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
-    enabled = read.flag(mover.get("enabled"), f"{at}.enabled") and not has_buffers(document)
-    sets = read_placeholder_sets(read, document, release, namespace)
-    classes = read_pod_classes(read, document)
-    profiles, fault = _read_profiles(scheduler_configuration, minor)
+    enabled = read.flag(mover.get("enabled"), f"{at}.enabled") and not release.has_buffers
+    profiles, fault = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
-        release=release,
-        namespace=namespace,
+        release=release.name,
+        namespace=release.namespace,
         evictions_per_minute=read.whole(mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
         mark_after_seconds=seconds("markAfterSeconds"),
         keep_mark_seconds=seconds("keepMarkSeconds"),
         flap_seconds=seconds("flapSeconds"),
         back_off_seconds=seconds("backOffSeconds", 1),
         max_back_off_seconds=seconds("maxBackOffSeconds", 1),
-        sets=sets if enabled else (),
-        pullers=read_pullers(read, document).labelling,
-        startup_taint=startup_taint(release, namespace),
+        sets=release.sets if enabled else (),
+        pullers=release.pullers.labelling,
+        startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,
         profile_fault=fault,
-        classes=classes,
-        user_classes=_user_classes(classes),
+        classes=release.classes,
+        user_classes=_user_classes(release.classes),
     )
 
 

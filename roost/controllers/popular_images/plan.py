@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Notice, Planned
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.buffered_room import nodes_with_room
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Controller
 from roost.controllers.popular_images.demand import Demand, count_users
 from roost.controllers.popular_images.pull_pods import (
     PULL_SECONDS,
@@ -35,7 +36,6 @@ from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.node import node_admits
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import untolerated
-from roost_core.placement.classes import Classes
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
 from roost_core.placement.pullers import serving
 
@@ -43,13 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roost.controllers.contract.actions import Action, Gauges
-    from roost.controllers.contract.planner import Planner, Sources
+    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
-    from roost_core.placement.settings import PodClass
-    from roost_core.placement.settings_reader import Reader
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
@@ -159,10 +157,18 @@ class PopularMemory:
     gauges: Gauges = field(default_factory=dict)
 
 
+class Off(Enum):
+    """Nothing is to be pulled."""
+
+    OFF = "off"
+
+
 def plan_at_pace(
-    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings | Off, now: Moment
 ) -> Planned[PopularMemory]:
-    """Run `plan_popular_images` at most every PACE_SECONDS."""
+    """Run `plan_popular_images` at most every PACE_SECONDS; switched off, delete its pods."""
+    if isinstance(settings, Off):
+        return plan_off(snapshot, memory)
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
         seconds_left = memory.as_of + PACE_SECONDS - now.steady
         return Planned(actions=(), memory=memory, wake_after_seconds=seconds_left, gauges=memory.gauges)
@@ -182,7 +188,7 @@ def plan_popular_images(
     return work.planned()
 
 
-def plan_off(snapshot: Snapshot, memory: None, _now: Moment) -> Planned[None]:
+def plan_off(snapshot: Snapshot, memory: PopularMemory) -> Planned[PopularMemory]:
     """Delete this release's pods that pull, done or not, once nothing is to be pulled: nothing else would."""
     pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
     actions = [_deletion(pod, "popular images are switched off") for pod in pods]
@@ -202,15 +208,10 @@ class _Work:
         self.memory = memory
         self.settings = settings
         self.now = now
-        classes = Classes(settings)
-
-        def class_of(pod: Pod) -> PodClass | None:
-            return classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
-
         self.demand, self.started = count_users(
             memory.demand,
             snapshot.pods.values(),
-            lambda pod: (found := class_of(pod)) is not None and found.is_of_users,
+            lambda pod: settings.hub.is_users(pod, snapshot.namespaces),
             HALF_LIFE_SECONDS,
             now.steady,
         )
@@ -242,7 +243,7 @@ class _Work:
                 continue
             if pod.phase != "Pending":
                 # Any class: a DaemonSet's pod keeps no node.
-                if pod.node_name not in self.occupied and class_of(pod) is not None:
+                if pod.node_name not in self.occupied and settings.hub.class_of(pod, snapshot.namespaces):
                     self.occupied.add(pod.node_name)
             elif pod.node_name and pod.created > now.wall - STARTING_SECONDS:
                 self.starting.add(pod.node_name)
@@ -565,14 +566,15 @@ def _normal(name: str) -> str:
     return normalise_reference(name)
 
 
-def make_popular_images(read: Reader, sources: Sources) -> Planner:
-    """Read its settings; faults go to the reader. Switched off, it still runs, to delete its pods."""
-    settings = read_popular_settings(read, sources.document)
-    if settings is None:
-        return MemoryPlanner(NAME, plan_off, None)
-    return MemoryPlanner(
-        NAME,
-        lambda snapshot, memory, now: plan_at_pace(snapshot, memory, settings, now),
-        PopularMemory(),
-        gauges=GAUGES,
-    )
+def _read(release: ReleaseDocument) -> PopularSettings | Off:
+    return read_popular_settings(release) or Off.OFF
+
+
+CONTROLLER: Final = Controller(
+    name=NAME,
+    # Switched off, it still runs, to delete its pods.
+    read=_read,
+    plan=plan_at_pace,
+    empty=PopularMemory(),
+    gauges=GAUGES,
+)

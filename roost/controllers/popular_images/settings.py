@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.buffered_room import BufferedSet, read_buffered_sets
 from roost_core.objects.selectors import Toleration, read_tolerations
 from roost_core.placement.labels import startup_taint
-from roost_core.placement.pullers import Pullers, read_mappings, read_pullers
-from roost_core.placement.settings import PodClass, read_pod_classes
-from roost_core.placement.settings_reader import Reader
+from roost_core.placement.pullers import read_mappings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.placement.settings_reader import Document
+    from roost.controllers.contract.bookings import BookingSettings
+    from roost.controllers.contract.buffered_room import BufferedSet
+    from roost.controllers.contract.release import ReleaseDocument
+    from roost_core.placement.pullers import Pullers
+    from roost_core.placement.settings_reader import Reader
 
 # kubelets' default of nodeStatusMaxImages: a node reports this many images, the largest.
 REPORTED_IMAGES: Final = 50
@@ -66,9 +66,10 @@ class PullPod:
 class PopularSettings:
     """`popularImages`, and what else the plan needs of the release."""
 
+    # Says whose pods are users'.
+    hub: ReleaseDocument
     release: str
     namespace: str
-    classes: Mapping[str, PodClass]
     # `enabled`. False: only the images of booked events are pulled.
     counts_users: bool
     # None: no events can be booked.
@@ -90,35 +91,31 @@ class PopularSettings:
     bytes_per_minute: int = BYTES_PER_MINUTE
 
 
-def read_popular_settings(read: Reader, document: Document) -> PopularSettings | None:
-    """Read controllers.json; None when popular images and events are switched off. Faults go to the reader."""
-    popular = read.mapping(document.get("popularImages"), "popularImages")
+def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
+    """Read controllers.json; None when popular images and events are switched off."""
+    read = release.read
+    popular = read.mapping(release.document.get("popularImages"), "popularImages")
     is_on = bool(popular) and read.flag(popular.get("enabled", False), "popularImages.enabled")
-    # Headroom reads the same, and reports its faults.
-    events = read_booking_settings(Reader(), document)
-    if not is_on and events is None:
+    if not is_on and release.events is None:
         return None
     read.known(popular, "popularImages", _KEYS)
-    release = read.text(document.get("release"), "release")
-    namespace = read.text(document.get("namespace"), "namespace")
-    classes = read_pod_classes(read, document)
 
     def whole(key: str, low: int, high: int) -> int:
         return read.whole(popular.get(key), f"popularImages.{key}", low, high)
 
     return PopularSettings(
-        release=release,
-        namespace=namespace,
-        classes=classes,
+        hub=release,
+        release=release.name,
+        namespace=release.namespace,
         counts_users=is_on,
-        events=events,
-        buffered=read_buffered_sets(document),
+        events=release.events,
+        buffered=release.buffered,
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
-        managed=read_pullers(read, document),
-        startup_taint=startup_taint(release, namespace),
-        pull_pod=_read_pull_pod(read, document.get("puller")),
+        managed=release.pullers,
+        startup_taint=startup_taint(release.name, release.namespace),
+        pull_pod=_read_pull_pod(read, release.document.get("puller")),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Planned
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Controller
 from roost.controllers.start_notices.estimates import (
     A_NODE,
     A_PULL,
@@ -37,21 +37,18 @@ from roost.controllers.start_notices.settings import (
     PULL_SECONDS,
     ROOM_SECONDS,
     WORTH_TELLING_SECONDS,
-    NoticeSettings,
     read_notice_settings,
 )
 from roost.controllers.start_notices.texts import ENGLISH, Texts
-from roost_core.placement.classes import Classes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.actions import Gauges
-    from roost.controllers.contract.planner import Planner, Sources
+    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.start_notices.pulls_of_nodes import BoundPod, Pull
     from roost_core.objects.pod import Pod
-    from roost_core.placement.settings_reader import Reader
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
@@ -97,7 +94,7 @@ class NoticeMemory:
 
 
 def plan_start_notices(
-    snapshot: Snapshot, memory: NoticeMemory, classes: Classes, now: Moment, texts: Texts = ENGLISH
+    snapshot: Snapshot, memory: NoticeMemory, release: ReleaseDocument, now: Moment, texts: Texts = ENGLISH
 ) -> Planned[NoticeMemory]:
     """Tell the users who wait, and learn from the waits that are over."""
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
@@ -107,7 +104,7 @@ def plan_start_notices(
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     history = memory.history
     if takes_over:
-        history = earlier_waits(snapshot, lambda pod: _is_told(pod, classes, snapshot))
+        history = earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
     for pull in ended:
         if pull.seconds >= LEAST_PULL_SECONDS:
             history = history.with_duration(pull.seconds, *keys_of_image(pull.image))
@@ -115,7 +112,7 @@ def plan_start_notices(
     unschedulable: dict[str, float] = {}
     waiting = {"node": 0, "image": 0}
     for pod in snapshot.pods.values():
-        if pod.phase != "Pending" or pod.leaving or not _is_told(pod, classes, snapshot):
+        if pod.phase != "Pending" or pod.leaving or not release.is_users(pod, snapshot.namespaces):
             continue
         if not pod.node_name:
             if pod.unschedulable_since is not None:
@@ -139,11 +136,6 @@ def plan_start_notices(
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
-
-
-def _is_told(pod: Pod, classes: Classes, snapshot: Snapshot) -> bool:
-    pod_class = classes.classify(pod.labels, pod.namespace, snapshot.namespaces)
-    return pod_class is not None and pod_class.is_of_users
 
 
 def _pull_of(image: str, history: History) -> Spread:
@@ -245,15 +237,6 @@ def _text_of_download(texts: Texts, others: int) -> str:
     return texts.download_after_one if others == 1 else texts.download_after_several
 
 
-def make_start_notices(read: Reader, sources: Sources) -> Planner | None:
-    """Read its settings; faults go to the reader. None: switched off."""
-    settings: NoticeSettings | None = read_notice_settings(read, sources.document)
-    if settings is None:
-        return None
-    classes = Classes(settings)
-    return MemoryPlanner(
-        NAME,
-        lambda snapshot, memory, now: plan_start_notices(snapshot, memory, classes, now),
-        NoticeMemory(),
-        gauges=GAUGES,
-    )
+CONTROLLER: Final = Controller(
+    name=NAME, read=read_notice_settings, plan=plan_start_notices, empty=NoticeMemory(), gauges=GAUGES
+)

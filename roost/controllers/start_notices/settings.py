@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.settings import PodClass, read_pod_classes
-from roost_core.placement.settings_reader import Reader
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_core.placement.settings_reader import Document
+    from roost.controllers.contract.release import ReleaseDocument
 
 # A start that waits shorter isn't told: there is nothing to wait for.
 ROOM_SECONDS: Final = 5.0
@@ -25,20 +19,11 @@ MOST_NOTICES: Final = 5
 MOST_A_MINUTE: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeSettings:
-    """`startNotices`, and what else the plan needs of the release."""
-
-    namespace: str
-    classes: Mapping[str, PodClass]
-
-
-def read_notice_settings(read: Reader, document: Document) -> NoticeSettings | None:
-    """Read controllers.json; None when start notices are switched off. Faults go to the reader."""
-    notices = read.mapping(document.get("startNotices"), "startNotices")
+def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
+    """Read controllers.json; None when start notices are switched off. They need nothing else than the release."""
+    read = release.read
+    notices = read.mapping(release.document.get("startNotices"), "startNotices")
     if not notices or not read.flag(notices.get("enabled", False), "startNotices.enabled"):
         return None
     read.known(notices, "startNotices", ("enabled",))
-    # The mover reads the same, and reports its faults.
-    classes = read_pod_classes(Reader(), document)
-    return NoticeSettings(namespace=read.text(document.get("namespace"), "namespace"), classes=classes)
+    return release

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from generator.values.release import Release
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import Pull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.placement import labels
@@ -221,7 +222,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
     """
     rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/{ACCOUNT}")
     read = Reader()
-    settings = read_popular_settings(read, json.loads(rendered["data"]["controllers.json"]))
+    settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["controllers.json"])))
     assert settings is not None
     assert not read.faults
     body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30))

@@ -9,9 +9,9 @@ import pytest
 
 from roost.controllers.contract.actions import CreatePod, Done, Notice, Outcome, Planned, ScaleSet
 from roost.controllers.contract.bookings import bounded
-from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
-from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.bookings import BookingSource
+    from roost.controllers.contract.planner import Planner
 
 SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"
@@ -50,7 +51,7 @@ def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def _planner(*booked: dict[str, Any], **changes: Any) -> Planner:
     read = Reader()
-    planner = make_headroom(read, Sources(_document(*booked, **changes), None, 36))
+    planner = HEADROOM.planner(ReleaseDocument(read, _document(*booked, **changes), None, 36))
     assert not read.faults, read.faults
     assert planner is not None
     return planner
@@ -122,7 +123,7 @@ def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> No
     event = {key: value for key, value in LECTURE.items() if key != "image"}
     document = _document(event)
     document["podClasses"]["placeholder"]["imageGate"] = True
-    planner = make_headroom(Reader(), Sources(document, None, 36))
+    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
     assert planner is not None
     pods = _users(5, minutes=2, component="user-placeholder")
     assert all(pod.labels["component"] == "user-placeholder" for pod in pods)
@@ -283,7 +284,7 @@ def test_a_set_of_whole_nodes_can_not_be_booked() -> None:
     document = _document(LECTURE)
     document["placeholders"][0]["countBy"] = "nodes"
     read = Reader()
-    make_headroom(read, Sources(document, None, 36))
+    HEADROOM.planner(ReleaseDocument(read, document, None, 36))
     assert "a set of placeholders that counts pods" in str(read.faults[0])
 
 
@@ -297,7 +298,7 @@ def _placeholder(node: str, set_name: str = "default") -> Pod:
 
 def _pulls(minutes: float, *pods: Pod, nodes: tuple[str, ...] = ("a", "b"), **images: Any) -> list[tuple[str, str]]:
     read = Reader()
-    settings = read_popular_settings(read, _document(LECTURE))
+    settings = read_popular_settings(ReleaseDocument(read, _document(LECTURE)))
     assert settings is not None
     now = START + 60 * minutes
     states = [node_state(name, joined=now - 60, images=images.get(name)) for name in nodes]
@@ -323,7 +324,7 @@ def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.
     document = _document(LECTURE)
     document["placeholderBackend"] = "capacityBuffer"
     document["placeholders"][0] |= {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"pool": "user"}}
-    settings = read_popular_settings(Reader(), document)
+    settings = read_popular_settings(ReleaseDocument(Reader(), document))
     assert settings is not None
     now = START - 600
     states, pods = {}, {}
@@ -370,7 +371,7 @@ def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
 
 def test_why_an_image_is_pulled_is_said() -> None:
     read = Reader()
-    settings = read_popular_settings(read, _document(LECTURE))
+    settings = read_popular_settings(ReleaseDocument(read, _document(LECTURE)))
     assert settings is not None
     pod, state = _placeholder("a"), node_state("a", joined=START - 660)
     snapshot = Snapshot(RELEASE, NAMESPACE, nodes={"a": state}, pods={pod.key: pod})

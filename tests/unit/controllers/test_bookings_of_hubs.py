@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from generator.values.merge import Settings
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import BookingSource, bounded
-from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import share_out
-from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.main import scope_of
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
 from roost.controllers.runtime.watching import Watching
@@ -65,7 +65,7 @@ def plan(
     *sources: BookingSource, most: int = 1000, pods: tuple[Pod, ...] = (), seconds: float = 60.0
 ) -> tuple[int, list[Notice]]:
     """The set's placeholders so long after the beginning of the events, and what is told."""
-    planner = make_headroom(read := Reader(), Sources(document(most), None, 36))
+    planner = HEADROOM.planner(ReleaseDocument((read := Reader()), document(most), None, 36))
     assert planner is not None
     assert not read.faults
     snapshot = Snapshot(

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleBuffer, ScaleSet
-from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
-from roost.controllers.headroom.plan import LEARNED, make_headroom
+from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
+from roost.controllers.headroom.plan import LEARNED
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
@@ -91,7 +92,7 @@ class Hub:
     def restart(self) -> None:
         """Another replica leads."""
         read = Reader()
-        planner = make_headroom(read, Sources(self.document, None, 36))
+        planner = HEADROOM.planner(ReleaseDocument(read, self.document, None, 36))
         assert not read.faults
         assert planner is not None
         self.planner = planner
@@ -277,9 +278,9 @@ def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
 def test_faults_of_learn_are_reported() -> None:
     wrong = {"quantile": 1.0, "min": 9, "max": 5, "bootSeconds": 5, "timeZone": "Mars", "more": 1}
     read = Reader()
-    make_headroom(read, Sources(_document(learn=wrong), None, 36))
+    HEADROOM.planner(ReleaseDocument(read, _document(learn=wrong), None, 36))
     keys = {fault.key.removeprefix("placeholders[0].learn") for fault in read.faults}
     assert keys == {".quantile", ".min", ".bootSeconds", ".timeZone", ".more"}
     read = Reader()
-    make_headroom(read, Sources(_document(countBy="nodes"), None, 36))
+    HEADROOM.planner(ReleaseDocument(read, _document(countBy="nodes"), None, 36))
     assert [fault.key for fault in read.faults] == ["placeholders[0].learn"]

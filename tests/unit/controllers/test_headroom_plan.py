@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleBuffer, ScaleSet
-from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
-from roost.controllers.headroom.plan import make_headroom
+from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.runtime.watching import read_capacity_buffer
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Owner, Pod, PodSpec
@@ -16,6 +16,9 @@ from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.placement.settings_reader import Reader
 from tests.builders import NAMESPACE, RELEASE
+
+if TYPE_CHECKING:
+    from roost.controllers.contract.planner import Planner
 
 SET = "hub-roost-placeholder-default"
 GIB = 2**30
@@ -38,7 +41,7 @@ def _document(**changes: object) -> dict[str, Any]:
 
 def _planner(**changes: object) -> Planner:
     read = Reader()
-    planner = make_headroom(read, Sources(_document(**changes), None, 36))
+    planner = HEADROOM.planner(ReleaseDocument(read, _document(**changes), None, 36))
     assert not read.faults
     assert planner is not None
     return planner
@@ -134,7 +137,7 @@ def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alo
     cluster.replicas = 7
     assert cluster.turn() != []
     read = Reader()
-    assert make_headroom(read, Sources(_document(), None, 36)) is None
+    assert HEADROOM.planner(ReleaseDocument(read, _document(), None, 36)) is None
 
 
 def test_a_clock_that_goes_back_is_followed() -> None:
@@ -157,7 +160,7 @@ def test_a_set_that_is_not_there_is_waited_for() -> None:
 
 def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:00", **changes: object) -> list[Action]:
     document = {**_document(**changes), "placeholderBackend": "capacityBuffer"}
-    planner = make_headroom(Reader(), Sources(document, None, 36))
+    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
     assert planner is not None
     buffers = {} if state is None else {state.name: state}
     # A StatefulSet of the same name is somebody else's, or left over.
@@ -196,7 +199,7 @@ def test_a_buffer_that_names_no_template_or_anothers_is_completed_although_its_n
 
 def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:
     document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
-    planner = make_headroom(Reader(), Sources(document, None, 36))
+    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
     assert planner is not None
     noon = parse_moment("2026-10-05T12:00", "Europe/Berlin")
     wakes: list[float] = []
@@ -244,12 +247,14 @@ def test_placeholders_of_a_buffer_are_never_resized_to_whole_nodes() -> None:
     state = CapacityBufferState(SET, "uid-b", 30, SET)
     assert _buffer_plan(state, windows=[DAY], countBy="nodes") == []
     document = {**_document(countBy="nodes"), "placeholderBackend": "capacityBuffer"}
-    assert make_headroom(Reader(), Sources(document, None, 36)) is None
+    assert HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36)) is None
 
 
 def test_faults_of_windows_come_with_their_keys() -> None:
     read = Reader()
-    make_headroom(read, Sources(_document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None, 36))
+    HEADROOM.planner(
+        ReleaseDocument(read, _document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None, 36)
+    )
     assert [fault.key for fault in read.faults] == ["placeholders[0].countBy", "placeholders[0].windows[0].end"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, note_image_gate
 from roost.controllers.image_gate.settings import PullerPods, read_gate
@@ -335,7 +336,7 @@ class TestZeroToJupyterHub:
 class TestSettings:
     def test_they_are_read_as_rendered(self) -> None:
         read = Reader()
-        found = read_gate(read, DOCUMENT)
+        found = read_gate(ReleaseDocument(read, DOCUMENT))
         assert read.faults == []
         assert found.mode is GateMode.STARTUP_TAINT
         assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
@@ -346,7 +347,7 @@ class TestSettings:
     def test_all_faults_come_at_once(self) -> None:
         read = Reader()
         gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
-        read_gate(read, {**DOCUMENT, "gate": gate})
+        read_gate(ReleaseDocument(read, {**DOCUMENT, "gate": gate}))
         assert {fault.key for fault in read.faults} == {
             "gate.mode",
             "gate.pullDeadlineSeconds",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import EvictPod
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover import moves
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
@@ -339,6 +340,6 @@ def test_a_clock_that_jumps_moves_nothing_twice() -> None:
 
 def _settings(world: MoverWorld) -> MoverSettings:
     read = Reader()
-    settings = read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
+    settings = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
     assert not read.faults
     return settings

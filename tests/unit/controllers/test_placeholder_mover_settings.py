@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.placeholder_mover.settings import read_mover_settings
 from roost_core.objects.pod import Pod
 from roost_core.placement.settings_reader import Reader
@@ -15,7 +16,7 @@ from tests.mover_world import MoverWorld, settled_world
 def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
     world = MoverWorld()
     read = Reader()
-    profiles = read_mover_settings(read, world.document, world.configuration, minor).profiles
+    profiles = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, minor)).profiles
     assert len(profiles) > 3
     assert {one.minor for one in profiles.values()} == {minor}
     assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
@@ -25,7 +26,7 @@ def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) ->
 def test_users_count_with_and_without_a_gate(gate: bool) -> None:
     world = MoverWorld()
     world.document["podClasses"]["user"]["imageGate"] = gate
-    settings = read_mover_settings(Reader(), world.document, world.configuration, NEWEST_MINOR)
+    settings = read_mover_settings(ReleaseDocument(Reader(), world.document, world.configuration, NEWEST_MINOR))
     assert settings.user_classes == {"user"}
 
 
@@ -34,7 +35,7 @@ def test_faults_of_the_settings_come_with_their_keys() -> None:
     world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
     world.document["placeholders"][0]["nodeSelector"] = {"pool": 7}
     read = Reader()
-    read_mover_settings(read, world.document, world.configuration, NEWEST_MINOR)
+    read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
     assert sorted(fault.key for fault in read.faults) == [
         "placeholderMover.evictionsAMinute",
         "placeholderMover.evictionsPerMinute",

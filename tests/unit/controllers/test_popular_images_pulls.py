@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost.controllers.contract.actions import DeletePod, Outcome
-from roost.controllers.contract.planner import Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.plan import (
     ASSUMED_IMAGE_BYTES,
     FIRST_REST_SECONDS,
     PopularMemory,
-    make_popular_images,
     plan_at_pace,
     plan_popular_images,
 )
+from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime.apply import Applier
@@ -292,7 +292,9 @@ def test_pulls_of_another_release_are_left_alone() -> None:
 
 def switched_off() -> Planner:
     read = Reader()
-    planner = make_popular_images(read, Sources(popular_document(popularImages={"enabled": False}), None, 36))
+    planner = POPULAR_IMAGES.planner(
+        ReleaseDocument(read, popular_document(popularImages={"enabled": False}), None, 36)
+    )
     assert not read.faults
     return planner
 
@@ -328,7 +330,7 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
     read = Reader()
     wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
-    read_popular_settings(read, popular_document(popularImages=wrong, puller={"method": "magic"}))
+    read_popular_settings(ReleaseDocument(read, popular_document(popularImages=wrong, puller={"method": "magic"})))
     assert sorted(fault.key for fault in read.faults) == [
         "popularImages.diskHeadroomPercent",
         "popularImages.nodeStatusMaxImages",

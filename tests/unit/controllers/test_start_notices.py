@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.planner import Planner, Sources
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices.estimates import (
     A_PULL,
@@ -22,7 +22,7 @@ from roost.controllers.start_notices.estimates import (
     Spread,
     in_turn,
 )
-from roost.controllers.start_notices.plan import make_start_notices
+from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import ENGLISH
 from roost_core.objects.node import Node
@@ -33,6 +33,8 @@ from tests.builders import NAMESPACE, RELEASE, default_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from roost.controllers.contract.planner import Planner
 
 USER = {"component": "singleuser-server", "app": "jupyterhub"}
 IMAGE = "quay.io/images/r:1"
@@ -51,7 +53,7 @@ def _document(**changes: object) -> dict[str, Any]:
 
 def _planner(**changes: object) -> Planner:
     read = Reader()
-    planner = make_start_notices(read, Sources(_document(**changes), None, 36))
+    planner = START_NOTICES.planner(ReleaseDocument(read, _document(**changes), None, 36))
     assert not read.faults
     assert planner is not None
     return planner
@@ -327,9 +329,11 @@ def test_a_crowd_is_told_within_the_budget_of_writes() -> None:
 
 
 def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
-    assert make_start_notices(Reader(), Sources(_document(startNotices={"enabled": False}), None, 36)) is None
+    assert (
+        START_NOTICES.planner(ReleaseDocument(Reader(), _document(startNotices={"enabled": False}), None, 36)) is None
+    )
     read = Reader()
-    make_start_notices(read, Sources(_document(startNotices={"enabled": True, "language": "de"}), None, 36))
+    START_NOTICES.planner(ReleaseDocument(read, _document(startNotices={"enabled": True, "language": "de"}), None, 36))
     assert [fault.key for fault in read.faults] == ["startNotices.language"]
 
 

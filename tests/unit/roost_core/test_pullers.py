@@ -13,6 +13,7 @@ from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.settings import read_gate
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
@@ -43,7 +44,7 @@ def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSetti
     data: list[Any] = [one.get("data") for one in manifests if one["kind"] == "ConfigMap"]
     document = next(json.loads(one["controllers.json"]) for one in data if "controllers.json" in one)
     read = Reader()
-    settings = read_gate(read, document)
+    settings = read_gate(ReleaseDocument(read, document))
     assert read.faults == []
     return settings
 
