@@ -27,9 +27,6 @@ MAX_JSON_TEXTS: Final = 50_000
 # Of any object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
 MAX_NAME: Final = 253
 MAX_NAMESPACE: Final = 63
-# Value of a label; longest image reference and key that are worth remembering.
-MAX_LABEL_VALUE: Final = 63
-MAX_REFERENCE: Final = 1024
 # Main and init containers together. A kubelet starts 110 pods on a node, and no pod comes near that many containers.
 MAX_CONTAINERS: Final = 128
 # Resources that the containers request or limit, all together: 128 containers with CPU, memory, GPU and disk each.

@@ -5,7 +5,7 @@ Owns who is in the set and their order; `roost_core.placement.warm_sets` has the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.images import normalise_reference
@@ -117,7 +117,7 @@ def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> M
     With others an old node of another pool would join the set.
     """
     read = [(term["weight"], read_node_term(term["preference"])) for term in pod_class.preferred_node_terms]
-    preferred = [(weight, term) for weight, term in read if type(weight) is int and term is not None]
+    preferred = [(cast("int", weight), term) for weight, term in read if term is not None]
     liked = {
         node.name: sum(weight for weight, term in preferred if node_term_matches(term, node.name, node.labels))
         for node in nodes.values()

@@ -99,6 +99,8 @@ def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
 def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
     nodes = [warm_node("a", 4, created=1.0), warm_node("b", 0, created=3.0), warm_node("c", 1, created=2.0)]
     assert chosen(*nodes, spare=-5) == ["c", "b"]
+    # Of those beyond, full ones aren't named either.
+    assert chosen(nodes[0], nodes[1]._replace(pods=4), nodes[2], spare=-9) == ["c"]
 
 
 def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
