@@ -57,7 +57,7 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
     """Write the addresses into the copy `root`: a line for each change. Raises FillError."""
     said = []
     if addresses.image:
-        head = re.compile(r"(^image:\n)  # In your own registry:.*\n  name: roost$", re.MULTILINE)
+        head = re.compile(r"(^image:\n)(?:  #.*\n)+  name: roost$", re.MULTILINE)
         comment = "  # As released; name your own copy for a cluster that can't reach this registry."
         _edit(root / "chart" / "values.yaml", head, rf"\g<1>{comment}\n  name: {addresses.image}")
         said.append(f"image.name: {addresses.image}")
