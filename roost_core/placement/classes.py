@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import Requirement, read_label_selector, selector_matches
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
@@ -38,25 +38,14 @@ def needs_namespace_labels(selector: Mapping[str, object] | None) -> bool:
     return any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements)
 
 
-class HasClasses(Protocol):
-    """Settings of a program with pod classes."""
-
-    @property
-    def namespace(self) -> str:
-        """The release's namespace."""
-
-    @property
-    def classes(self) -> Mapping[str, PodClass]:
-        """The classes by name."""
-
-
 class Classes:
     """The classes of one release, prepared to classify many pods."""
 
-    def __init__(self, settings: HasClasses) -> None:
-        self._namespace = settings.namespace
+    def __init__(self, namespace: str, classes: Mapping[str, PodClass]) -> None:
+        """namespace: the release's. classes: by name."""
+        self._namespace = namespace
         # Most labels first, then by name: the first that matches is the most specific.
-        ranked = sorted(settings.classes.values(), key=lambda each: (-len(each.labels), each.name))
+        ranked = sorted(classes.values(), key=lambda each: (-len(each.labels), each.name))
         self._ranked: Sequence[tuple[PodClass, tuple[tuple[str, str], ...], frozenset[Requirement] | None]] = [
             (
                 pod_class,

@@ -307,7 +307,7 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
             is_course_open = "closed" not in namespace_labels
             wait_for_join(control_plane, hub, "course", 4 if is_course_open else 100)
             for given in wanted:
-                pod_class = Classes(settings).classify(given, hub, known)
+                pod_class = Classes(settings.namespace, settings.classes).classify(given, hub, known)
                 spec = admitted(control_plane, hub, pod(labels=given))
                 if pod_class is None:
                     assert "affinity" not in spec

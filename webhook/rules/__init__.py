@@ -56,7 +56,7 @@ class Rulebook:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.classes = Classes(settings)
+        self.classes = Classes(settings.namespace, settings.classes)
         self.rules: Mapping[str, Sequence[Rule]] = {
             name: [rule for rule in RULES if rule.applies(settings, pod_class)]
             for name, pod_class in settings.classes.items()

@@ -30,9 +30,8 @@ from roost_lab.view.moment import MINUTE_US, PodState, Rows, images_of_interest,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from roost_core.scheduler.objects import ContainerState
-
     from roost_core.kube.client import Client, JSONObject
+    from roost_core.objects.pod import ContainerState
     from roost_core.placement.settings import PodClass
     from roost_lab.view.moment import Moment, Row
 
@@ -90,7 +89,7 @@ class LiveCluster:
     """The watches that a moment needs."""
 
     def __init__(self, client: Client, settings: LiveSettings) -> None:
-        self._classes = Classes(settings)
+        self._classes = Classes(settings.namespace, settings.classes)
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
             return WatchCache(client, path, read, kind=kind)

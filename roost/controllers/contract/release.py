@@ -55,7 +55,7 @@ class ReleaseDocument:
 
     @cached_property
     def _matcher(self) -> Classes:
-        return Classes(self)
+        return Classes(self.namespace, self.classes)
 
     def class_of(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> PodClass | None:
         """Return the class of a pod; None: it has none. namespaces: labels, as a Snapshot has them."""

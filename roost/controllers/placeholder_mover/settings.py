@@ -70,7 +70,7 @@ class MoverSettings:
 
     def classifier(self) -> Classes:
         """Return what finds a pod's class."""
-        return Classes(self)
+        return Classes(self.namespace, self.classes)
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:

@@ -128,7 +128,8 @@ def test_odd_image_values_manage_nothing(odd: object) -> None:
 def class_name(
     labels: dict[str, str], namespace: str, known: dict[str, dict[str, str]] | None = None, **classes: object
 ) -> str:
-    found = Classes(settings(podClasses=classes)).classify(labels, namespace, known)
+    read = settings(podClasses=classes)
+    found = Classes(read.namespace, read.classes).classify(labels, namespace, known)
     return found.name if found is not None else ""
 
 

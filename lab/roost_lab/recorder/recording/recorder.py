@@ -113,7 +113,7 @@ class Recording:
         self._settings = settings
         self._store = store
         self._metrics = metrics
-        self._classes = Classes(settings)
+        self._classes = Classes(settings.namespace, settings.classes)
         self._queue: queue.Queue[Notice] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}

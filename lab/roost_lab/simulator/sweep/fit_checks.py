@@ -119,7 +119,7 @@ def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
     if settings is None:
         return
     known = {policy.namespace: namespace_labels(policy)}
-    classes = Classes(settings)
+    classes = Classes(settings.namespace, settings.classes)
     pods = [
         USER_LABELS,
         *(placeholders.labels for placeholders in policy.placeholders),
