@@ -382,6 +382,8 @@ def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     placed = place(user_pod(IMAGE), facts, rules)
     assert homes_of(placed) == [(100, "n2"), (66, "n1"), (33, "n3")]
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
+    note = Desk(rules, facts).answer(user_pod(IMAGE))["auditAnnotations"]["warm"]
+    assert note == "n2; 1 of 3 preferred nodes hold the images; 2 nodes in the set"
 
 
 def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_emptier() -> None:
