@@ -30,7 +30,7 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
-from roost_core.kube.process import stop_on_signals, version
+from roost_core.kube.process import return_freed_memory, stop_on_signals, version
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.objects.selectors import read_label_selector
@@ -63,6 +63,7 @@ DAY_SECONDS: Final = 24 * HOUR_SECONDS
 def serve(options: ControllersOptions) -> int:
     """Run one replica until SIGTERM. Returns 0 after an orderly end, 1 if it could not start; stderr says why."""
     logs.configure(options.log_level)
+    return_freed_memory()
     try:
         # By a client without metrics: the metrics come from the planners, which need the minor.
         minor = wait_for_minor(connect(options.kubeconfig), VERSION_SECONDS)

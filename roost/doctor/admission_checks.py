@@ -7,7 +7,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.doctor.evidence import admits, annotation_of, label_items, labels_of, pod_templates, some, users_of
+from roost.doctor.evidence import (
+    admits,
+    annotation_of,
+    label_items,
+    labels_of,
+    namespace_of,
+    pod_templates,
+    pods_of,
+    some,
+    users_of,
+)
 from roost.doctor.findings import Finding
 from roost.doctor.install import name_of, path_of
 from roost.doctor.platform_checks import GKE_SCHEDULER
@@ -80,13 +90,21 @@ def check_certificate(install: Install) -> tuple[str, Iterator[Finding]]:
 
 def check_admission(install: Install) -> tuple[str, Iterator[Finding]]:
     """A pod like a user's or a build's, made with dryRun, is placed."""
-    classes = [(name, labels_of(one)) for name, one in install.values["podClasses"].items() if name in _TRIED]
-    tried = [(name, labels) for name, labels in classes if labels] if admits(install) else []
+    classes = [(name, one) for name, one in install.values["podClasses"].items() if name in _TRIED and labels_of(one)]
+    tried = classes if admits(install) else []
 
     def find() -> Iterator[Finding]:
-        for name, labels in tried:
+        for name, one in tried:
+            namespace = namespace_of(install, one)
+            if not namespace:
+                yield Finding(
+                    "warning",
+                    f"podClasses.{name}.match.namespaceSelector selects no namespace: no pod of the class is placed.",
+                    "Label the hubs' namespaces as it asks (docs/many-hubs.md).",
+                )
+                continue
             try:
-                trial = try_pod(install.client, install.release.namespace, _pod_with(labels))
+                trial = try_pod(install.client, namespace, _pod_with(labels_of(one)))
             except ApiError as error:
                 if error.status == 403:
                     raise
@@ -115,7 +133,7 @@ def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
     rendered = next((body for body in install.of_kind("ConfigMap") if POLICY_KEY in (body.get("data") or {})), None)
     if rendered is None or install.component("webhook") is None:
         return "no webhook is used", iter(())
-    classes = [labels_of(one) for name, one in install.values["podClasses"].items() if name in _TRIED]
+    classes = [one for name, one in install.values["podClasses"].items() if name in _TRIED and labels_of(one)]
 
     def find() -> Iterator[Finding]:
         live = install.client.find(path_of(rendered))
@@ -136,10 +154,11 @@ def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
                 f"{name_of(live)} has other rules than the values render to.",
                 "Are these the install's values? If so, apply them again.",
             )
-        for labels in classes:
+        for one in classes:
+            namespace = namespace_of(install, one)
             try:
-                pod = _pod_with(labels)
-                revision = try_pod(install.client, install.release.namespace, pod).revision if labels else ""
+                pod = _pod_with(labels_of(one))
+                revision = try_pod(install.client, namespace, pod).revision if namespace else ""
             except ApiError:
                 continue  # the same request as that of the check admission, which tells of it
             if revision and revision != settings.revision:
@@ -249,15 +268,16 @@ def check_builds(install: Install) -> tuple[str, Iterator[Finding]]:
     """Builds that run now have a home, chosen among the nodes that have builders."""
     entry = install.values["podClasses"].get("build") or {}
     labels, home = labels_of(entry), entry.get("home")
-    builds = [pod for pod in install.pods if labels and home and labels.items() <= label_items(pod).items()]
+    pods = pods_of(install, entry) if home else []
+    builds = [pod for pod in pods if labels and home and labels.items() <= label_items(pod).items()]
 
     def find() -> Iterator[Finding]:
         wanted = ((home or {}).get("builders") or {}).get("labels") or {}
-        if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in install.pods):
+        if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in (*pods, *install.pods)):
             said = ", ".join(f"{key}={value}" for key, value in wanted.items())
             yield Finding(
                 "warning",
-                f"Builds run, and {install.release.namespace} has no pod with the builders' labels ({said}): homes are "
+                f"Builds run, and no pod beside them has the builders' labels ({said}): homes are "
                 "chosen among all nodes, whether they have build caches or not.",
                 "Set podClasses.build.home.builders.labels to the builder pods' labels: binderhub-service has others.",
             )

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.doctor.install import name_of
+from roost_core.objects.selectors import read_label_selector
+from roost_core.placement.classes import namespace_matches
 from roost_core.placement.settings import USER_CLASS
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from roost.doctor.install import Install, Object
     from roost_core.objects.node import Node
+    from roost_core.objects.selectors import Requirement
 
 # Names told of many objects.
 SHOWN: Final = 3
@@ -40,15 +43,42 @@ def node_age_seconds(node: Node) -> float:
 
 
 def users_of(install: Install) -> list[Object]:
-    """The users' pods of the release's namespace; none where their class is chosen by more than labels."""
-    labels = labels_of(install.values["podClasses"].get(USER_CLASS))
-    return [pod for pod in install.pods if labels and labels.items() <= (pod["metadata"].get("labels") or {}).items()]
+    """The users' pods of the release, of all hubs that it serves."""
+    user = install.values["podClasses"].get(USER_CLASS)
+    labels = labels_of(user)
+    return [pod for pod in pods_of(install, user) if labels and labels.items() <= label_items(pod).items()]
+
+
+def pods_of(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
+    """All pods of the namespaces that a class selects."""
+    required = selector_of(pod_class)
+    if required is None:
+        return install.pods
+    return [
+        pod
+        for pod in install.pods_everywhere
+        if namespace_matches(required, pod["metadata"].get("namespace") or "", install.namespaces)
+    ]
+
+
+def namespace_of(install: Install, pod_class: Any) -> str:  # noqa: ANN401 - a part of the values
+    """A namespace whose pods a class selects: the release's own if it does; "": none does."""
+    required = selector_of(pod_class)
+    if required is None:
+        return install.release.namespace
+    names = sorted(install.namespaces, key=lambda name: (name != install.release.namespace, name))
+    return next((name for name in names if namespace_matches(required, name, install.namespaces)), "")
+
+
+def selector_of(pod_class: Any) -> frozenset[Requirement] | None:  # noqa: ANN401 - a part of the values
+    """What a class requires of namespaces; None: its pods are in the release's own."""
+    selector = ((pod_class or {}).get("match") or {}).get("namespaceSelector")
+    return None if selector is None else read_label_selector(selector)
 
 
 def labels_of(pod_class: Any) -> dict[str, str]:  # noqa: ANN401 - a part of the values
-    """The labels that pods of a class have; empty where a class is chosen otherwise."""
-    match = (pod_class or {}).get("match") or {}
-    return dict(match.get("labels") or {}) if "namespaceSelector" not in match else {}
+    """The labels that pods of a class have."""
+    return dict(((pod_class or {}).get("match") or {}).get("labels") or {})
 
 
 def admits(install: Install) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from roost.doctor.evidence import label_items, some
+from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost.doctor.findings import Finding
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
@@ -25,17 +25,16 @@ _JOIN = (
 
 def check_hubs(install: Install) -> tuple[str, Iterator[Finding]]:
     """Users of all hubs on the same nodes count for each other."""
-    match = (install.values["podClasses"].get(USER_CLASS) or {}).get("match") or {}
-    labels: dict[str, str] = dict(match.get("labels") or {})
+    user = install.values["podClasses"].get(USER_CLASS)
+    labels = labels_of(user)
     if not install.values["enabled"] or not labels:
         return "no users' pods are placed", iter(())
 
     def find() -> Iterator[Finding]:
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        pods = install.client.get("/api/v1/pods", {"labelSelector": selector})["items"]
-        namespaces = _namespaces(install)
-        shared = _read((install.values.get("sharedPools") or {}).get("namespaceSelector"))
-        own = _read(match.get("namespaceSelector"))
+        namespaces = install.namespaces
+        pool = (install.values.get("sharedPools") or {}).get("namespaceSelector")
+        shared = None if pool is None else read_label_selector(pool)
+        own = selector_of(user)
         yield from _find_outside_of_its_pool(install, shared, namespaces)
 
         def is_own(namespace: str) -> bool:
@@ -44,7 +43,7 @@ def check_hubs(install: Install) -> tuple[str, Iterator[Finding]]:
             return namespace_matches(own, namespace, namespaces)
 
         users: dict[str, Counter[str]] = {}
-        for pod in pods:
+        for pod in install.pods_everywhere:
             if labels.items() <= label_items(pod).items() and (node := (pod.get("spec") or {}).get("nodeName")):
                 users.setdefault(node, Counter())[pod["metadata"].get("namespace") or ""] += 1
         beside: Counter[str] = Counter()
@@ -79,11 +78,3 @@ def _find_outside_of_its_pool(
             "other, and other hubs' users don't join them.",
             f"Label namespace {own} as the selector asks, or set sharedPools.namespaceSelector: null.",
         )
-
-
-def _namespaces(install: Install) -> dict[str, dict[str, str]]:
-    return {body["metadata"]["name"]: label_items(body) for body in install.client.get("/api/v1/namespaces")["items"]}
-
-
-def _read(selector: Any) -> frozenset[Requirement] | None:  # noqa: ANN401 - a part of the values
-    return None if selector is None else read_label_selector(selector)

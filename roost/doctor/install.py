@@ -64,6 +64,17 @@ class Install:
         return [node for node in read if node is not None]
 
     @cached_property
+    def namespaces(self) -> dict[str, dict[str, str]]:
+        """Labels of all namespaces, by name."""
+        items = self.client.get("/api/v1/namespaces")["items"]
+        return {body["metadata"]["name"]: dict(body["metadata"].get("labels") or {}) for body in items}
+
+    @cached_property
+    def pods_everywhere(self) -> list[Object]:
+        """Pods of all namespaces."""
+        return list(self.client.get("/api/v1/pods")["items"])
+
+    @cached_property
     def pods(self) -> list[Object]:
         """Pods of the release's namespace."""
         return list(self.client.get(f"/api/v1/namespaces/{self.release.namespace}/pods")["items"])

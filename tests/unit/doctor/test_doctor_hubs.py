@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roost.doctor.checks import BEFORE, run_checks
-from tests.unit.doctor.whole_cluster import USER, Cluster, Object, found
+from tests.unit.doctor.whole_cluster import PLACED, USER, Cluster, Object, found
 
 NAMESPACES, PODS = "/api/v1/namespaces", "/api/v1/pods"
 POOL = "sharedPools: {namespaceSelector: {matchLabels: {pool: users}}}\n"
@@ -14,6 +14,7 @@ ONE_RELEASE = "podClasses: {user: {match: {namespaceSelector: {matchLabels: {poo
 
 def user(namespace: str, node: str, labels: dict[str, str] | None = None) -> Object:
     metadata = {"name": "jupyter-ada", "namespace": namespace, "labels": USER if labels is None else labels}
+    metadata |= {"annotations": PLACED}
     return {"metadata": metadata, "spec": {"nodeName": node} if node else {}}
 
 
@@ -56,3 +57,14 @@ def test_a_hub_that_its_own_shared_pool_leaves_out_is_told() -> None:
     assert [(one.severity, "doesn't select the hub's own namespace jhub" in one.evidence) for one in said] == [
         ("warning", True)
     ]
+
+
+def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_hubs_namespace() -> None:
+    missed = user("physics", "a")
+    missed["metadata"]["annotations"] = {}
+    cluster = together(ONE_RELEASE, physics="users")
+    cluster.lists[PODS] = [missed, user("biology", "a", {"component": "hub"})]
+    ((_, evidence, _),) = cluster.said("users")
+    assert evidence == "1 of 1 users' pods were made without Roost: jupyter-ada."
+    ((severity, evidence, _),) = together(ONE_RELEASE).said("admission")
+    assert (severity, "podClasses.user.match.namespaceSelector selects no namespace" in evidence) == ("warning", True)

@@ -1,0 +1,200 @@
+"""Compare what one release costs that serves many hubs with what it costs for one hub.
+
+    python -m benchmarks.many_hubs --hubs 50 --users 40 --nodes 200
+
+Each hub has an image of its own, and users and placeholders that are bound to nodes; each node reports all images.
+Three releases run on the same control plane, one after the other: one hub's while the hub is alone, the same beside the
+pods of all the others, and one for all. Lines say how much memory each program takes, how much of a core and how many
+requests a second while nothing happens, how long it took until every node had every image's label, and how long until a
+hub's new namespace is in force.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from roost_core.placement.labels import PULLED_LABEL_PREFIX
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.harness.processes import Process
+
+LABEL: Final = "hub.jupyter.org/users"
+IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(50)}
+PLACEHOLDERS: Final = 3
+PARALLEL_REQUESTS: Final = 8
+IDLE_SECONDS: Final = 30
+AT_ONCE_SECONDS: Final = 900
+ASKED: Final = 100
+
+
+def memory_mib(process: Process) -> float:
+    """Resident memory of a process, MiB."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far."""
+    user_ticks, system_ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user_ticks) + int(system_ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
+    """A pod that is bound already, unless `node` is ""; component: its class's."""
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}}}
+    spec = {"containers": [container], **({"nodeName": node} if node else {})}
+    metadata = {"name": name, "labels": {"component": component, "app": "jupyterhub"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def values_for(hubs: int) -> dict[str, Any]:
+    """Values of one hub's own release, or of one release for so many."""
+    name, _, tag = next(iter(IMAGES)).rpartition(":")
+    values: dict[str, Any] = {"placeholders": [], "singleuser": {"image": {"name": name, "tag": tag}}}
+    if hubs > 1:
+        values["podClasses"] = {"user": {"match": {"namespaceSelector": {"matchLabels": {LABEL: "true"}}}}}
+        profiles = [{"display_name": image, "kubespawner_override": {"image": image}} for image in list(IMAGES)[:hubs]]
+        values["singleuser"]["profileList"] = profiles
+    return values
+
+
+class Site:
+    """A cluster with nodes, and the namespaces of its hubs."""
+
+    def __init__(self, cluster: ControlPlane, nodes: int, users: int) -> None:
+        self.cluster = cluster
+        self.nodes = [f"node-{number:04d}" for number in range(nodes)]
+        self.users = users
+        FakeNodes(cluster.api).create_many(self.nodes, cpu="64", memory="256Gi", pods=1000, images=IMAGES)
+
+    def add_hub(self, number: int) -> str:
+        """A namespace with a hub's pods; returns its name."""
+        namespace = self.cluster.create_namespace(f"hub-{number:03d}")
+        self.cluster.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}})
+        names = [(f"jupyter-{index}", "singleuser-server") for index in range(self.users)]
+        names += [(f"placeholder-{index}", "user-placeholder") for index in range(PLACEHOLDERS)]
+        images = list(IMAGES)
+        with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
+            for index, (name, component) in enumerate(names):
+                node = self.nodes[(number * len(names) + index) % len(self.nodes)]
+                body = user(name, component, node, images[number % len(images)])
+                pool.submit(self.cluster.api.create, body, namespace)
+        return namespace
+
+    def labels(self) -> int:
+        """How many of nodes' labels say that the node holds an image."""
+        nodes = self.cluster.api.list("/api/v1/nodes")
+        names = (name for node in nodes for name in node["metadata"].get("labels", {}))
+        return sum(name.startswith(PULLED_LABEL_PREFIX) for name in names)
+
+    def requests(self) -> float:
+        """Requests that the API server has answered so far; watches count when they end."""
+        lines = str(self.cluster.api.get("/metrics")["text"]).splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("apiserver_request_total{"))
+
+    def requests_a_second(self) -> float:
+        """Requests a second while nothing happens."""
+        before, began = self.requests(), time.monotonic()
+        time.sleep(IDLE_SECONDS)
+        return (self.requests() - before) / (time.monotonic() - began)
+
+    def scheduler_of(self, namespace: str) -> str:
+        """The scheduler that a user's pod gets, as a dry run."""
+        body = self.cluster.api.create(user("asks", "singleuser-server", "", "i"), namespace, dryRun="All")
+        return str(body["spec"]["schedulerName"])
+
+    def asked_ms(self, namespace: str) -> float:
+        """The median time that the creation of a pod takes, as a dry run."""
+        times = []
+        for _ in range(ASKED):
+            began = time.perf_counter()
+            self.scheduler_of(namespace)
+            times.append(1000 * (time.perf_counter() - began))
+        return median(times)
+
+    def in_force_seconds(self, stack: Stack) -> float:
+        """Seconds from the label on a new namespace until its pods are placed."""
+        namespace = self.cluster.create_namespace("newcomer")
+        began = time.monotonic()
+        self.cluster.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}})
+        wait_until(
+            lambda: self.scheduler_of(namespace) == stack.scheduler_name("user"), AT_ONCE_SECONDS, "the hub's rules"
+        )
+        return time.monotonic() - began
+
+
+def show(what: str, site: Site, stack: Stack, before: float) -> dict[str, float]:
+    """Print and return the memory of each program, MiB, once it no longer grows. before: requests a second without."""
+    programs = {
+        "webhook": stack.webhooks[0].process,
+        "controllers": stack.controllers[0].process,
+        "scheduler": stack.schedulers[0].process,
+    }
+    last = 0.0
+    while (now := sum(map(memory_mib, programs.values()))) > last * 1.01:
+        last = now
+        time.sleep(5)
+    began = {name: cpu_seconds(process.pid) for name, process in programs.items()}
+    asked = site.requests_a_second() - before
+    found = {name: memory_mib(process) for name, process in programs.items()}
+    for name, process in programs.items():
+        busy = 1000 * (cpu_seconds(process.pid) - began[name]) / IDLE_SECONDS
+        print(f"{what}: {name} {found[name]:.0f} MiB, {busy:.0f} m of a core while idle")
+    print(f"{what}: {asked:.1f} requests a second while idle, of all programs", flush=True)
+    return found
+
+
+def run(what: str, site: Site, namespace: str, hubs: int, before: float) -> dict[str, float]:
+    """Start a release for so many hubs, wait for its labels, and measure it."""
+    with Stack(site.cluster, namespace, values_for(hubs), controllers=True) as stack:
+        began = time.monotonic()
+        wanted = len(site.nodes) * min(hubs, len(IMAGES))
+        wait_until(
+            lambda: site.labels() >= wanted, AT_ONCE_SECONDS, "all labels", explain=stack.controllers[0].process.tail
+        )
+        print(f"{what}: {wanted} labels of images on nodes after {time.monotonic() - began:.0f} s", flush=True)
+        found = show(what, site, stack, before)
+        print(f"{what}: a user's pod is created in {site.asked_ms('hub-000'):.1f} ms")
+        if hubs > 1:
+            print(f"{what}: a new hub is in force {site.in_force_seconds(stack):.1f} s after its namespace's label")
+    # What the release wrote on nodes.
+    for node in site.nodes:
+        names = site.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+        gone = {name: None for name in names if name.startswith(PULLED_LABEL_PREFIX)}
+        site.cluster.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": gone}})
+    return found
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hubs", type=int, default=50, help=f"{len(IMAGES)} at most have an image of their own")
+    parser.add_argument("--users", type=int, default=40, help="of each hub")
+    parser.add_argument("--nodes", type=int, default=200)
+    options = parser.parse_args()
+    with ControlPlane() as cluster:
+        site = Site(cluster, options.nodes, options.users)
+        first = site.add_hub(0)
+        before = site.requests_a_second()
+        alone = run("one hub alone", site, first, 1, before)
+        for number in range(1, options.hubs):
+            site.add_hub(number)
+        beside = run("one hub beside the others", site, first, 1, before)
+        cluster.create_namespace("roost-system")
+        many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs, before)
+        for what, one in (("one hub alone", alone), ("one hub beside the others", beside)):
+            print(f"against {what}:", ", ".join(f"{name} {many[name] / one[name]:.2f}" for name in one))
+
+
+if __name__ == "__main__":
+    main()
