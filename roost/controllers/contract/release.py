@@ -6,8 +6,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.buffered_room import BufferedSet, buffered_sets
-from roost.controllers.contract.placeholder_sets import PlaceholderSet, has_buffers, read_placeholder_sets
+from roost.controllers.contract.placeholder_sets import (
+    BufferedSet,
+    PlaceholderSet,
+    buffered_sets,
+    has_buffers,
+    read_placeholder_sets,
+)
 from roost_core.placement.classes import Classes
 from roost_core.placement.pullers import Pullers, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes

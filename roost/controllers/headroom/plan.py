@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet
-from roost.controllers.contract.planner import Controller
-from roost.controllers.headroom.booked import (
-    NOTHING,
-    Booked,
-    BookedRules,
-    booking_notices,
-    plan_booked,
+from roost.controllers.contract.actions import (
+    GaugeDefinition,
+    Notice,
+    Outcome,
+    Planned,
+    ResizeSet,
+    ScaleBuffer,
+    ScaleSet,
 )
-from roost.controllers.headroom.buffers import IGNORED_SECONDS, has_number, ignored_notice, is_ignored, scale
+from roost.controllers.contract.planner import Controller
+from roost.controllers.contract.snapshot import CapacityBufferState
+from roost.controllers.headroom.booked import NOTHING, Booked, BookedRules, booking_notices, plan_booked
 from roost.controllers.headroom.learning import Learned, keeper_of, learned_number, new_learned, observe
 from roost.controllers.headroom.settings import HeadroomSet, read_headroom_sets
 from roost.controllers.headroom.whole_nodes import (
@@ -32,7 +34,46 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Action, Done
     from roost.controllers.contract.release import ReleaseDocument
-    from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
+    from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+
+# An autoscaler answers within seconds, unless it restarts.
+IGNORED_SECONDS: Final = 120.0
+_NEEDS: Final = (
+    "cluster-autoscaler needs --capacity-buffer-controller-enabled and --capacity-buffer-pod-injection-enabled, "
+    "Karpenter the feature gate CapacityBuffer"
+)
+
+
+def has_number(keeper: StatefulSetState | CapacityBufferState, replicas: int) -> bool:
+    """Whether it keeps room for so many already. A buffer that names no PodTemplate keeps none."""
+    is_complete = keeper.template == keeper.name if isinstance(keeper, CapacityBufferState) else True
+    return is_complete and keeper.replicas == replicas
+
+
+def scale(keeper: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> Action:
+    """Return what gives it that number."""
+    if isinstance(keeper, CapacityBufferState):
+        # Its PodTemplate has the same name.
+        return ScaleBuffer(name=keeper.name, uid=keeper.uid, template=keeper.name, replicas=replicas, why=why)
+    return ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why)
+
+
+def is_ignored(keeper: StatefulSetState | CapacityBufferState) -> bool:
+    """Whether it is a buffer that asks for room, and no autoscaler has said that it keeps it."""
+    return (
+        isinstance(keeper, CapacityBufferState)
+        and bool(keeper.template)
+        and bool(keeper.replicas)
+        and bool(keeper.unready)
+    )
+
+
+def ignored_notice(namespace: str, name: str, keeper: StatefulSetState | CapacityBufferState) -> Notice:
+    """Say that nobody keeps the room of the set with this name."""
+    unready = keeper.unready if isinstance(keeper, CapacityBufferState) else ""
+    message = f"No autoscaler keeps the room for {keeper.replicas} placeholders of set {name}: {unready}. {_NEEDS}."
+    return Notice.on_set(namespace, keeper, "CapacityBufferIgnored", message, warning=True)
+
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.

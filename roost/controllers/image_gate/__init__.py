@@ -3,6 +3,6 @@
 `plan.py` puts one plan together from each node's share, which `node.py` judges: `facts.py` says which images the node
 holds, `absent_images.py` what the label of one that it lacks should be, `node_labels.py` which labels and taint to
 change, `node_reports.py` (with `pull_causes.py`, why a pull fails) what to report; `node_view.py` is what these share
-about a node. `waiting.py` opens nodes to users who wait for nothing but the gate. `gauges.py` has the metrics.
+about a node. `waiting.py` opens nodes to users who wait for nothing but the gate.
 `settings.py` reads controllers.json.
 """

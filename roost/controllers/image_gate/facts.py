@@ -18,7 +18,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.puller_pods import is_puller, is_z2jh_puller
+from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, image_in_message

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.gated_pods import gate_labels, is_gate, waits_at_gate
+from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
 from roost.controllers.image_gate.absent_images import is_startup_taint
 from roost_core.objects.node import node_covers
 from roost_core.objects.pod import PodSpec, copy_spec

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.pod_index import PodIndex
     from roost.controllers.placeholder_mover.settings import MoverSettings
+    from roost.controllers.placeholder_mover.view import PodIndex
     from roost_core.objects.node import Node
 
 

@@ -14,11 +14,9 @@ from roost.controllers.placeholder_mover.marks import Mark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
 from roost.controllers.placeholder_mover.moves import MovePlan, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
-from roost.controllers.placeholder_mover.placeholders import PlaceholderMap
-from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import read_mover_settings
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import PlaceholderMap, PodIndex, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

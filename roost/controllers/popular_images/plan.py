@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Notice, Planned
 from roost.controllers.contract.bookings import bookings_at
-from roost.controllers.contract.buffered_room import nodes_with_room
+from roost.controllers.contract.placeholder_sets import nodes_with_room
 from roost.controllers.contract.planner import Controller
 from roost.controllers.popular_images.demand import Demand, count_users
 from roost.controllers.popular_images.pull_pods import (
@@ -570,7 +570,7 @@ def _read(release: ReleaseDocument) -> PopularSettings | Off:
     return read_popular_settings(release) or Off.OFF
 
 
-CONTROLLER: Final = Controller(
+CONTROLLER: Final[Controller[PopularSettings | Off, PopularMemory]] = Controller(
     name=NAME,
     # Switched off, it still runs, to delete its pods.
     read=_read,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost.controllers.contract.puller_pods import is_popular_puller
+from roost.controllers.contract.pod_kinds import is_popular_puller
 from roost.controllers.popular_images.settings import PullMethod
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost_core.placement.labels import (

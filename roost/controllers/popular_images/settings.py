@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.bookings import BookingSettings
-    from roost.controllers.contract.buffered_room import BufferedSet
+    from roost.controllers.contract.placeholder_sets import BufferedSet
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.placement.pullers import Pullers
     from roost_core.placement.settings_reader import Reader

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.bookings import bounded
-from roost.controllers.contract.gated_pods import waits_at_gate
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
-from roost.controllers.contract.puller_pods import PULLER_WORD, is_popular_puller, is_puller, is_z2jh_puller
+from roost.controllers.contract.pod_kinds import (
+    PULLER_WORD,
+    is_popular_puller,
+    is_puller,
+    is_z2jh_puller,
+    waits_at_gate,
+)
 from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
 from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import Verdict

@@ -15,17 +15,15 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.start_notices.estimates import (
     A_NODE,
     A_PULL,
+    LEAST_PULL_SECONDS,
     OF_IMAGE,
     OF_POOL,
     OF_REGISTRY,
     Estimate,
     History,
     Spread,
-    in_turn,
-)
-from roost.controllers.start_notices.learning import (
-    LEAST_PULL_SECONDS,
     earlier_waits,
+    in_turn,
     is_new_for,
     keys_of_image,
     keys_of_pool,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.placeholder_mover.pod_index import PodIndex
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
+from roost.controllers.placeholder_mover.view import PodIndex
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL

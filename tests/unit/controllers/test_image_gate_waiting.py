@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import ChangeNode
-from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
 from roost.controllers.runtime.watching import _is_minor

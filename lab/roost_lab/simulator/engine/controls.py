@@ -24,7 +24,7 @@ from roost.controllers.contract.actions import (
     ScaleSet,
     SetCondition,
 )
-from roost.controllers.contract.gated_pods import waits_at_gate
+from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
 from roost.controllers.popular_images.pull_pods import read_pull

@@ -1,4 +1,4 @@
-"""Recognise pods that pull images, Roost's own and zero-to-jupyterhub's, by their labels."""
+"""Recognise pods that pull images, Roost's own and zero-to-jupyterhub's, and users' pods that wait for images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from roost_core.placement.labels import (
     OWN_POPULAR_PULLER,
     OWN_PULLER,
     PART_OF_LABEL,
+    PULLED_LABEL_PREFIX,
+    PULLING,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from roost_core.objects.pod import Pod, PodSpec
+    from roost_core.objects.selectors import Requirement
 
 # Part of the name of every puller's pod, of all three kinds.
 PULLER_WORD: Final = "puller"
@@ -44,3 +49,23 @@ def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
 
 def _is_own(labels: Mapping[str, str]) -> bool:
     return labels.get(PART_OF_LABEL) == OWN_PART
+
+
+def waits_at_gate(pod: Pod) -> bool:
+    """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it."""
+    return (
+        pod.unschedulable_since is not None
+        and not (pod.node_name or pod.nominated_node or pod.leaving or pod.gated or pod.is_finished)
+        and bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
+    )
+
+
+def gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:
+    """The labels that keep the pod off a node while they say "pulling"."""
+    terms = spec.required_node_terms or ()
+    return frozenset(expression.key for term in terms for expression in term.expressions if is_gate(expression, prefix))
+
+
+def is_gate(requirement: Requirement, prefix: str) -> bool:
+    """Whether the webhook added the requirement for the image gate."""
+    return requirement.operator == "NotIn" and PULLING in requirement.values and requirement.key.startswith(prefix)
