@@ -66,7 +66,7 @@ def replayed(folder: Path) -> list[Store]:
     policies, _ = load_policies(POLICIES, ())
     worlds = [(world.setting, world.assumptions) for world in make_worlds()]
     for job in make_jobs(policies, [1], worlds, trace_of((), DAYS)):
-        record_job(recording, job, None)
+        record_job(recording, job)
     return [Store.open_for_reading(str(recording.file_of(name))) for name in POLICIES]
 
 

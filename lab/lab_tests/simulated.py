@@ -31,7 +31,7 @@ from roost_lab.simulator.sweep.survey import Trace
 from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from roost_lab.simulator.setup.policy import Policy
 
@@ -131,45 +131,43 @@ def result(
 SCALES = {"z2jh": 1.0, "roost": 0.5, "spread": 0.8}
 
 
-def work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def work(job: Job) -> RunResult:
     """What a replay of a stand-in would give; a part of a second later."""
-    if on_progress is not None:
-        on_progress(100, float(BEGIN))
     time.sleep(0.02)
     name = job.policy.name
     sessions = {"short": 0.9, "mid": 1.0, "long": 1.3}[job.assumptions.sessions]
     return result(name, job.seed, scale=SCALES.get(name, 1.0) * sessions, setting=job.setting, launches=300)
 
 
-def counted_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def counted_work(job: Job) -> RunResult:
     """The same, with a file for each time it was done, in the folder that the policy's digest names."""
     Path(job.policy.digest, f"{job.policy.name}-{job.seed}-{time.time_ns()}").touch()
-    return work(job, on_progress)
+    return work(job)
 
 
-def slow_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def slow_work(job: Job) -> RunResult:
     """Counted work; seeds beyond the second never end."""
     if job.seed > 2:
         time.sleep(600)
-    return counted_work(job, on_progress)
+    return counted_work(job)
 
 
-def failing_work(job: Job, _on_progress: Callable[[int, float], None] | None) -> RunResult:
+def failing_work(job: Job) -> RunResult:
     """Fails as no fault of ours should."""
     nothing: dict[int, RunResult] = {}
     return nothing[job.seed]
 
 
-def dying_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def dying_work(job: Job) -> RunResult:
     """Ends its process at the first try of the second seed; always, for a policy called fatal."""
     done = Path(job.policy.digest, f"{job.seed}-died")
     if job.policy.name == "fatal" or (job.seed == 2 and not done.exists()):
         done.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return work(job, on_progress)
+    return work(job)
 
 
-def slow_start_work(job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def slow_start_work(job: Job) -> RunResult:
     """The same as `work`, later."""
     time.sleep(0.4)
-    return work(job, on_progress)
+    return work(job)

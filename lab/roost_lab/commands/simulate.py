@@ -167,14 +167,13 @@ def _simulate(options: SimulateOptions, talk: Console, recording: Recording | No
     if recording is not None:
         recording.prepare([policy.name for policy in policies])
     store = ResultStore(_results_folder(options))
-    display = ProgressDisplay(talk, len({job.key for job in jobs}), surveyed.attempts)
+    display = ProgressDisplay(talk, len({job.key for job in jobs}))
     try:
         with display:
             results = run_sweep(jobs, _spread(options), store, report=display)
     except KeyboardInterrupt:
-        done = display.meter.kept + display.meter.ended
         talk.print(
-            f"Stopped: {done} of {display.meter.replays} replays are done and kept in {store.folder}. {GOES_ON}",
+            f"Stopped: {display.done} of {display.replays} replays are done and kept in {store.folder}. {GOES_ON}",
             markup=False,
             soft_wrap=True,
         )
@@ -187,13 +186,13 @@ def _simulate(options: SimulateOptions, talk: Console, recording: Recording | No
         )
     if recording is not None:
         # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
-        _record(recording, jobs[: len(policies)], options, surveyed.attempts, talk)
+        _record(recording, jobs[: len(policies)], options, talk)
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
-def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, attempts: int, talk: Console) -> None:
+def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, talk: Console) -> None:
     talk.print(f"Records {', '.join(job.policy.name for job in jobs)} with seed {jobs[0].seed}", markup=False)
-    with ProgressDisplay(talk, len({job.key for job in jobs}), attempts) as display:
+    with ProgressDisplay(talk, len({job.key for job in jobs})) as display:
         run_sweep(jobs, LocalProcesses(options.jobs or usual_workers()), work=recording.work, report=display)
     files = [shlex.quote(str(file)) for file in recording.finish(jobs)]
     beside = f" --beside {files[1]}" if len(files) > 1 else ""

@@ -22,7 +22,6 @@ from tests.harness.ports import ReservedPort
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost_lab.simulator.sweep.run import Event
 
 distributed = pytest.importorskip("distributed", reason="no distributed: make setup")
 ROOT = Path(__file__).resolve().parents[4]
@@ -42,7 +41,11 @@ class Cluster:
         return self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'lab'}",
+            "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+        }
         log = (self.folder / f"{kind}-{len(self.processes)}.log").open("wb")
         with log:
             process = subprocess.Popen(
@@ -82,9 +85,9 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
     cluster.wait_for(2)
     jobs = [job(name, seed) for seed in range(1, 7) for name in ("z2jh", "warm-alone")]
     store = ResultStore(tmp_path / "results")
-    seen: list[Event] = []
+    seen: list[ReplayEnd] = []
 
-    def report(event: Event) -> None:
+    def report(event: ReplayEnd) -> None:
         seen.append(event)
         if len(seen) == 3:
             # Both are at work: each replay takes a while.
@@ -93,7 +96,7 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
     found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, report=report)
     assert victim.wait(10) == -signal.SIGKILL
     assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, LocalProcesses(2), work=work)]
-    assert len([event for event in seen if isinstance(event, ReplayEnd)]) == len(jobs)
+    assert len(seen) == len(jobs)
     assert len(list(store.folder.glob("*.json"))) == len(jobs)
 
 
@@ -101,7 +104,7 @@ def test_nothing_stays_on_the_cluster_after_an_interrupted_sweep(cluster: Cluste
     cluster.add_worker()
     cluster.wait_for(1)
 
-    def stop(_event: Event) -> None:
+    def stop(_event: ReplayEnd) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

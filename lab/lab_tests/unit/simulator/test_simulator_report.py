@@ -24,8 +24,6 @@ from roost_lab.simulator.reporting.sections import parts, tables
 from roost_lab.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS, MEASURES
-from roost_lab.simulator.sweep.progress import Meter
-from roost_lab.simulator.sweep.run import ReplayEnd, ReplayProgress
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
 
@@ -240,19 +238,6 @@ def test_a_replay_without_any_launch_is_a_page_too() -> None:
     assert "No server started in this replay." in make_page(one, told())
     assert to_text(one, told(), 80)
     assert json.loads(to_json(one, told()))["worlds"][0]["policies"]["a"]["cold"]["median"] == 0
-
-
-def test_what_is_left_is_reckoned_without_kept_results() -> None:
-    now = [0.0]
-    meter = Meter(3, 100, lambda: now[0])
-    now[0] = 70.0
-    meter.note(ReplayEnd("a", result(), was_kept=True))
-    assert (meter.total, meter.done, meter.seconds_left()) == (200, 0, None)
-    now[0] = 80.0
-    meter.note(ReplayProgress("b", 50))
-    assert (meter.done, meter.seconds_left()) == (50, 30.0)
-    meter.note(ReplayEnd("b", result()))
-    assert (meter.done, meter.ended, meter.kept) == (100, 1, 1)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 # The longest time after the last attempt in which its tries are played to their end.
 MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
-PROGRESS_EVERY: Final = 500
 
 
 class World:
@@ -101,13 +100,8 @@ class World:
     def play(
         self,
         attempts: Iterable[Attempt],
-        on_progress: Callable[[int, float], None] | None = None,
-        until: float = 0.0,
     ) -> RunResult:
-        """Play all attempts, in order of time, until the last one has started or is given up.
-
-        until: the trace's end, if that is after the last attempt.
-        """
+        """Play all attempts, in order of time, until the last one has started or is given up."""
         source = iter(attempts)
         attempt = next(source, None)
         result = self.measures.result
@@ -120,13 +114,8 @@ class World:
             self.now = last = attempt.moment
             self.hub.arrive(attempt)
             self.scheduling.run()
-            if on_progress is not None and result.attempts % PROGRESS_EVERY == 0:
-                on_progress(result.attempts, last)
             attempt = next(source, None)
         if result.attempts:
-            while self._heap and self._heap[0][0] <= until:
-                self._step()
-            self.now = last = max(last, until)
             self._close(last)
             end = last + self._aftermath_seconds()
             while self._heap and self.hub.starting and self._heap[0][0] <= end:

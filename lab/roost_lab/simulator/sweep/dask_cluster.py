@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.simulator.sweep.run import ReplayFailure, SweepError, read_event, run_job
+from roost_lab.simulator.sweep.run import ReplayEnd, SweepError, run_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roost_lab.simulator.sweep.run import Event, Job, Work
+    from roost_lab.simulator.sweep.run import Job, Work
 
 CONNECT_SECONDS: Final = 20
 # Workers that may die during one replay before Dask gives it up.
@@ -29,7 +29,7 @@ class DaskCluster:
 
     address: str
 
-    def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[Event]:
+    def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:
         """Run them all. Raises SweepError where Dask or its scheduler is missing."""
         try:
             distributed = import_module("distributed")
@@ -63,24 +63,20 @@ async def _probe(address: str) -> None:
     await connection.close()
 
 
-def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[Event]:  # noqa: ANN401 - Dask gives no types
+def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:  # noqa: ANN401 - Dask gives no types
     distributed = import_module("distributed")
-    keys = {}
-    futures = []
+    named = {}
     for priority, job in enumerate(jobs):
-        future = client.submit(
-            run_job, job, work, None, key=f"roost-{job.key}", pure=False, retries=MOST_LOST, priority=-priority
-        )
-        keys[future.key] = job.key
-        futures.append(future)
-    for future in distributed.as_completed(futures, loop=client.loop):
+        key = f"roost-{job.key}"
+        future = client.submit(run_job, job, work, key=key, pure=False, retries=MOST_LOST, priority=-priority)
+        named[future] = job
+    for future in distributed.as_completed(list(named), loop=client.loop):
+        job = named.pop(future)
         try:
-            yield read_event(future.result())
+            yield ReplayEnd(job.key, future.result())
         except distributed.KilledWorker:
-            yield ReplayFailure(keys[future.key], "workers died while replaying it, mostly for lack of memory")
+            raise SweepError(f"{job}: workers died while replaying it, mostly for lack of memory") from None
         except ImportError as error:
-            yield ReplayFailure(
-                keys[future.key], f"a worker can't load Roost ({error}): install the same version there"
-            )
+            raise SweepError(f"{job}: a worker can't load Roost ({error}): install the same version there") from None
         # Results are stored here; the cluster needn't hold them.
         future.release()

@@ -332,7 +332,7 @@ class Recording:
             )
 
     @property
-    def work(self) -> Callable[[Job, Callable[[int, float], None] | None], RunResult]:
+    def work(self) -> Callable[[Job], RunResult]:
         """What records a job, for `run_sweep`."""
         return partial(record_job, self)
 
@@ -350,7 +350,7 @@ class Recording:
         return self.folder / f"{_UNSAFE.sub('-', policy.replace('/', '-'))}{SUFFIX}"
 
 
-def record_job(recording: Recording, job: Job, on_progress: Callable[[int, float], None] | None) -> RunResult:
+def record_job(recording: Recording, job: Job) -> RunResult:
     """Replay a job, and record it. Raises SweepError."""
     path = recording.file_of(job.policy.name)
     part = path.with_name(path.name + _PART)
@@ -361,7 +361,7 @@ def record_job(recording: Recording, job: Job, on_progress: Callable[[int, float
             store.migrate()
             recorder = ReplayRecorder(store)
             result = replay(
-                *(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, on_progress),
+                *(job.trace.open(job.seed), job.policy, job.assumptions, job.seed),
                 hubs=job.trace.hubs,
                 journal=recorder,
             )

@@ -10,7 +10,7 @@ from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from roost_lab.simulator.engine.journal import Journal
     from roost_lab.simulator.engine.results import RunResult
@@ -24,19 +24,17 @@ def replay(
     policy: Policy,
     assumptions: Assumptions,
     seed: int,
-    on_progress: Callable[[int, float], None] | None = None,
     *,
     hubs: Sequence[str] = (),
     journal: Journal | None = None,
 ) -> RunResult:
     """Play attempts, in order of time, under a policy, and return what was measured.
 
-    on_progress: called now and then with the number of attempts played and the time of the last.
     hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own hub.
     journal: is told what happens.
     """
     began = time.process_time()
     pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
-    result = World(policy, assumptions, seed, hubs, journal).play(pushed, on_progress)
+    result = World(policy, assumptions, seed, hubs, journal).play(pushed)
     result.cpu_seconds = time.process_time() - began
     return result
