@@ -35,9 +35,6 @@ type Document struct {
 	Release    string           `json:"release"`
 	Namespace  string           `json:"namespace"`
 	PodClasses map[string]Class `json:"podClasses"`
-	ImageGate  struct {
-		PreferWeight int32 `json:"preferWeight"`
-	} `json:"imageGate"`
 	Singleuser struct {
 		Image Image `json:"image"`
 	} `json:"singleuser"`

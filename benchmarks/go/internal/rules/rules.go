@@ -284,7 +284,7 @@ func (e *Engine) gate(pod *corev1.Pod, own demands, class *policy.Class) string 
 	wanted := e.neededLabels(pod)
 	for _, label := range wanted {
 		prefer(pod, corev1.PreferredSchedulingTerm{
-			Weight:     e.document.ImageGate.PreferWeight,
+			Weight:     100,
 			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{holds(label)}},
 		})
 	}
