@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from generator.checks.contract import Report, at, listing, mapping, text
-from generator.schema.check import read_schema, satisfies
+from generator.schema.check import fits
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -46,7 +46,7 @@ def lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
 
 def lint_toleration(toleration: object) -> str:
     """What is wrong with one of a profile's tolerations; "" for nothing."""
-    if not satisfies(toleration, {"$ref": "#/definitions/toleration"}, read_schema()):
+    if not fits(toleration, "toleration"):
         return "is not a toleration as in a pod"
     report = Report({}, _Nowhere())
     lint_tolerations(report, (), [toleration])
@@ -55,7 +55,7 @@ def lint_toleration(toleration: object) -> str:
 
 def lint_required_term(term: object) -> str:
     """What is wrong with one of a profile's required node terms; "" for nothing."""
-    if not satisfies(term, {"$ref": "#/definitions/nodeTerm"}, read_schema()):
+    if not fits(term, "nodeTerm"):
         return "is not a node selector term as in a pod"
     report = Report({}, _Nowhere())
     lint_term(report, (), mapping(term))

@@ -1,1 +1,1 @@
-"""Hold values against chart/values.schema.json: `check.py` quickly, `explain.py` with a fix for each fault."""
+"""Hold values against chart/values.schema.json: `check.py` asks jsonschema-rs, `explain.py` words the faults."""

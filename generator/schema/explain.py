@@ -1,20 +1,20 @@
-"""Say what jsonschema finds wrong in values in an operator's words: key, found, accepted, fix."""
+"""Say what the schema's checker finds wrong in values in an operator's words: key, found, accepted, fix."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from jsonschema import Draft7Validator, ValidationError, validators
-
 from generator.faults import MISSING, Fault, Path, describe, show_path
-from generator.schema.patterns import Schema, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from generator.values.loader import Places
+    from jsonschema_rs import ValidationError
+
     from generator.values.merge import Merged
+
+Schema = dict[str, object]
 
 _TYPE_NAMES: Final = {
     "object": "a map",
@@ -32,71 +32,65 @@ _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
 _MOST_NAMED: Final = 14
 
 
-def explain(merged: Merged, schema: Schema) -> dict[Path, Fault]:
+def explain(merged: Merged, schema: Schema, errors: Iterable[ValidationError]) -> dict[Path, Fault]:
     """Every fault of the merged values, by the path that it is about."""
-    explainer = _Explainer(schema, merged.places)
+    explainer = _Explainer(schema, merged)
     faults: dict[Path, Fault] = {}
-    for error in _VALIDATOR(schema).iter_errors(merged.values):
+    for error in errors:
         for path, fault in explainer.faults(error):
             faults.setdefault(path, fault)
     return faults
 
 
-def _pattern(_validator: object, pattern: str, instance: object, _schema: object) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not matches(pattern, instance):
-        yield ValidationError(f"does not match {pattern}")
-
-
-# jsonschema's own `pattern` lets a last newline pass, which Helm refuses.
-_VALIDATOR: Final = validators.create(
-    Draft7Validator.META_SCHEMA,
-    {**Draft7Validator.VALIDATORS, "pattern": _pattern},
-    type_checker=Draft7Validator.TYPE_CHECKER,
-)
+def _follow(root: object, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - whatever stands there
+    for step in path:
+        root = root[step]  # type: ignore[index]
+    return root
 
 
 class _Explainer:
-    def __init__(self, schema: Schema, places: Places) -> None:
+    def __init__(self, schema: Schema, merged: Merged) -> None:
         self._schema = schema
-        self._places = places
+        self._values = merged.values
+        self._places = merged.places
 
     def faults(self, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
-        """Turn one of jsonschema's errors into faults, each with the path that it is about."""
-        path: Path = tuple(error.absolute_path)
-        schema = error.schema if isinstance(error.schema, dict) else {}
-        instance: Any = error.instance
-        argument: Any = error.validator_value
-        if error.validator == "additionalProperties":
+        """Turn one of its errors into faults, each with the path that it is about."""
+        path: Path = tuple(error.instance_path)
+        *above, keyword = error.schema_path
+        schema = _follow(self._schema, above)
+        instance, argument = _follow(self._values, path), schema.get(keyword)
+        if keyword == "additionalProperties":
             known = list(schema.get("properties", {}))
             for key in instance:
                 if key not in known:
                     at = (*path, key)
                     fix = _nearest(key, known)
                     yield at, self._fault(at, "an unknown key", _known_keys(known), fix)
-        elif error.validator == "required":
+        elif keyword == "required":
             for key in argument:
                 if key not in instance:
                     at = (*path, key)
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
                     yield at, self._fault(at, MISSING, expected, self._fix_of_missing(at))
-        elif "propertyNames" in error.absolute_schema_path:
-            yield from self._name_fault(path, error)
-        elif error.validator in {"minProperties", "maxProperties", "minItems", "maxItems"}:
+        elif error.kind.name == "propertyNames":
+            yield from self._name_fault(path, error, keyword, schema)
+        elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
-            bound = "at least" if str(error.validator).startswith("min") else "at most"
+            bound = "at least" if str(keyword).startswith("min") else "at most"
             yield path, self._fault(path, count, f"{bound} {argument}", self.fix(schema))
-        elif error.validator == "uniqueItems":
+        elif keyword == "uniqueItems":
             yield path, self._fault(path, "an entry twice", "each entry once", "Remove one of them.")
         else:
-            yield path, self._fault(path, describe(instance), self.expected(schema), self._fix_of(error, schema))
+            yield path, self._fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema))
 
-    def _name_fault(self, path: Path, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
-        schema = error.schema if isinstance(error.schema, dict) else {}
-        at = (*path, str(error.instance))
-        expected = (
-            self.expected(schema) if error.validator != "maxLength" else f"at most {error.validator_value} letters"
-        )
-        yield at, self._fault(at, f"the key {describe(error.instance)}", expected, self.fix(schema))
+    def _name_fault(
+        self, path: Path, error: ValidationError, keyword: str | int, schema: Schema
+    ) -> Iterator[tuple[Path, Fault]]:
+        name = str(error.kind.error.instance)
+        at = (*path, name)
+        expected = self.expected(schema) if keyword != "maxLength" else f"at most {schema[keyword]} letters"
+        yield at, self._fault(at, f"the key {describe(name)}", expected, self.fix(schema))
 
     def _fault(self, path: Path, found: str, expected: str, fix: str) -> Fault:
         file, line = self._places.of(path)
@@ -107,9 +101,9 @@ class _Explainer:
             return _SET_IT_NOT_NULL
         return _SET_IT_TOO if self._places.of(path)[0].startswith("--set") else _SET_IT
 
-    def _fix_of(self, error: ValidationError, schema: Schema) -> str:
+    def _fix_of(self, instance: object, schema: Schema) -> str:
         said = self.fix(schema)
-        if said or not isinstance(error.instance, str):
+        if said or not isinstance(instance, str):
             return said
         accepted = self._types(schema)
         if accepted & {"integer", "number"}:
@@ -117,7 +111,7 @@ class _Explainer:
         if accepted == {"boolean"}:
             return "Write true or false without quotes."
         enum = schema.get("enum")
-        return _nearest(error.instance, enum) if isinstance(enum, list) else ""
+        return _nearest(instance, enum) if isinstance(enum, list) else ""
 
     def fix(self, schema: Schema) -> str:
         """How to mend a fault: the schema's `$comment`, of the nearest definition that has one."""
