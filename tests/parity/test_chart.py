@@ -96,7 +96,7 @@ def test_helm_refuses_a_mistyped_key_as_roost_does(helm: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ("scheduler: {profiles: {user: {strategy: gone}}}", "scheduler.profiles.user.strategy"),
+        ("scheduler: {profiles: {user: {strategy: null}}}", "scheduler.profiles.user has neither a strategy"),
         ("podClasses: {user: {join: {gone: 3}}, placeholder: {join: {gone: 1}}}", "no class 'gone'"),
         ("podClasses: {placeholder: null}", "no class 'placeholder'"),
         ("scheduler: {profiles: {user: null, build: null, placeholder: null}}", "scheduler.profiles is empty"),
