@@ -19,7 +19,6 @@ from roost_core.placement.managed_images import managed_images
 from roost_core.placement.settings_reader import (
     DNS_LABEL,
     DNS_NAME,
-    MAX_DOCUMENT_BYTES,
     Document,
     Reader,
     SettingsError,
@@ -377,9 +376,9 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
     return settings
 
 
-def read_settings(text: bytes, most_bytes: int = MAX_DOCUMENT_BYTES) -> Settings:
+def read_settings(text: bytes) -> Settings:
     """Read the policy document's bytes; the revision comes from their SHA-256. Raises SettingsError."""
-    return parse_settings(load_document(text, most_bytes), revision_of(text))
+    return parse_settings(load_document(text), revision_of(text))
 
 
 def revision_of(text: bytes) -> str:

@@ -78,13 +78,13 @@ def describe(found: object) -> str:
     return _cut(text, 60)
 
 
-def load_document(text: bytes, most_bytes: int = MAX_DOCUMENT_BYTES) -> dict[str, object]:
+def load_document(text: bytes) -> dict[str, object]:
     """Parse a JSON object that others wrote: bounded in bytes, depth and numbers, and all its texts are Unicode.
 
     Raises SettingsError.
     """
-    if len(text) > most_bytes:
-        raise _no_document(f"{len(text)} bytes", f"at most {most_bytes} bytes")
+    if len(text) > MAX_DOCUMENT_BYTES:
+        raise _no_document(f"{len(text)} bytes", f"at most {MAX_DOCUMENT_BYTES} bytes")
     try:
         decoded = text.decode("utf-8-sig")
         document = json.loads(decoded, parse_int=_whole, parse_float=_finite, parse_constant=_finite)

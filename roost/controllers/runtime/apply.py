@@ -72,12 +72,9 @@ class Applier:
         on_eviction: Callable[[], None] = lambda: None,
         on_done: Callable[[], None] = lambda: None,
         owner: Callable[[], JSONObject | None] = lambda: None,
-        plan_seconds: float = PLAN_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """plan_seconds: what is left of a plan after this long is dropped; a new one is made.
-
-        may_write: checked before each request, so that a leader that lost its Lease stops halfway.
+        """may_write: checked before each request, so that a leader that lost its Lease stops halfway.
 
         on_done: called after each action. owner: returns the ownerReference for created pods.
         """
@@ -95,7 +92,6 @@ class Applier:
         # When the first action that was held back may be carried out.
         self._due_at = math.inf
         self._owner = owner
-        self._plan_seconds = plan_seconds
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
         """Carry out the actions in order; return each with its outcome. Errors of the API server are outcomes, too."""
@@ -129,7 +125,7 @@ class Applier:
             return self._hold_back(LEADER_SECONDS)
         if isinstance(action, Notice) and not self._events.is_due(action):
             return Outcome.DONE
-        if self._clock() - began_at > self._plan_seconds:
+        if self._clock() - began_at > PLAN_SECONDS:
             # The remaining actions are based on an outdated snapshot.
             return self._hold_back(0.0)
         if self.writes.left <= 0:

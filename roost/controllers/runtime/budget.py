@@ -19,7 +19,7 @@ class MinuteBudget:
     """At most `per_minute` takes within any 60 s. Not thread-safe: one loop owns it."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float], *, starts_spent: bool = False) -> None:
-        """per_minute may be changed later. starts_spent: assume that an earlier leader has used up the last minute."""
+        """starts_spent: assume that an earlier leader has used up the last minute."""
         self.per_minute = per_minute
         self._clock = clock
         self._taken: deque[float] = deque()
@@ -49,9 +49,8 @@ class MinuteBudget:
             return 0.0
         if self.per_minute <= 0:
             return math.inf
-        # From the end, as more may have been taken than a lowered limit allows. Slightly more than a minute: one taken
-        # exactly a minute ago still counts.
-        return self._taken[-self.per_minute] + WINDOW_SECONDS - self._clock() + 0.001
+        # Slightly more than a minute: one taken exactly a minute ago still counts.
+        return self._taken[0] + WINDOW_SECONDS - self._clock() + 0.001
 
     def _expire(self) -> None:
         horizon = self._clock() - WINDOW_SECONDS

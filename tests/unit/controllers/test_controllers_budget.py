@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,18 +56,3 @@ def test_waiting_as_long_as_it_says_is_enough(per_minute: int) -> None:
         clock.now += 1.0
     clock.now += budget.seconds_until_next()
     assert budget.take()
-
-
-def test_a_lowered_limit_holds_for_what_was_taken_before() -> None:
-    clock = Clock()
-    budget = MinuteBudget(3, clock)
-    for _ in range(3):
-        assert budget.take()
-        clock.now += 10
-    budget.per_minute = 1
-    assert budget.left == 0
-    assert not budget.take()
-    clock.now += budget.seconds_until_next()
-    assert budget.left == 1
-    budget.per_minute = 0
-    assert budget.seconds_until_next() == math.inf
