@@ -79,6 +79,6 @@ def _figure(report: Report) -> Figure | None:
     return bars("failures", caption, rows, [("--cold", "attempts")], {}, legend=False)
 
 
-FAILURES: Final = Section(
+SECTION: Final = Section(
     "failures", "Failed scheduling attempts", Failures, (TABLE,), (_figure,), nothing="Every attempt found a node."
 )

@@ -76,4 +76,4 @@ TABLE: Final = TableOf[Gap](
     ),
     lambda report: report[Gaps].gaps,
 )
-GAPS: Final = Section("gaps", TABLE.title, Gaps, (TABLE,), about="Grey in the plots above.")
+SECTION: Final = Section("gaps", TABLE.title, Gaps, (TABLE,), about="Grey in the plots above.")

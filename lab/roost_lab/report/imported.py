@@ -129,4 +129,4 @@ TABLE: Final = TableOf[Origin](
     ),
     lambda report: report[Imported].origins,
 )
-IMPORTED: Final = Section("imported", TABLE.title, Imported, (TABLE,))
+SECTION: Final = Section("imported", TABLE.title, Imported, (TABLE,))

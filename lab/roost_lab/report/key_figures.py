@@ -123,4 +123,4 @@ TABLE: Final = TableOf[FigureRow](
     _rows,
     only_data=True,
 )
-KEY_FIGURES: Final = Section("key-figures", TABLE.title, Starts, (TABLE,))
+SECTION: Final = Section("key-figures", TABLE.title, Starts, (TABLE,))

@@ -222,7 +222,7 @@ def _bars(report: Report, kind: str, values: list[float]) -> JSONObject:
     return step_bars(report, KINDS[kind], f"--{kind}", without_gaps(report, PODS, values))
 
 
-OCCUPANCY: Final = Section(
+SECTION: Final = Section(
     "occupancy",
     "Pods on the nodes",
     Occupancy,

@@ -15,7 +15,7 @@ from roost_lab.recorder.store.records import EVENTS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import busiest, share
-from roost_lab.report.subject import MAX_BARS, Field, Report, Section, TableOf, time_field
+from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
 from roost_lab.report.timeline import step_bars, time_figure, time_label
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def _most_pulled(by_name: Mapping[str, PullCounts]) -> dict[str, PullCounts]:
     return {name: by_name[name] for name in names}
 
 
-def _table(kind: str, by_name: Callable[[Pulls], Mapping[str, PullCounts]]) -> TableOf[tuple[str, PullCounts]]:
+def pulls_table(kind: str, by_name: Callable[[Pulls], Mapping[str, PullCounts]]) -> TableOf[tuple[str, PullCounts]]:
+    """A row for each image or node."""
     return TableOf(
         f"pulls_by_{kind}",
         f"Pulls by {kind}",
@@ -211,29 +212,12 @@ def _by_image_figure(report: Report) -> Figure | None:
     return bars("pulls_by_image", caption, rows, [("--warm", "warm")], axis, legend=False)
 
 
-def _counts_figure(report: Report) -> Figure | None:
-    rows = [Row(node, f"{counts.number:,}", [counts.warm, counts.cold]) for node, counts in _drawn_nodes(report)]
-    return bars("pull_counts", "Pulls, warm and cold.", rows, [("--warm", "warm"), ("--cold", "cold")], {})
-
-
-def _drawn_nodes(report: Report) -> list[tuple[str, PullCounts]]:
-    return list(report[Pulls].by_node.items())[:MAX_BARS]
-
-
-WARM_SHARE: Final = Section(
+SECTION: Final = Section(
     "warm-share",
     "Warm pulls",
     Pulls,
-    (OVER_TIME, _table("image", lambda pulls: pulls.by_image)),
+    (OVER_TIME, pulls_table("image", lambda pulls: pulls.by_image)),
     (_over_time_figure, _by_image_figure),
     "A pull is warm when the image was already on the node.",
     "No pull was recorded in this period.",
-)
-BY_NODE: Final = Section(
-    "pulls-by-node",
-    "Pulls by node",
-    Pulls,
-    (_table("node", lambda pulls: pulls.by_node),),
-    (_counts_figure,),
-    nothing="No pull was recorded in this period.",
 )

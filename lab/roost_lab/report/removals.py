@@ -67,7 +67,7 @@ BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
     ),
     lambda report: sorted(report[Removals].by_class.items()),
 )
-REMOVALS: Final = Section(
+SECTION: Final = Section(
     "removals",
     "Pre-emptions and evictions",
     Removals,

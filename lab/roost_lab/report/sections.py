@@ -1,6 +1,7 @@
-"""Register the report's sections, in the order of the page.
+"""The table of the report's sections, in the order of the page.
 
-A subject's module declares its numbers, tables and figures; the page, JSON and CSV follow.
+A section is one file that ends in SECTION: its numbers, tables and figures; the page, JSON and CSV follow.
+To add one, copy failures.py (numbers of its own) or by_image.py (those of another) and add it here.
 """
 
 from __future__ import annotations
@@ -9,37 +10,46 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.report import (
+    by_class,
+    by_hub,
+    by_image,
+    by_node_age,
     failures,
     gaps,
     imported,
     key_figures,
+    new_nodes,
     occupancy,
     pulls,
+    pulls_by_node,
     removals,
+    slowest,
     start_times,
-    starts,
 )
 
 if TYPE_CHECKING:
     from roost_lab.pages.table import Table
     from roost_lab.report.subject import Report, Section
 
-SECTIONS: Final[tuple[Section, ...]] = (
-    key_figures.KEY_FIGURES,
-    start_times.START_TIMES,
-    start_times.SLOWEST,
-    starts.BY_CLASS,
-    starts.BY_HUB,
-    starts.BY_IMAGE,
-    starts.BY_NODE_AGE,
-    starts.NEW_NODES,
-    pulls.WARM_SHARE,
-    occupancy.OCCUPANCY,
-    failures.FAILURES,
-    pulls.BY_NODE,
-    removals.REMOVALS,
-    gaps.GAPS,
-    imported.IMPORTED,
+SECTIONS: Final[tuple[Section, ...]] = tuple(
+    module.SECTION
+    for module in (
+        key_figures,
+        start_times,
+        slowest,
+        by_class,
+        by_hub,
+        by_image,
+        by_node_age,
+        new_nodes,
+        pulls,
+        occupancy,
+        failures,
+        pulls_by_node,
+        removals,
+        gaps,
+        imported,
+    )
 )
 
 

@@ -170,10 +170,6 @@ def _hours(report: Report) -> list[_Hour]:
     return [_Hour(*at, spans) for at, spans in sorted(report[StartTimes].by_hour.items())]
 
 
-def _seconds(span_us: int | None) -> float | None:
-    return None if span_us is None else max(0, span_us) / US
-
-
 OVER_TIME: Final = TableOf[_Step](
     "starts_over_time",
     "Starts over time",
@@ -197,21 +193,6 @@ BY_HOUR: Final = TableOf[_Hour](
         Field("p95_seconds", "p95", Unit.SECONDS, lambda row: _percentile(row.spans, 0.95)),
     ),
     _hours,
-)
-SLOWEST_TABLE: Final = TableOf[SlowStart](
-    "slowest_starts",
-    "Slowest starts",
-    (
-        Field("whole_seconds", "whole start", Unit.SECONDS, lambda row: _seconds(row.whole_us)),
-        Field("why", "what explains it", Unit.COMMAND, lambda row: row.command),
-        Field("node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)),
-        Field("containers_seconds", "until its containers run", Unit.SECONDS, lambda row: _seconds(row.containers_us)),
-        Field("ready_seconds", "until it is ready", Unit.SECONDS, lambda row: _seconds(row.ready_us)),
-        time_field("created", "created", lambda row: row.created_us),
-        Field("node", "node", Unit.TEXT, lambda row: row.node),
-        Field("image", "image", Unit.TEXT, lambda row: row.image),
-    ),
-    lambda report: report[StartTimes].slowest,
 )
 
 
@@ -328,7 +309,7 @@ def _hour_text(hour: _Hour) -> str:
     return f"{DAYS[hour.day]} {hour.hour}:00<br>p50 {middle}, p95 {high}<br>{hour.spans.count:,} starts"
 
 
-START_TIMES: Final = Section(
+SECTION: Final = Section(
     "starts-over-time",
     "When starts were slow",
     StartTimes,
@@ -336,11 +317,4 @@ START_TIMES: Final = Section(
     (_over_time_figure, _by_hour_figure),
     nothing="No pod became ready in this period.",
     beside=True,
-)
-SLOWEST: Final = Section(
-    "slowest-starts",
-    SLOWEST_TABLE.title,
-    StartTimes,
-    (SLOWEST_TABLE,),
-    about="Run the command with --database, or with ROOST_DATABASE set.",
 )
