@@ -99,8 +99,8 @@ def an_hour(speed: float) -> list[Attempt]:
 class SizedNodes(WatchedWorld):
     """Nodes of the sizes above."""
 
-    def template(self, name: str, place: int = 0) -> Node:
-        node = super().template(name, place)
+    def template(self, name: str = "template") -> Node:
+        node = super().template(name)
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node

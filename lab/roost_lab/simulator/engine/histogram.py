@@ -68,11 +68,6 @@ class Histogram:
                 return max(self.least, min(middle(index), self.greatest))
         return 0.0
 
-    def share_within(self, seconds: float) -> float:
-        """The share (0..1) of durations that aren't longer, but for those in the same bin; 0 when empty."""
-        index = _bin_of(seconds)
-        return sum(number for place, number in self.bins.items() if place <= index) / self.count if self.count else 0.0
-
     def to_json(self) -> dict[str, object]:
         """A JSON object that `from_json` takes."""
         bins = {str(index): self.bins[index] for index in sorted(self.bins)}

@@ -10,7 +10,7 @@ from html import escape
 from math import log10
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import (
@@ -119,47 +119,6 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
         )
     axis = _value_axis(measure, highest * 1.05)
     return stack.figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis)
-
-
-def trade(summary: Summary) -> Figure | None:
-    """Cold starts beside node-hours: what one costs of the other."""
-    cold, hours = BY_KEY["cold"], BY_KEY["node_hours"]
-    points = [
-        (policy, starts, spent)
-        for policy in summary.policies
-        if (starts := summary.value(cold.key, policy)) is not None
-        and (spent := summary.value(hours.key, policy)) is not None
-    ]
-    if not points:
-        return None
-    layout = plot_layout(340)
-    greatest = (max(spent.greatest for _, _, spent in points), max(starts.greatest for _, starts, _ in points))
-    layout["xaxis"] = plot_axis(title=_title("node-hours"), nticks=5, range=[0, greatest[0] * 1.06 or 1])
-    layout["yaxis"] = plot_axis(title=_title("cold starts"), nticks=5, range=[0, greatest[1] * 1.08 or 1])
-    layout["margin"] |= {"b": 60}
-    data = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [spent.median],
-            "y": [starts.median],
-            "error_x": _range([spent]) | {"color": _colour(summary, policy)},
-            "error_y": _range([starts]) | {"color": _colour(summary, policy)},
-            "marker": {"color": _colour(summary, policy), "size": 10, "symbol": _symbol(summary, policy)},
-            "hovertext": [f"{_hover(summary, policy, cold, starts)}<br>{_amount_line(summary, policy, hours, spent)}"],
-            "hoverinfo": "text",
-        }
-        for policy, starts, spent in points
-    ]
-    least = (
-        min((spent.bound for _, _, spent in points if spent.bound is not None), default=None),
-        min((starts.bound for _, starts, _ in points if starts.bound is not None), default=None),
-    )
-    layout["shapes"] = [
-        _line(x=least[0]) if axis == "x" else _line(y=least[1]) for axis, one in zip("xy", least, strict=True) if one
-    ]
-    caption = "Cold starts and node-hours at once; nearer to the corner is better, dashed lines are bounds."
-    return Figure("trade", caption, _marks(summary, [policy for policy, _, _ in points]), data, layout)
 
 
 # Waiting
@@ -405,19 +364,6 @@ def _value_axis(measure: Measure, highest: float) -> JSONObject:
         case _:
             axis["tickformat"] = ",~s" if highest >= 100_000 else ",~g"
     return plot_axis(**axis)
-
-
-def _title(text: str) -> JSONObject:
-    return {"text": text, "font": {"color": "--quiet", "size": 11}, "standoff": 10}
-
-
-def _line(*, x: float | None = None, y: float | None = None) -> JSONObject:
-    ends: dict[str, Any] = (
-        {"xref": "x", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1}
-        if x is not None
-        else {"yref": "y", "y0": y, "y1": y, "xref": "paper", "x0": 0, "x1": 1}
-    )
-    return {"type": "line", "layer": "below", "line": {"color": "--bound", "width": 1, "dash": "dash"}, **ends}
 
 
 def _hover(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
