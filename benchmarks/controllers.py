@@ -89,7 +89,7 @@ def make_planners(hub: Sequence[Object]) -> tuple[Planner, ...]:
 
 def _documents(hub: Sequence[Object]) -> tuple[Object, Object]:
     data = {key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
-    settings: Object = json.loads(data["controllers.json"])
+    settings: Object = json.loads(data["release.json"])
     scheduler: Object = yaml.load(data["config.yaml"], Loader=yaml.CSafeLoader)
     return settings, scheduler
 

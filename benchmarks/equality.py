@@ -52,7 +52,7 @@ def differences() -> list[str]:
     with tempfile.TemporaryDirectory(prefix="roost-equality-") as scratch:
         folder = Path(scratch)
         cases = dict(_pods())
-        policy = write_policy(folder / "policy.json", NAMESPACE)
+        policy = write_policy(folder / "release.json", NAMESPACE)
         known = _facts_objects()
         reviews = {name: _review(pod, number) for number, (name, pod) in enumerate(cases.items())}
         ours = _placed_by_roost(policy, known, reviews)

@@ -29,14 +29,14 @@ def rendered(namespace: str, *settings: str, kube_version: str | None = None) ->
 
 
 def write_policy(path: Path, namespace: str, *settings: str) -> Path:
-    """Write policy.json for a hub in `namespace`; returns its path."""
+    """Write release.json for a hub in `namespace`; returns its path."""
     documents = [
-        found["data"]["policy.json"]
+        found["data"]["release.json"]
         for found in rendered(namespace, *settings)
-        if found["kind"] == "ConfigMap" and "policy.json" in found.get("data", {})
+        if found["kind"] == "ConfigMap" and "release.json" in found.get("data", {})
     ]
     if len(documents) != 1:
-        raise RuntimeError(f"found {len(documents)} ConfigMaps with policy.json in what roost render gives, expected 1")
+        raise RuntimeError(f"found {len(documents)} ConfigMaps with release.json in the rendered objects, expected 1")
     read_settings(documents[0].encode())  # report faults here, not by a server that doesn't start
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(documents[0])

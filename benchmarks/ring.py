@@ -270,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"ring: {machine()}; {given.nodes} nodes, {given.rounds} rounds")
     run = RunFolder()
     try:
-        policy = write_policy(run.path / "policy" / "policy.json", NAMESPACE)
+        policy = write_policy(run.path / "policy" / "release.json", NAMESPACE)
         print(report_in_process(run.path, policy, given.nodes, given.rounds))
         print(f"\n{given.rate} reviews a second over TLS, {given.reviews} a run")
         source = WatchSource(run, given.nodes)

@@ -86,7 +86,7 @@ class Servers:
         """Start `roost webhook` with given certificate files."""
         port, ops = ReservedPort(), ReservedPort()
         arguments = ["-m", "roost", "webhook"]
-        arguments += ["--policy", str(self._policies["roost"]), "--release", RELEASE]
+        arguments += ["--settings", str(self._policies["roost"]), "--release", RELEASE]
         arguments += ["--namespace", self._namespaces["roost"]]
         arguments += ["--kubeconfig", str(self._kubeconfig), "--bind-address", "127.0.0.1"]
         arguments += ["--certificate-folder", str(self.certificates.folder)]

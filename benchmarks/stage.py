@@ -38,7 +38,7 @@ class Stage:
         self.node_names = [f"bench-node-{number:05d}" for number in range(nodes)]
         self.nodes = FakeNodes(cluster.api)
         self.policies = {
-            peer: write_policy(cluster.folder / f"policy-{peer}" / "policy.json", namespace)
+            peer: write_policy(cluster.folder / f"policy-{peer}" / "release.json", namespace)
             for peer, namespace in NAMESPACES.items()
             if peer in ("rules", "roost")
         }

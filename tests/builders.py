@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jsonpatch
 import yaml
 
+from generator.render.functions import pullers
 from roost_core.objects.node import Node
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Settings, parse_settings
 from webhook.facts import Facts, Homes, PlacedPod
@@ -46,7 +47,7 @@ def default_values() -> Object:
 
 
 def without_mover_times(values: Mapping[str, Any]) -> tuple[Object, Object]:
-    """Values, and what in `placeholderMover` is a time: the chart names none, controllers.json may."""
+    """Values, and what in `placeholderMover` is a time: the chart names none, release.json may."""
     mover = values.get("placeholderMover", {})
     times = {key: value for key, value in mover.items() if key.endswith("Seconds")}
     rest = {key: value for key, value in mover.items() if key not in times}
@@ -67,8 +68,14 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
 
 
 def policy_document(**changes: object) -> Object:
-    """The policy document of the default values with one managed image; `changes` are merged at the top."""
+    """The release's document by default values, with one managed image; `changes` are merged at the top.
+
+    `singleuser` and `prePuller` are the values' keys; the document has what pullers make of them.
+    """
     values = default_values()
+    singleuser = {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []}
+    hub: Any = changes.pop("singleuser", {})
+    puller: Any = changes.pop("prePuller", {})
     document = {
         "version": 1,
         "release": RELEASE,
@@ -76,9 +83,10 @@ def policy_document(**changes: object) -> Object:
         "schedulerTarget": values["scheduler"]["target"],
         "podClasses": values["podClasses"],
         "replaceSchedulers": values["replaceSchedulers"],
-        "imageGate": {"mode": values["imageGate"]["mode"]},
-        "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []},
-        "prePuller": values["prePuller"],
+        "imageGate": {
+            "mode": values["imageGate"]["mode"],
+            "pullers": pullers(base_name(RELEASE), merged(singleuser, hub), merged(values["prePuller"], puller)),
+        },
         "readNodes": values["webhook"]["readNodes"],
         "placeholders": [{"name": "default"}],
     }

@@ -101,11 +101,11 @@ class MoverWorld:
         values["placeholders"][0]["replicas"] = placeholders
         self.values = values
         manifests = [one.body for one in render(values, Release(RELEASE, NAMESPACE))]
-        self.document = json.loads(_data(manifests, "controllers.json"))
+        self.document = json.loads(_data(manifests, "release.json"))
         self.document["placeholderMover"] |= times
         self.configuration: Object = yaml.safe_load(_data(manifests, ".yaml"))
         self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
-        self._rules = parse_settings(json.loads(_data(manifests, "policy.json")), "revision0001")
+        self._rules = parse_settings(json.loads(_data(manifests, "release.json")), "revision0001")
         self._profiles = read_profiles(self.configuration, NEWEST_MINOR)
         self.placeholders = placeholders
         self.now = START

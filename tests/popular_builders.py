@@ -29,14 +29,14 @@ DIGEST = "sha256:" + "d" * 64
 
 
 def popular_document(**changes: object) -> dict[str, Any]:
-    """controllers.json with popular images on; `changes` are merged at the top."""
+    """release.json with popular images on; `changes` are merged at the top."""
     values = default_values()
     document = {
         "version": 1,
         "release": RELEASE,
         "namespace": NAMESPACE,
         "podClasses": values["podClasses"],
-        "gate": {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": []},
+        "imageGate": {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": []},
         "popularImages": {**values["popularImages"], "enabled": True},
         "puller": {
             "method": "imageVolume",

@@ -63,11 +63,11 @@ def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: P
         raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
     documents = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
     for data in (one.get("data") or {} for one in documents if one["kind"] == "ConfigMap"):
-        if "controllers.json" not in data:
+        if "release.json" not in data:
             continue
-        settings = json.loads(data["controllers.json"])
+        settings = json.loads(data["release.json"])
         settings["placeholderMover"] |= times
-        data["controllers.json"] = json.dumps(settings)
+        data["release.json"] = json.dumps(settings)
     return documents
 
 
@@ -387,7 +387,7 @@ class Stack:
         metrics_port = self._stack.enter_context(ReservedPort())
         arguments = [
             *command[1:],
-            f"--policy={self.folder / 'webhook' / 'policy.json'}",
+            f"--settings={self.folder / 'webhook' / 'release.json'}",
             f"--certificate-folder={self.folder / CERTIFICATE}",
             f"--kubeconfig={self._account('webhook')}",
             f"--bind-address={LOOPBACK}",

@@ -248,11 +248,11 @@ class Webhook:
         leaf = sign_leaf(authority, [LOOPBACK], time.time(), 3600)
         (self.folder / "tls.crt").write_bytes(leaf.certificate_pem + leaf.authority_pem)
         (self.folder / "tls.key").write_bytes(leaf.key_pem)
-        (self.folder / "policy.json").write_text(_data(self.objects, "policy.json"))
+        (self.folder / "release.json").write_text(_data(self.objects, "release.json"))
         self._trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
         self._port, self._metrics_port = _free_ports(2)
         options = (
-            f"--policy={self.folder / 'policy.json'}", f"--release={RELEASE}", f"--namespace={NAMESPACE}",
+            f"--settings={self.folder / 'release.json'}", f"--release={RELEASE}", f"--namespace={NAMESPACE}",
             f"--kubeconfig={self.api.kubeconfig}", f"--certificate-folder={self.folder}", "--drain-seconds=0",
             f"--bind-address={LOOPBACK}", f"--port={self._port}", f"--metrics-port={self._metrics_port}",
         )  # fmt: skip
@@ -348,11 +348,11 @@ def _as_rendered(pod: Object) -> Object:
 @contextlib.contextmanager
 def record(folder: Path, api: StandInApi, objects: list[Object], database: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`roost record` into an SQLite file, until the block ends."""
-    (folder / "recorder.json").write_text(_data(objects, "recorder.json"))
+    (folder / "release.json").write_text(_data(objects, "release.json"))
     (folder / "scheduler.yaml").write_text(_data(objects, "config.yaml"))
     (port,) = _free_ports(1)
     options = (
-        f"--settings={folder / 'recorder.json'}", f"--scheduler-config={folder / 'scheduler.yaml'}",
+        f"--settings={folder / 'release.json'}", f"--scheduler-config={folder / 'scheduler.yaml'}",
         f"--database={database}", f"--kubeconfig={api.kubeconfig}", f"--bind-address={LOOPBACK}", f"--port={port}",
     )  # fmt: skip
     with _background(folder, "record", *options) as process:

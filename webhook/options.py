@@ -22,7 +22,9 @@ class WebhookOptions:
 
     # A file, or the directory it is mounted in.
     policy_path: Path = options.required_file(
-        "--policy", chart='"/etc/roost/policy/policy.json"', help="policy.json of the rendered ConfigMap; hot-reloaded."
+        "--policy",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap; hot-reloaded.",
     )
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")

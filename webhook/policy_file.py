@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
-from roost_core.placement.labels import POLICY_KEY
+from roost_core.placement.labels import RELEASE_KEY
 from roost_core.placement.settings import GateMode, Settings, read_settings
 from roost_core.placement.settings_reader import MAX_DOCUMENT_BYTES, SettingsError
 from webhook.rules import unread_keys
@@ -49,7 +49,7 @@ class PolicyFile:
         check: Callable[[Settings], str] = lambda _settings: "",
     ) -> None:
         """check: returns why to reject a policy that can be read, "" to accept it."""
-        self._path = path / POLICY_KEY if path.is_dir() else path
+        self._path = path / RELEASE_KEY if path.is_dir() else path
         self._metrics = metrics
         self._on_change = on_change
         self._check = check

@@ -15,6 +15,6 @@ COMMAND: Final = program(
     """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
 
     \b
-    roost controllers --settings controllers.json --release roost --namespace hub --kubeconfig ~/.kube/config --dry-run
+    roost controllers --settings release.json --release roost --namespace hub --kubeconfig ~/.kube/config --dry-run
     """,
 )

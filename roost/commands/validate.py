@@ -56,7 +56,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost.doctor.try_pod import make_pod  # noqa: PLC0415
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
-    from roost_core.placement.labels import POLICY_KEY  # noqa: PLC0415
+    from roost_core.placement.labels import RELEASE_KEY  # noqa: PLC0415
     from roost_core.placement.settings import read_settings  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.facts import Facts  # noqa: PLC0415
@@ -64,12 +64,11 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from webhook.rules import Rulebook  # noqa: PLC0415
 
     manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
-    documents: list[Any] = [each.body.get("data") or {} for each in manifests if each.body["kind"] == "ConfigMap"]
-    policy = next((data[POLICY_KEY] for data in documents if POLICY_KEY in data), None)
-    if policy is None:
+    if not any(each.body["kind"] == "MutatingWebhookConfiguration" for each in manifests):
         return "# These values have no webhook: the pod stays as it is.\n"
+    documents: list[Any] = [each.body.get("data") or {} for each in manifests if each.body["kind"] == "ConfigMap"]
     body = make_pod(given)
-    rulebook = Rulebook(read_settings(policy.encode()))
+    rulebook = Rulebook(read_settings(next(data[RELEASE_KEY] for data in documents if RELEASE_KEY in data).encode()))
     try:
         pod = read_pod_body(body, options.release.namespace)
         decision = decide(pod, rulebook, Facts(), Ledger(), pod_key="", now=0.0)

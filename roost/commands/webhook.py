@@ -15,7 +15,7 @@ COMMAND: Final = program(
     """Serve admission reviews until SIGTERM.
 
     \b
-    roost webhook --policy policy.json --release roost --namespace hub --no-cluster \\
+    roost webhook --settings release.json --release roost --namespace hub --no-cluster \\
         --certificate-folder tls/
     """,
 )

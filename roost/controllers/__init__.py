@@ -2,6 +2,6 @@
 
 A room each: `image_gate/`, `placeholder_mover/`, `headroom/`, `popular_images/`; `registry.py` lists them.
 `contract/` is what they share: snapshot, actions, planner. `runtime/` watches the cluster and carries actions out.
-`main.py` starts the program with `options.py` (command line) and `settings.py` (controllers.json).
+`main.py` starts the program with `options.py` (command line) and `settings.py` (release.json).
 `certificates.py` keeps the webhook's certificates; `cleanup.py` is `roost cleanup`.
 """

@@ -76,7 +76,7 @@ def serve(options: ControllersOptions) -> int:
         _run(options, settings, planners, minor)
     except SettingsError as error:
         for fault in error.faults:
-            # Keys of controllers.json don't name the file; other faults do.
+            # Keys of release.json don't name the file; other faults do.
             names_file = fault.key.startswith("--") or fault.key in map(str, options.files)
             where = "" if names_file else f"{options.settings_path}: "
             print(f"roost controllers: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's output

@@ -25,8 +25,8 @@ class ControllersOptions:
 
     settings_path: Path = options.required_file(
         "--settings",
-        chart='"/etc/roost/controllers/controllers.json"',
-        help="controllers.json of the rendered ConfigMap.",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap.",
     )
     # None where the cluster's own scheduler places pods.
     scheduler_configuration_path: Path | None = options.file(

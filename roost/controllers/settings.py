@@ -1,4 +1,4 @@
-"""Read controllers.json, which the chart renders for `roost controllers`."""
+"""Read release.json, which the chart renders for `roost controllers`."""
 
 from __future__ import annotations
 

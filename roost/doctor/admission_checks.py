@@ -28,8 +28,8 @@ from roost_core.objects.selectors import read_label_selector, selector_matches
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     OPT_OUT_ANNOTATION,
-    POLICY_KEY,
     POLICY_REVISION_ANNOTATION,
+    RELEASE_KEY,
 )
 from roost_core.placement.settings import USER_CLASS, read_settings
 from roost_core.placement.settings_reader import SettingsError
@@ -130,7 +130,7 @@ def _pod_with(labels: Mapping[str, str]) -> dict[str, Any]:
 
 def check_policy(install: Install) -> tuple[str, Iterator[Finding]]:
     """The webhook places pods by the rules of these values."""
-    rendered = next((body for body in install.of_kind("ConfigMap") if POLICY_KEY in (body.get("data") or {})), None)
+    rendered = next((body for body in install.of_kind("ConfigMap") if RELEASE_KEY in (body.get("data") or {})), None)
     if rendered is None or install.component("webhook") is None:
         return "no webhook is used", iter(())
     classes = [one for name, one in install.values["podClasses"].items() if name in _TRIED and labels_of(one)]
@@ -340,7 +340,7 @@ def _find_expired(name: str, entries: list[Object]) -> Iterator[Finding]:
 
 def _settings_of(config_map: Object) -> Settings:
     """The rules in a ConfigMap. Raises SettingsError."""
-    return read_settings(str((config_map.get("data") or {}).get(POLICY_KEY) or "").encode())
+    return read_settings(str((config_map.get("data") or {}).get(RELEASE_KEY) or "").encode())
 
 
 def _service_of(entry: Object) -> bool:

@@ -45,7 +45,7 @@ PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
 PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
 # The key of the webhook's ConfigMap that holds its rules.
-POLICY_KEY: Final = "policy.json"
+RELEASE_KEY: Final = "release.json"
 # In managedFields, of what the controllers write.
 CONTROLLERS_MANAGER: Final = "roost-controllers"
 

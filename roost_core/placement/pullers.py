@@ -24,7 +24,7 @@ _DAEMON_TOLERATIONS: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
     for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
-# Of imageGate.pullDeadlineSeconds; recorder.json doesn't have it.
+# Of imageGate.pullDeadlineSeconds; release.json doesn't have it.
 DEFAULT_DEADLINE_SECONDS: Final = 600
 MAX_DEADLINE_SECONDS: Final = 24 * 3600
 
@@ -68,7 +68,7 @@ class Puller:
 
 @dataclass(frozen=True, slots=True)
 class Pullers:
-    """What controllers.json and recorder.json have in common of `gate`."""
+    """What release.json and release.json have in common of `imageGate`."""
 
     mode: GateMode = GateMode.OFF
     pullers: tuple[Puller, ...] = ()
@@ -112,8 +112,8 @@ def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
 
 
 def read_pullers(read: Reader, document: Document) -> Pullers:
-    """Read `gate`; without one the mode is off. Faults go to the reader."""
-    gate = read.mapping(document.get("gate"), "gate")
+    """Read `imageGate`; without one the mode is off. Faults go to the reader."""
+    gate = read.mapping(document.get("imageGate"), "imageGate")
     if not gate:
         return Pullers()
     release = read.text(document.get("release"), "release")
@@ -122,12 +122,12 @@ def read_pullers(read: Reader, document: Document) -> Pullers:
     deadline = gate.get("pullDeadlineSeconds", DEFAULT_DEADLINE_SECONDS)
     return Pullers(
         # YAML 1.1 reads a bare `off` as false.
-        mode=read.choice("off" if mode is False else mode, "gate.mode", GateMode),
+        mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
         pullers=tuple(
-            _read_puller(read, entry, f"gate.pullers[{index}]", release, namespace)
-            for index, entry in enumerate(read.items(gate.get("pullers"), "gate.pullers"))
+            _read_puller(read, entry, f"imageGate.pullers[{index}]", release, namespace)
+            for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers"))
         ),
-        pull_deadline_seconds=read.whole(deadline, "gate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS),
+        pull_deadline_seconds=read.whole(deadline, "imageGate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS),
     )
 
 

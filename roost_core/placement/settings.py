@@ -1,4 +1,4 @@
-"""Read the rules of one release from policy.json, which the chart renders for the webhook.
+"""Read the rules of one release from release.json, which the chart renders for the webhook.
 
 Defaults are in chart/values.yaml alone: a missing key is a fault here, except where values may be null.
 """
@@ -13,9 +13,9 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Final, Literal
 
+from roost_core.objects.images import normalise_reference
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
-from roost_core.placement.managed_images import managed_images
 from roost_core.placement.settings_reader import (
     DNS_LABEL,
     DNS_NAME,
@@ -304,12 +304,21 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
     )
 
 
-def _read_gate(read: Reader, value: object) -> GateMode:
-    gate = read.mapping(value, "imageGate")
-    read.known(gate, "imageGate", ("mode",))
+def _read_gate(read: Reader, gate: Document) -> GateMode:
     mode = gate.get("mode")
     # YAML 1.1 reads a bare `off` as false.
     return read.choice("off" if mode is False else mode, "imageGate.mode", GateMode)
+
+
+def _read_managed_images(read: Reader, gate: Document) -> frozenset[str]:
+    """The normalised references of all images that the pullers bring to nodes."""
+    found: set[str] = set()
+    for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers")):
+        at = f"imageGate.pullers[{index}]"
+        for place, image in enumerate(read.items(read.mapping(entry, at).get("images"), f"{at}.images")):
+            if reference := read.text(image, f"{at}.images[{place}]"):
+                found.add(normalise_reference(reference))
+    return frozenset(found)
 
 
 def _read_target(read: Reader, value: object) -> bool:
@@ -346,6 +355,7 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
     read = Reader()
     if document.get("version") != VERSION:
         read.fault("version", document.get("version"), str(VERSION))
+    gate = read.mapping(document.get("imageGate"), "imageGate")
     classes = read_pod_classes(read, document)
     known = ", ".join(classes)
     for pod_class in classes.values():
@@ -363,8 +373,8 @@ def parse_settings(document: Mapping[str, object], revision: str = "") -> Settin
             read.text(name, f"replaceSchedulers[{index}]")
             for index, name in enumerate(read.items(document.get("replaceSchedulers"), "replaceSchedulers"))
         ),
-        gate=_read_gate(read, document.get("imageGate")),
-        managed_images=managed_images(document.get("singleuser"), document.get("prePuller")),
+        gate=_read_gate(read, gate),
+        managed_images=_read_managed_images(read, gate),
         placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
         reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
         pullers_run=read.flag(document.get("pullersRun", True), "pullersRun"),

@@ -57,7 +57,7 @@ class LoneWebhook:
     def __init__(self, folder: Path, *flags: str, policy: bytes | None = None, kubeconfig: Path | None = None) -> None:
         """flags: further ones. kubeconfig: of the cluster to watch, None for none."""
         self.folder = folder
-        self.policy_path = folder / "policy.json"
+        self.policy_path = folder / "release.json"
         self.policy_path.write_bytes(json.dumps(policy_document()).encode() if policy is None else policy)
         self.use_leaf(make_leaf())
         self._flags = ("--no-cluster" if kubeconfig is None else f"--kubeconfig={kubeconfig}", *flags)
@@ -73,7 +73,7 @@ class LoneWebhook:
         self.port, self.metrics_port = (port.number for port in ports)
         self.log_path = self.folder / "webhook.log"
         command = [
-            str(ROOST), "webhook", f"--policy={self.policy_path}", "--release=hub", "--namespace=jhub",
+            str(ROOST), "webhook", f"--settings={self.policy_path}", "--release=hub", "--namespace=jhub",
             f"--bind-address={LOOPBACK}", f"--port={self.port}", f"--metrics-port={self.metrics_port}",
             f"--certificate-folder={self.folder}", *self._flags,
         ]  # fmt: skip

@@ -81,7 +81,7 @@ def concrete(query: str, dashboard: Object) -> str:
 def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
     """Names as Prometheus stores them, with their labels, from the programs' own registries."""
     data = {key: text for one in objects if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
-    settings = parse_settings(json.loads(data["controllers.json"]), yaml.safe_load(data["config.yaml"]), 36)
+    settings = parse_settings(json.loads(data["release.json"]), yaml.safe_load(data["config.yaml"]), 36)
     assert len(settings.planners) == len(CONTROLLERS), "the values leave a controller out"
     gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
     found: dict[str, set[str]] = dict(FOREIGN)

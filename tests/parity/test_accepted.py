@@ -263,16 +263,17 @@ def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: p
                 assert program is not None
                 # Raises for an option that the program doesn't know.
                 program.make_context(container["command"][1], container["command"][2:])
-        if key[1] == "ConfigMap" and "controllers.json" in body.get("data", {}):
+        if key[1] == "ConfigMap" and "release.json" in body.get("data", {}):
             (scheduler,) = [
                 yaml.safe_load(other["data"]["config.yaml"])
                 for other in objects.values()
                 if other["kind"] == "ConfigMap" and "config.yaml" in other.get("data", {})
             ] or [None]
             # Raises with every fault.
-            parse_settings(json.loads(body["data"]["controllers.json"]), scheduler, NEWEST_MODELLED)
-        if key[1] == "ConfigMap" and "recorder.json" in body.get("data", {}):
-            parse_recorder_settings(json.loads(body["data"]["recorder.json"]))
+            document = json.loads(body["data"]["release.json"])
+            parse_settings(document, scheduler, NEWEST_MODELLED)
+            parse_recorder_settings(document)
+            read_settings(body["data"]["release.json"].encode())
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------
@@ -408,7 +409,7 @@ def test_a_release_without_rights_of_its_own_has_no_role(tmp_path: Path) -> None
 
 def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revision() -> None:
     objects = roost_render([])
-    document = objects["v1", "ConfigMap", "jhub", "hub-roost-webhook"]["data"]["policy.json"]
+    document = objects["v1", "ConfigMap", "jhub", "hub-roost-release"]["data"]["release.json"]
     policy = read_settings(document.encode())
     template = objects["apps/v1", "StatefulSet", "jhub", "hub-roost-placeholder-default"]["spec"]["template"]
     # The API server fills this in before it asks a webhook.

@@ -331,7 +331,7 @@ def rules_of_the_webhook(namespace: str, folder: Path) -> Settings:
     file = folder / "webhook.yaml"
     file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
     objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
-    (document,) = [body["data"]["policy.json"] for body in objects.values() if "policy.json" in body.get("data", {})]
+    (document,) = [body["data"]["release.json"] for body in objects.values() if "release.json" in body.get("data", {})]
     return read_settings(document.encode())
 
 

@@ -1,7 +1,7 @@
 {{- /* Written by `make generated` from templates/recorder/_arguments.yaml.j2: edit that file. */}}
 {{- /* Written by python -m tools.write_arguments from roost_lab.recorder.options: edit that module. */}}
 {{- define "roost.recorder_arguments" -}}
-- {{ toJson (printf "%s%s" "--settings=" "/etc/roost/recorder/recorder.json") }}
+- {{ toJson (printf "%s%s" "--settings=" "/etc/roost/release/release.json") }}
 {{- if eq $.root.Values.scheduler.target "deploy" }}
 - {{ toJson (printf "%s%s" "--scheduler-config=" "/etc/roost/scheduler/config.yaml") }}
 {{- end }}

@@ -15,6 +15,6 @@ COMMAND: Final = program(
     """Record scheduling decisions and start phases until SIGTERM.
 
     \b
-    roost record --settings recorder.json --database roost.db --kubeconfig ~/.kube/config
+    roost record --settings release.json --database roost.db --kubeconfig ~/.kube/config
     """,
 )

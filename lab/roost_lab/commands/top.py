@@ -33,7 +33,7 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
 
 
 @click.command("top")
-@click.option("--settings", metavar="FILE", help="The release's recorder.json. Default: as found in the cluster.")
+@click.option("--settings", metavar="FILE", help="The release's release.json. Default: as found in the cluster.")
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
 def _command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:

@@ -16,7 +16,7 @@ class RecorderOptions:
     """`roost record`."""
 
     settings_path: Path = options.required_file(
-        "--settings", chart='"/etc/roost/recorder/recorder.json"', help="recorder.json of the rendered ConfigMap."
+        "--settings", chart='"/etc/roost/release/release.json"', help="release.json of the rendered ConfigMap."
     )
     # The model judges pods of these profiles and of the cluster's default one.
     scheduler_configuration_path: Path | None = options.file(

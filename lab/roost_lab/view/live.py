@@ -54,7 +54,7 @@ class LiveSettings:
 def find_settings(client: Client, path: str | None = None) -> LiveSettings:
     """The classes of the release that is installed there; those of the default values where none is, or can be read.
 
-    path: a document of the release, such as recorder.json, in place of the cluster's. Of several releases, that of the
+    path: a document of the release, such as release.json, in place of the cluster's. Of several releases, that of the
     first namespace by name. Raises SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
     """
     if path is not None:

@@ -76,7 +76,7 @@ class Booking:
 
 
 def read_booking_settings(read: Reader, document: Document) -> BookingSettings | None:
-    """Read `events` of controllers.json; None while they are switched off. Faults go to the reader."""
+    """Read `events` of release.json; None while they are switched off. Faults go to the reader."""
     events = read.mapping(document.get("events"), "events")
     if not events or not read.flag(events.get("enabled", False), "events.enabled"):
         return None

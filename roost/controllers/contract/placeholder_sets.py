@@ -82,7 +82,7 @@ class BufferedSet:
 
 
 def buffered_sets(entries: Sequence[object], sets: Sequence[PlaceholderSet]) -> tuple[BufferedSet, ...]:
-    """Add to each set what its placeholders request. entries: `placeholders` of controllers.json."""
+    """Add to each set what its placeholders request. entries: `placeholders` of release.json."""
     return tuple(
         BufferedSet(each.name, each.stateful_set, each.rules, _requests(entry))
         for each, entry in zip(sets, entries, strict=True)

@@ -1,4 +1,4 @@
-"""controllers.json as all controllers share it: each part is read once, by one reader, which gathers the faults."""
+"""release.json as all controllers share it: each part is read once, by one reader, which gathers the faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ReleaseDocument:
     """What controllers are made from.
 
-    document: controllers.json; a controller reads its own part. scheduler_configuration: as parsed from YAML; None:
+    document: release.json; a controller reads its own part. scheduler_configuration: as parsed from YAML; None:
     none is rendered. minor: the cluster's, 36 for 1.36, which decides how kube-scheduler reads it. read: gets faults.
     """
 
@@ -73,7 +73,7 @@ class ReleaseDocument:
 
     @cached_property
     def pullers(self) -> Pullers:
-        """`gate`, as far as recorder.json has it, too."""
+        """The pullers of `imageGate`."""
         return read_pullers(self.read, self.document)
 
     @cached_property

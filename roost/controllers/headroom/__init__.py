@@ -2,5 +2,5 @@
 
 `plan.py` puts one plan together; `whole_nodes.py` works out sizes, `learning.py` numbers from earlier weeks. Windows of
 time: roost_core/placement.
-`settings.py` reads controllers.json.
+`settings.py` reads release.json.
 """

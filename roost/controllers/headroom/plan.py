@@ -338,7 +338,7 @@ def _resize(stateful_set: StatefulSetState, requests: Mapping[str, str], why: st
 
 
 class HeadroomSettings(NamedTuple):
-    """What headroom reads of controllers.json."""
+    """What headroom reads of release.json."""
 
     sets: tuple[HeadroomSet, ...]
     # None: no events can be booked.
@@ -346,7 +346,7 @@ class HeadroomSettings(NamedTuple):
 
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
-    """Read controllers.json; None if no set has windows, learns, counts nodes or can be booked."""
+    """Read release.json; None if no set has windows, learns, counts nodes or can be booked."""
     sets = read_headroom_sets(release)
     if not sets:
         return None

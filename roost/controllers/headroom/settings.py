@@ -1,4 +1,4 @@
-"""Read how many placeholders each set should have, and when, from controllers.json."""
+"""Read how many placeholders each set should have, and when, from release.json."""
 
 from __future__ import annotations
 

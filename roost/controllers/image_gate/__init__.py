@@ -4,5 +4,5 @@
 holds, `absent_images.py` what the label of one that it lacks should be, `node_labels.py` which labels and taint to
 change, `node_reports.py` (with `pull_causes.py`, why a pull fails) what to report; `node_view.py` is what these share
 about a node. `waiting.py` opens nodes to users who wait for nothing but the gate.
-`settings.py` reads controllers.json.
+`settings.py` reads release.json.
 """

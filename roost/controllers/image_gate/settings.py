@@ -1,4 +1,4 @@
-"""Read the image gate's settings from controllers.json: its mode, and which images belong on which nodes."""
+"""Read the image gate's settings from release.json: its mode, and which images belong on which nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PullerPods(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSettings:
-    """`gate` of controllers.json, for one release."""
+    """`gate` of release.json, for one release."""
 
     release: str
     namespace: str
@@ -127,19 +127,21 @@ class GateSettings:
 
 
 def read_gate(release: ReleaseDocument) -> GateSettings:
-    """Read `gate` and `puller.tolerations` of controllers.json."""
+    """Read `gate` and `puller.tolerations` of release.json."""
     read, pullers = release.read, release.pullers
-    gate = read.mapping(release.document.get("gate"), "gate")
+    gate = read.mapping(release.document.get("imageGate"), "imageGate")
     puller = read.mapping(release.document.get("puller"), "puller")
     return GateSettings(
         release=release.name,
         namespace=release.namespace,
         mode=pullers.mode,
         pull_deadline_seconds=pullers.pull_deadline_seconds,
-        open_after_seconds=read.whole(gate.get("openAfterSeconds"), "gate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS),
-        has_puller=read.flag(gate.get("hasPuller"), "gate.hasPuller"),
-        node_condition=read.flag(gate.get("nodeCondition"), "gate.nodeCondition"),
-        puller_pods=read.choice(gate.get("pullerPods"), "gate.pullerPods", PullerPods),
+        open_after_seconds=read.whole(
+            gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS
+        ),
+        has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
+        node_condition=read.flag(gate.get("nodeCondition"), "imageGate.nodeCondition"),
+        puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=pullers.pullers,
         tolerations=read_tolerations(read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
     )

@@ -4,5 +4,5 @@
 `node_fitness.py` says which nodes are fit. `view.py`: pods and placeholders.
 `move_memory.py` remembers evictions, compares their outcome with the prediction, and backs off after a wrong one.
 `scheduler_model.py` predicts where kube-scheduler would put a placeholder.
-`settings.py` reads controllers.json.
+`settings.py` reads release.json.
 """

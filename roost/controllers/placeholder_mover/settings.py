@@ -1,4 +1,4 @@
-"""Read the placeholder mover's settings from controllers.json and the scheduler's configuration."""
+"""Read the placeholder mover's settings from release.json and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class MoverSettings:
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
-    """Read controllers.json. Switched off, the settings have no sets."""
+    """Read release.json. Switched off, the settings have no sets."""
     at, read = "placeholderMover", release.read
     mover = read.mapping(release.document.get(at), at)
     read.known(mover, at, _KEYS)

@@ -1,4 +1,4 @@
-"""Read the settings of popular images from controllers.json."""
+"""Read the settings of popular images from release.json."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PopularSettings:
 
 
 def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
-    """Read controllers.json; None when popular images and events are switched off."""
+    """Read release.json; None when popular images and events are switched off."""
     read = release.read
     popular = read.mapping(release.document.get("popularImages"), "popularImages")
     is_on = bool(popular) and read.flag(popular.get("enabled", False), "popularImages.enabled")

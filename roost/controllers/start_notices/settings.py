@@ -1,4 +1,4 @@
-"""Read the settings of start notices from controllers.json."""
+"""Read the settings of start notices from release.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_A_MINUTE: Final = 200
 
 
 def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
-    """Read controllers.json; None when start notices are switched off. They need nothing else than the release."""
+    """Read release.json; None when start notices are switched off. They need nothing else than the release."""
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
     if not notices or not read.flag(notices.get("enabled", False), "startNotices.enabled"):

@@ -222,7 +222,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
     """
     rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/{ACCOUNT}")
     read = Reader()
-    settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["controllers.json"])))
+    settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["release.json"])))
     assert settings is not None
     assert not read.faults
     body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30))

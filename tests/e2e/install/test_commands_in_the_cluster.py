@@ -82,7 +82,7 @@ EXEC = ("exec", "deployment/hub-roost-recorder", "--", "roost")
 
 
 def test_commands_run_in_the_recorders_pod(cluster: ControlPlane) -> None:
-    settings = ("--settings", "/etc/roost/recorder/recorder.json")
+    settings = ("--settings", "/etc/roost/release/release.json")
     assert "node-a" in cluster.kubectl("--namespace", "hub", *EXEC, "top", *settings, "--once")
     assert json.loads(cluster.kubectl("--namespace", "hub", *EXEC, "report", "--format", "json"))
 

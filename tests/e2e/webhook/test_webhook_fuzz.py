@@ -59,10 +59,10 @@ def server(tmp_path: Path) -> Iterator[Server]:
     leaf = sign_leaf(authority, [LOOPBACK], time.time(), 3600)
     (tmp_path / "tls.crt").write_bytes(leaf.certificate_pem + leaf.authority_pem)
     (tmp_path / "tls.key").write_bytes(leaf.key_pem)
-    (tmp_path / "policy.json").write_text(json.dumps(builders.policy_document()))
+    (tmp_path / "release.json").write_text(json.dumps(builders.policy_document()))
     with ReservedPort() as port, ReservedPort() as metrics_port, (tmp_path / "log").open("wb") as log_file:
         options = {
-            "policy": tmp_path / "policy.json",
+            "policy": tmp_path / "release.json",
             "release": builders.RELEASE,
             "namespace": builders.NAMESPACE,
             "certificate-folder": tmp_path,

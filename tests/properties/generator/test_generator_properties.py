@@ -67,7 +67,7 @@ def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: di
     (policy,) = (
         manifest.body["data"]
         for manifest in render(merged.values, RELEASE)
-        if manifest.identity == Identity("v1", "ConfigMap", "jhub", "hub-roost-webhook")
+        if manifest.identity == Identity("v1", "ConfigMap", "jhub", "hub-roost-release")
     )
     assert isinstance(policy, dict)
-    read_settings(policy["policy.json"].encode())
+    read_settings(policy["release.json"].encode())

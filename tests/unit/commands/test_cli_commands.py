@@ -118,7 +118,7 @@ def test_values_that_can_not_work_are_not_rendered(roost: _Run, values: Path) ->
         ("diff", "--color", "pink", "a", "b"),
         ("import", "/no/such/file"),
         ("webhook",),
-        ("webhook", "--policy", "p", "--release", "r", "--namespace", "n", "--port", "70000"),
+        ("webhook", "--settings", "p", "--release", "r", "--namespace", "n", "--port", "70000"),
     ],
     ids=" ".join,
 )

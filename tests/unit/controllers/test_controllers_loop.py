@@ -397,7 +397,7 @@ def test_every_fault_of_the_settings_is_named_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
 def test_a_settings_file_that_is_no_object_is_named(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "controllers.json"
+    path = tmp_path / "release.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(SettingsError) as caught:
         load_settings(path, None, 36)

@@ -42,7 +42,7 @@ FOREIGN_LABELS = {
 DOCUMENT = {
     "release": RELEASE,
     "namespace": NAMESPACE,
-    "gate": {
+    "imageGate": {
         "mode": "startupTaint",
         "pullDeadlineSeconds": 90,
         "openAfterSeconds": 7,
@@ -347,15 +347,15 @@ class TestSettings:
     def test_all_faults_come_at_once(self) -> None:
         read = Reader()
         gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
-        read_gate(ReleaseDocument(read, {**DOCUMENT, "gate": gate}))
+        read_gate(ReleaseDocument(read, {**DOCUMENT, "imageGate": gate}))
         assert {fault.key for fault in read.faults} == {
-            "gate.mode",
-            "gate.pullDeadlineSeconds",
-            "gate.openAfterSeconds",
-            "gate.hasPuller",
-            "gate.nodeCondition",
-            "gate.pullerPods",
-            "gate.pullers[0].images[0]",
+            "imageGate.mode",
+            "imageGate.pullDeadlineSeconds",
+            "imageGate.openAfterSeconds",
+            "imageGate.hasPuller",
+            "imageGate.nodeCondition",
+            "imageGate.pullerPods",
+            "imageGate.pullers[0].images[0]",
         }
 
 

@@ -44,7 +44,7 @@ def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready() -> N
 def test_an_image_that_no_node_can_get_does_not_keep_placeholders_from_a_new_node() -> None:
     world = settled_world()
     broken = {"name": "registry.example.org/gone:1"}
-    world.document["gate"]["pullers"][0]["images"].append(broken["name"])
+    world.document["imageGate"]["pullers"][0]["images"].append(broken["name"])
     world.start_leader()
     world.add_node("new")
     world.run(310)

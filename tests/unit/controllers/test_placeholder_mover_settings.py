@@ -46,7 +46,7 @@ def test_faults_of_the_settings_come_with_their_keys() -> None:
 
 def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done() -> None:
     world = settled_world()
-    world.document["gate"]["mode"] = "off"
+    world.document["imageGate"]["mode"] = "off"
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "puller"}
     world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.start_leader()

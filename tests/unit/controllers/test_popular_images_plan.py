@@ -106,7 +106,9 @@ def test_the_newest_of_equal_nodes_comes_first() -> None:
 
 
 def test_images_of_the_puller_are_the_pullers_business() -> None:
-    document = {"gate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}}
+    document = {
+        "imageGate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}
+    }
     nodes = [node_state("in", labels={"pool": "a"}), node_state("out", labels={"pool": "b"})]
     planned = plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings(document=document))
     assert pulls(planned) == [("out", POPULAR)]

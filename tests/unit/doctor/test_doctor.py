@@ -124,7 +124,7 @@ def test_a_ca_bundle_by_which_nothing_can_be_trusted_is_an_error(bundle: str, ev
 
 def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told() -> None:
     cluster = Cluster()
-    path = "/api/v1/namespaces/jhub/configmaps/hub-roost-webhook"
+    path = "/api/v1/namespaces/jhub/configmaps/hub-roost-release"
     other = Cluster("podClasses: {user: {join: {user: 1}}}")
     cluster.objects[path] = other.objects[path]
     differs, kept = cluster.said("policy")
@@ -132,7 +132,7 @@ def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told(
     assert (kept.severity, "The webhook places pods by revision" in kept.evidence) == ("warning", True)
     cluster.admitted = other.admitted
     assert len(cluster.said("policy")) == 1, "the webhook has followed"
-    cluster.objects[path]["data"]["policy.json"] = "{"
+    cluster.objects[path]["data"]["release.json"] = "{"
     ((severity, evidence, _),) = cluster.said("policy")
     assert (severity, "is refused" in evidence) == ("error", True)
 

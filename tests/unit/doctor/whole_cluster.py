@@ -15,7 +15,7 @@ from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.install import Install, path_of
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import make_authority
-from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_KEY, POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ class Cluster:
 
     def _revision(self) -> str:
         for body in self.install.of_kind("ConfigMap"):
-            if text := (body.get("data") or {}).get(POLICY_KEY):
+            if text := (body.get("data") or {}).get(RELEASE_KEY):
                 return sha256(text.encode()).hexdigest()[:12]
         return ""
 

@@ -429,12 +429,19 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     """
     manifests = rendered(text)
     found = [one.body["data"] for one in manifests if one.body["kind"] == "ConfigMap"]
-    (file,) = (data["controllers.json"] for data in found if isinstance(data, dict) and "controllers.json" in data)
+    (file,) = (data["release.json"] for data in found if isinstance(data, dict) and "release.json" in data)
     secrets = json.loads(file)["puller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
     policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
     expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
     assert [json.loads(expression) for expression in expressions] == [secrets]
+
+
+def release_document(values: str) -> dict[str, Any]:
+    bodies: list[Any] = [one.body for one in rendered(values) if one.body["kind"] == "ConfigMap"]
+    (text,) = (body["data"]["release.json"] for body in bodies if "release.json" in body["data"])
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 @pytest.mark.parametrize(
@@ -450,7 +457,9 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
 )
 def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode: str) -> None:
     found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
-    (policy,) = (json.loads(data["policy.json"]) for data in found if isinstance(data, dict) and "policy.json" in data)
+    (policy,) = (
+        json.loads(data["release.json"]) for data in found if isinstance(data, dict) and "release.json" in data
+    )
     assert policy["imageGate"]["mode"] == mode
 
 
@@ -466,7 +475,9 @@ def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode:
 )
 def test_the_webhook_is_told_whether_pullers_bring_images_to_nodes_that_join(values: str, run: bool) -> None:
     found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
-    (policy,) = (json.loads(data["policy.json"]) for data in found if isinstance(data, dict) and "policy.json" in data)
+    (policy,) = (
+        json.loads(data["release.json"]) for data in found if isinstance(data, dict) and "release.json" in data
+    )
     assert policy["pullersRun"] is run
 
 

@@ -46,9 +46,9 @@ def test_without_fixed_ids_no_pod_has_any_and_the_rest_stays() -> None:
 def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
     bodies: list[Any] = [manifest.body for manifest in render(merged(text).values, RELEASE)]
     (document,) = (
-        json.loads(body["data"]["controllers.json"])
+        json.loads(body["data"]["release.json"])
         for body in bodies
-        if body["kind"] == "ConfigMap" and "controllers.json" in body["data"]
+        if body["kind"] == "ConfigMap" and "release.json" in body["data"]
     )
     settings = read_popular_settings(ReleaseDocument(Reader(), document))
     assert settings is not None

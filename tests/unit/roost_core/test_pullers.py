@@ -42,7 +42,7 @@ def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSetti
     merged = merge_values(read_defaults(), [load(yaml.safe_dump(values).encode(), "values.yaml")])
     manifests = [one.body for one in render(merged.values, Release("hub", "hub"))]
     data: list[Any] = [one.get("data") for one in manifests if one["kind"] == "ConfigMap"]
-    document = next(json.loads(one["controllers.json"]) for one in data if "controllers.json" in one)
+    document = next(json.loads(one["release.json"]) for one in data if "release.json" in one)
     read = Reader()
     settings = read_gate(ReleaseDocument(read, document))
     assert read.faults == []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Replica:
-    file = folder / "policy.json"
+    file = folder / "release.json"
     file.write_text(json.dumps(policy_document()))
     options = WebhookOptions(
         policy_path=file, certificate_folder=folder, release=release, namespace=namespace, uses_cluster=False
@@ -56,7 +56,7 @@ def test_the_policy_of_its_own_release_is_taken(tmp_path: Path) -> None:
 
 def test_a_key_of_a_class_that_no_rule_reads_is_refused(tmp_path: Path) -> None:
     running = replica(tmp_path)
-    (tmp_path / "policy.json").write_text(json.dumps(policy_document(podClasses={"user": {"profil": "user"}})))
+    (tmp_path / "release.json").write_text(json.dumps(policy_document(podClasses={"user": {"profil": "user"}})))
     running._policy.poll()
     passed, detail = running._policy.verdict()
     assert not passed
@@ -73,7 +73,7 @@ def test_a_rule_with_a_key_of_its_own_needs_its_file_and_its_place_in_the_table(
     )
     monkeypatch.setattr(rules, "RULES", (*rules.RULES, rule))
     running = replica(tmp_path)
-    (tmp_path / "policy.json").write_text(json.dumps(policy_document(podClasses={"user": {"tier": "gold"}})))
+    (tmp_path / "release.json").write_text(json.dumps(policy_document(podClasses={"user": {"tier": "gold"}})))
     running._policy.poll()
     assert running._policy.verdict().passed
     placed = Desk(running._policy.settings).place(user_pod())

@@ -1,7 +1,7 @@
 // Command webhook is what Roost's webhook is measured against: the same rules, or none, in a Go admission webhook as it is
 // usually written, with controller-runtime's server, decoder and patch.
 //
-// Owns the wiring. -mode rules reads Roost's own policy.json and keeps informers; -mode lean is the same, but writes its patch
+// Owns the wiring. -mode rules reads Roost's own release.json and keeps informers; -mode lean is the same, but writes its patch
 // by hand as Roost does; -mode empty admits everything.
 // With -time it handles each file's review once and then often, and prints the processor time of both as JSON, one object a line.
 // With -apply it reads one AdmissionReview from each file given and prints the patched pods with what became of the gate, one
@@ -47,7 +47,7 @@ type options struct {
 func main() {
 	var given options
 	flag.StringVar(&given.mode, "mode", "rules", "rules | lean | empty")
-	flag.StringVar(&given.policy, "policy", "", "Roost's policy.json")
+	flag.StringVar(&given.policy, "policy", "", "Roost's release.json")
 	flag.StringVar(&given.facts, "facts", "", "nodes, namespaces and pods from a file instead of a cluster")
 	flag.StringVar(&given.kubeconfig, "kubeconfig", "", "cluster to watch")
 	flag.StringVar(&given.certificate, "cert", "", "PEM file")

@@ -1,4 +1,4 @@
-// Package policy reads the policy document that Roost's chart renders (policy.json), so that both webhooks follow one file.
+// Package policy reads the policy document that Roost's chart renders (release.json), so that both webhooks follow one file.
 // Of its keys it reads those that benchmarks/values.yaml sets or leaves on.
 //
 // Owns its Go types and what is derived from it once: names, labels, the set of images that the puller manages.
@@ -29,7 +29,7 @@ const (
 	SetLabel           = "roost.hub.jupyter.org/placeholder-set"
 )
 
-// Document is policy.json.
+// Document is release.json.
 type Document struct {
 	Version    int              `json:"version"`
 	Release    string           `json:"release"`

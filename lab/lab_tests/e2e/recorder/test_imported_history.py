@@ -116,13 +116,13 @@ def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder:
 def _record(cluster: ControlPlane, namespace: str, database: Path, folder: Path) -> Replica:
     classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
     settings = {"version": 1, "release": "hub", "namespace": namespace, "podClasses": classes, "retentionDays": 0}
-    (folder / "recorder.json").write_text(json.dumps(settings))
+    (folder / "release.json").write_text(json.dumps(settings))
     process = cluster.run.start(
         "record",
         ROOST,
         [
             "record",
-            f"--settings={folder / 'recorder.json'}",
+            f"--settings={folder / 'release.json'}",
             f"--kubeconfig={cluster.kubeconfig}",
             f"--bind-address={LOOPBACK}",
             "--port=0",

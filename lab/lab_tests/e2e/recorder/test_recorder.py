@@ -120,7 +120,7 @@ class World:
             "podClasses": classes,
             "retentionDays": 0,
         }
-        self._settings_path = folder / "recorder.json"
+        self._settings_path = folder / "release.json"
         self._settings_path.write_text(json.dumps(settings))
 
     def __enter__(self) -> Self:

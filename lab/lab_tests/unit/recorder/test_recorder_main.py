@@ -70,7 +70,7 @@ def test_settings_that_cannot_be_used_are_said_with_their_file_named_once(
 ) -> None:
     # The log's handlers are pytest's here.
     monkeypatch.setattr(logs, "configure", lambda _level: None)
-    path = tmp_path / "recorder.json"
+    path = tmp_path / "release.json"
     if text is not None:
         path.write_text(text)
     assert run(["record", "--settings", str(path), "--database", str(tmp_path / "roost.db")]) == 1

@@ -49,7 +49,7 @@ def gated_settings(**gate: Any) -> RecorderSettings:
         {"name": "large", "nodeSelector": {"pool": "large"}, "images": [IMAGES[1]]},
     ]
     document = {"version": 1, "release": "hub", "namespace": "jhub", "podClasses": {}, "retentionDays": 0}
-    return parse_settings({**document, "gate": {"mode": "requireLabel", "pullers": pullers, **gate}})
+    return parse_settings({**document, "imageGate": {"mode": "requireLabel", "pullers": pullers, **gate}})
 
 
 def no_class(_labels: Mapping[str, str], _namespace: str) -> str:
@@ -206,9 +206,9 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
     with pytest.raises(SettingsError) as caught:
         gated_settings(mode="sometimes", pullers=[{"nodeSelector": {"pool": 5}, "images": [7]}])
     assert [fault.key for fault in caught.value.faults] == [
-        "gate.mode",
-        "gate.pullers[0].images[0]",
-        "gate.pullers[0].nodeSelector.pool",
+        "imageGate.mode",
+        "imageGate.pullers[0].images[0]",
+        "imageGate.pullers[0].nodeSelector.pool",
     ]
 
 

@@ -122,7 +122,7 @@ class Run:
     """One run of the recorder until the block ends."""
 
     def __init__(self, cluster: Cluster, store: Store, model: Model | None = None, **more: object) -> None:
-        """more: keys of recorder.json."""
+        """more: keys of release.json."""
         self.cluster, self.store = cluster, store
         settings = parse_settings(
             {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0, **more}

@@ -1,4 +1,4 @@
-"""Read recorder.json, the document that the chart renders for `roost record`."""
+"""Read release.json, the document that the chart renders for `roost record`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RecorderSettings:
 
 
 def load_settings(path: Path) -> RecorderSettings:
-    """Read recorder.json. Raises SettingsError with every fault at once."""
+    """Read release.json. Raises SettingsError with every fault at once."""
     try:
         text = path.read_bytes()
         document = json.loads(text)

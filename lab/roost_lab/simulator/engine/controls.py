@@ -282,7 +282,7 @@ class Controls:
 
 
 def _is_on(name: str, document: Mapping[str, Any]) -> bool:
-    gate = document.get("gate") or {}
+    gate = document.get("imageGate") or {}
     placeholders: Sequence[Mapping[str, Any]] = document.get("placeholders") or ()
     if name == GATE:
         return gate.get("mode") != "off" and bool(gate.get("pullers"))

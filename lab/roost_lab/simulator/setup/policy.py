@@ -1,7 +1,7 @@
 """Turn values files into a policy: what a cluster would run under them, rendered by the generator and read back.
 
 Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
-policy.json, the controllers from controllers.json, placeholders and pullers from their manifests.
+release.json, the controllers from release.json, placeholders and pullers from their manifests.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
 NO_LABELS: Final[Mapping[str, str]] = {}
-RULES_FILE: Final = "policy.json"
+RULES_FILE: Final = "release.json"
 # From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
 _ADMISSION_POLICY_MINOR: Final = (1, 36)
 
@@ -118,7 +118,7 @@ class Policy:
     cluster_profile: Profile
     # None: no webhook runs.
     webhook: Settings | None
-    # controllers.json and the scheduler's configuration; None: no controllers run.
+    # release.json and the scheduler's configuration; None: no controllers run.
     controllers: Mapping[str, Any] | None
     scheduler_configuration: Mapping[str, Any] | None
     placeholders: tuple[PlaceholderSet, ...]
@@ -260,9 +260,9 @@ def read_policy(
                     data["scheduler"] = document
     configuration = data.get("scheduler")
     minor = max(release.kube_minor[1], OLDEST_MINOR)
-    controllers = data.get("controllers.json")
+    controllers = data.get("release.json")
     webhook = data.get(RULES_FILE)
-    gate = (controllers or {}).get("gate") or {}
+    gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
     classes = by_kind.get("PriorityClass", ())
