@@ -503,13 +503,6 @@ what it doesn't name. */}}
 {{- toJson $merged -}}
 {{- end }}
 
-{{- /* roost.names LIST: as JSON, the `name` of each entry. */}}
-{{- define "roost.names" -}}
-{{- $names := list -}}
-{{- range $_, $entry := . }}{{ $names = append $names $entry.name }}{{ end -}}
-{{- toJson $names -}}
-{{- end }}
-
 {{- /* roost.refuse_uncertified (list $): stop where the controllers can't keep the webhook's certificates, in the words of
    `roost validate` (generator/checks/lint.py): else an install would pass whose webhook never starts. */}}
 {{- define "roost.refuse_uncertified" -}}

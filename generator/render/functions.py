@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 from generator.locations import chart_folder
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
-from roost_core.placement.managed_images import managed_images, puller_groups, with_images
+from roost_core.placement.managed_images import managed_images, puller_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,11 +187,6 @@ def unique(entries: object) -> list[object]:
     return seen
 
 
-def names(entries: object) -> list[object]:
-    """The `name` of each entry of a list; nil is empty."""
-    return [read_key(entry, "name") for entry in each(entries)]
-
-
 def fail(message: str) -> NoReturn:
     """Stop: these values can't be rendered. Sprig's `fail`."""
     raise TemplateError(message)
@@ -282,11 +277,6 @@ def chart_file(name: str) -> str:
     return (chart_folder() / name).read_text(encoding="utf-8")
 
 
-def container_images(containers: object) -> list[str]:
-    """Give the images of containers, each once; the rest of a container may hold secrets."""
-    return list(with_images((), each(containers)))
-
-
 def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
     """Give each DaemonSet of the puller: its name, where its users may go, its images in order of use."""
     return [
@@ -348,9 +338,7 @@ def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFac
         "core_pod": core_pod,
         "concat": concat,
         "chart_file": chart_file,
-        "names": names,
         "unique": unique,
-        "container_images": container_images,
         "fail": fail,
     }
     return {

@@ -390,8 +390,6 @@ class ExpressionCompiler:
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
         if name == "core_pod":
             return Expression(f'(include "roost.core_pod" (list {words}) | fromJson)', given[0].shape)
-        if name == "names":
-            return Expression(f'(include "roost.names" {words} | fromJsonArray)', self.plain("array"))
         if name == "pulled_labels":
             go = f'(include "roost.pulled_labels" (list {self._root} {words}) | fromJson)'
             return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))
@@ -405,9 +403,6 @@ class ExpressionCompiler:
                 f"(concat {words})",
                 Shape(tuple(s for one in given for s in one.shape.alternatives), given[0].shape.definitions),
             )
-        if name == "container_images":
-            go = f'(include "roost.with_images" (list list {words}) | fromJsonArray)'
-            return Expression(go, Shape(({"type": "array", "items": {"type": "string"}},), {}))
         if name == "unique":
             self.need(given[0], {"array"}, "unique")
             return Expression(f"(uniq {words})", given[0].shape)

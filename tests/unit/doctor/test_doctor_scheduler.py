@@ -68,7 +68,7 @@ def test_profiles_that_lack_or_differ_in_the_cluster_are_named() -> None:
     ((severity, evidence, _),) = cluster.said("profiles")
     assert (severity, evidence.split(": ")[1]) == ("error", "hub.jhub.user. Their pods would wait for ever.")
     data["config.yaml"] = (
-        data["config.yaml"].replace("hub.jhub.old", "hub.jhub.user").replace("weight: 1\n", "weight: 2\n")
+        data["config.yaml"].replace("hub.jhub.old", "hub.jhub.user").replace("weight: 1 }", "weight: 2 }")
     )
     ((severity, evidence, _),) = cluster.said("profiles")
     assert (severity, "differ from the values'" in evidence) == ("warning", True)
