@@ -42,7 +42,7 @@ def gather(
             return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
         scope.check(connection)
         query = Query(connection, window, extent, scope, zone)
-        subjects = dict.fromkeys(section.numbers for section in SECTIONS)
+        subjects = dict.fromkeys((*SUBJECTS, *(section.numbers for section in SECTIONS)))
         report = Report(
             window,
             extent,
