@@ -33,7 +33,10 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_patch.py", "tests/unit/webhook/test_gate.py")),
     "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),
     "mover": (("roost/controllers/placeholder_mover/*.py",), ("tests/unit/controllers/test_placeholder_mover*.py",)),
-    "placeholders": (("generator/checks/placeholders.py",), ("tests/unit/generator/test_lint.py",)),
+    "placeholders": (
+        ("generator/checks/placeholders.py",),
+        ("tests/unit/generator/test_lint*.py", "tests/unit/generator/test_placeholder_defaults.py"),
+    ),
     "templates": (
         ("templates/*/*.j2",),
         ("tests/unit/generator/test_golden.py", "tests/unit/generator/test_generator_render.py"),

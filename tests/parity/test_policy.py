@@ -248,7 +248,7 @@ def test_a_gate_that_prefers_only_prefers(control_plane: ControlPlane, namespace
     for hub in install(control_plane, namespace, tmp_path, values):
         node = admitted(control_plane, hub, pod(image="jupyter/base:1"))["affinity"]["nodeAffinity"]
         assert REQUIRED not in node
-        wanted = {"weight": 42, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
+        wanted = {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
         assert wanted in node[PREFERRED]
 
 

@@ -408,7 +408,20 @@ def test_the_selector_of_shared_pools_is_checked() -> None:
         # As large as the user: the hub's 1G is 1Gi in Kubernetes.
         f"singleuser: {{memory: {{guarantee: 1G}}}}\nplaceholders: [{GIB_PLACEHOLDER}]",
         "singleuser: {cpu: {guarantee: 0.05}}",
+        # What is learned may be bounded to one number.
+        (
+            "placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 1Gi}}, "
+            "learn: {quantile: 0.9, min: 5, max: 5, bootSeconds: 300, timeZone: UTC}}]"
+        ),
     ],
 )
 def test_values_that_work_have_nothing_to_warn_of(text: str) -> None:
     assert found(text) == []
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_set_that_never_has_pods_needs_no_priorities(replicas: int) -> None:
+    window = f'{{name: w, timeZone: UTC, start: "0 8 * * 1", end: "0 9 * * 1", replicas: {replicas}}}'
+    entry = f"{{name: a, replicas: 0, resources: {{requests: {{memory: 1Gi}}}}, windows: [{window}]}}"
+    text = f"priorityClasses: {{enabled: false}}\nplaceholders: [{entry}]"
+    assert ("placeholders rank with users" in said(text)) == bool(replicas)
