@@ -189,7 +189,7 @@ def main() -> None:
         alone = run("one hub alone", site, first, 1, before)
         for number in range(1, options.hubs):
             site.add_hub(number)
-        beside = run("one hub beside the others", site, first, 1, before)
+        beside = run("one hub beside the others", site, "hub-001", 1, before)
         cluster.create_namespace("roost-system")
         many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs, before)
         for what, one in (("one hub alone", alone), ("one hub beside the others", beside)):
