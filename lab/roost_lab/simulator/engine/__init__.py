@@ -4,9 +4,8 @@
 `totals.py`). The hub, or all hubs: `hub.py`, `culling.py`; what each has of its own: `releases.py`. Its pods, as the
 webhook changes them: `pods.py`, `webhook_facts.py`, `late_facts.py`.
 kube-scheduler: `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on a
-node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`, `node_groups.py`;
-who chooses among pools: `user_choices.py`; what they cost: `costs.py`. Autoscalers:
+node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. Nodes: `pool.py`. Autoscalers:
 `scaling.py` runs `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
-`group_template.py`, `free_room.py`; which pool gets the nodes: `expander.py`). Placeholders: `placeholder_sets.py`.
-Controllers: `controls.py`. `bounds.py`: what no policy can beat.
+`group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers: `controls.py`. `bounds.py`: what
+no policy can beat.
 """
