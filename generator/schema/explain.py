@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from jsonschema_rs import ValidationErrorKind
+
 from generator.faults import MISSING, Fault, Path, describe, show_path
 
 if TYPE_CHECKING:
@@ -73,8 +75,8 @@ class _Explainer:
                     at = (*path, key)
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
                     yield at, self._fault(at, MISSING, expected, self._fix_of_missing(at))
-        elif error.kind.name == "propertyNames":
-            yield from self._name_fault(path, error, keyword, schema)
+        elif isinstance(error.kind, ValidationErrorKind.PropertyNames):
+            yield from self._name_fault(path, str(error.kind.error.instance), keyword, schema)
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
@@ -84,10 +86,7 @@ class _Explainer:
         else:
             yield path, self._fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema))
 
-    def _name_fault(
-        self, path: Path, error: ValidationError, keyword: str | int, schema: Schema
-    ) -> Iterator[tuple[Path, Fault]]:
-        name = str(error.kind.error.instance)
+    def _name_fault(self, path: Path, name: str, keyword: str | int, schema: Schema) -> Iterator[tuple[Path, Fault]]:
         at = (*path, name)
         expected = self.expected(schema) if keyword != "maxLength" else f"at most {schema[keyword]} letters"
         yield at, self._fault(at, f"the key {describe(name)}", expected, self.fix(schema))
