@@ -178,7 +178,7 @@ class _Comparer:
                 row["uid"]: row for row in rows(sa.select(schema.pod)) if row["namespace"] == self.day.namespace
             }
             self.phases: dict[str, dict[Step, Object]] = defaultdict(dict)
-            for row in rows(sa.select(schema.phase_by_uid).where(schema.phase_by_uid.c.pod_uid.in_(here))):
+            for row in rows(sa.select(schema.phase).where(schema.phase.c.pod_uid.in_(here))):
                 self.phases[row["pod_uid"]][row["phase"], row["detail"]] = row
             self.decisions = rows(sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(here)))
             self.pulls = {

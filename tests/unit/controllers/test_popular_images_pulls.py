@@ -296,6 +296,7 @@ def switched_off() -> Planner:
         ReleaseDocument(read, popular_document(popularImages={"enabled": False}), None, 36)
     )
     assert not read.faults
+    assert planner is not None
     return planner
 
 
