@@ -45,7 +45,8 @@ def faults(counts: dict[str, int], budgets: dict[str, int]) -> list[str]:
         for room, lines in counts.items()
         if room not in budgets
     ]
-    return [*over, *without, *(f"{KEY}.{room}: found no such room. Remove it." for room in budgets if room not in counts)]
+    gone = [f"{KEY}.{room}: found no such room. Remove it." for room in budgets if room not in counts]
+    return [*over, *without, *gone]
 
 
 def main(arguments: list[str]) -> int:
