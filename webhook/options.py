@@ -22,7 +22,7 @@ class WebhookOptions:
 
     # A file, or the directory it is mounted in.
     policy_path: Path = options.required_file(
-        "--policy",
+        "--settings",
         chart='"/etc/roost/release/release.json"',
         help="release.json of the rendered ConfigMap; hot-reloaded.",
     )

@@ -1,7 +1,7 @@
 {{- /* Written by `make generated` from templates/webhook/_arguments.yaml.j2: edit that file. */}}
 {{- /* Written by python -m tools.write_arguments from webhook.options: edit that module. */}}
 {{- define "roost.webhook_arguments" -}}
-- {{ toJson (printf "%s%s" "--policy=" "/etc/roost/release/release.json") }}
+- {{ toJson (printf "%s%s" "--settings=" "/etc/roost/release/release.json") }}
 - {{ toJson (printf "%s%s" "--release=" $.root.Release.Name) }}
 - {{ toJson (printf "%s%s" "--namespace=" $.root.Release.Namespace) }}
 - {{ toJson (printf "%s%d" "--port=" (int64 $.root.Values.webhook.port)) }}
