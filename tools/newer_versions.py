@@ -93,7 +93,7 @@ def kubernetes(world: World, root: Path = ROOT) -> Iterator[Newer]:
 def images(world: World, root: Path = ROOT) -> Iterator[Newer]:
     """Images of the Dockerfile and of placeholders. Raises SourceError."""
     dockerfile = (root / "Dockerfile").read_text(encoding="utf-8")
-    pins = dict.fromkeys(re.findall(r"^ARG \w+=([^\s@]+)", dockerfile, re.MULTILINE), "Dockerfile")
+    pins = dict.fromkeys(re.findall(r"^ARG \w+=([^\s@:]+:[^\s@]+)", dockerfile, re.MULTILINE), "Dockerfile")
     placeholder = _values(root)["placeholder"]["image"]
     pins[f"{placeholder['name']}:{placeholder['tag']}"] = "chart/values.yaml, placeholder.image"
     registries = Registries(world.fetch)

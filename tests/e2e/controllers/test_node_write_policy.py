@@ -220,7 +220,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
 
     container: keys of its container. owner: keys of its owner.
     """
-    rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/{ACCOUNT}")
+    rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/hub-roost-release")
     read = Reader()
     settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["release.json"])))
     assert settings is not None

@@ -62,7 +62,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "release.json").write_text(json.dumps(builders.policy_document()))
     with ReservedPort() as port, ReservedPort() as metrics_port, (tmp_path / "log").open("wb") as log_file:
         options = {
-            "policy": tmp_path / "release.json",
+            "settings": tmp_path / "release.json",
             "release": builders.RELEASE,
             "namespace": builders.NAMESPACE,
             "certificate-folder": tmp_path,

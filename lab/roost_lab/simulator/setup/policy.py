@@ -204,11 +204,11 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
         raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
+    rules = manifests
     if _has_admission_policies(values, release):
-        twin = render(_static_rules(values), release)
-        manifests += [manifest for manifest in twin if RULES_FILE in _data_of(manifest)]
+        rules = render(_static_rules(values), release)
     user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
-    return replace(read_policy(name, manifests, release, user_nodes, scheduler_minor=minor), merged=merged)
+    return replace(read_policy(name, manifests, release, user_nodes, scheduler_minor=minor, rules=rules), merged=merged)
 
 
 def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
@@ -239,10 +239,12 @@ def read_policy(
     user_nodes: Mapping[str, str] = NO_LABELS,
     *,
     scheduler_minor: int,
+    rules: Sequence[Manifest],
 ) -> Policy:
     """Read the rendered objects back. user_nodes: labels by which users select their nodes.
 
     scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than the cluster's.
+    rules: the objects with the webhook, or with one that does what the admission policies do.
     """
     bodies = [manifest.body for manifest in manifests if manifest.identity.kind in _KINDS]
     has_buffers = any(manifest.identity.kind == "CapacityBuffer" for manifest in manifests)
@@ -260,8 +262,10 @@ def read_policy(
                     data["scheduler"] = document
     configuration = data.get("scheduler")
     minor = max(release.kube_minor[1], OLDEST_MINOR)
-    controllers = data.get("release.json")
-    webhook = data.get(RULES_FILE)
+    controllers = data.get(RULES_FILE) if any(map(_runs_controllers, manifests)) else None
+    webhook = None
+    if any(manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules):
+        webhook = next(json.loads(str(_data_of(each)[RULES_FILE])) for each in rules if RULES_FILE in _data_of(each))
     gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
@@ -289,6 +293,12 @@ def read_policy(
         has_capacity_buffers=has_buffers,
         user_nodes=user_nodes,
     )
+
+
+def _runs_controllers(manifest: Manifest) -> bool:
+    metadata: Any = manifest.body["metadata"]
+    component = metadata["labels"]["app.kubernetes.io/component"]
+    return manifest.identity.kind == "Deployment" and component == "controllers"
 
 
 def _data_of(manifest: Manifest) -> Mapping[str, object]:
