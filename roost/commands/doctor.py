@@ -13,13 +13,13 @@ from generator.values.release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import read_pod_file
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.install import Install
+from roost.doctor.contract import Install
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 
 if TYPE_CHECKING:
-    from roost.doctor.findings import Outcome
+    from roost.doctor.contract import Outcome
 
 
 class DoctorOptions(NamedTuple):

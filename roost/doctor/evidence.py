@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.doctor.install import name_of
+import yaml
+
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
 from roost_core.placement.settings import USER_CLASS
@@ -13,7 +14,7 @@ from roost_core.placement.settings import USER_CLASS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost.doctor.install import Install, Object
+    from roost.doctor.contract import Install, Object
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import Requirement
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 SHOWN: Final = 3
 # The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
 DEFAULT_REPORTED: Final = 50
+# Classes of which a pod is made up and tried.
+TRIED: Final = (USER_CLASS, "build")
+# kube-scheduler's configuration in its ConfigMap.
+CONFIG_KEY: Final = "config.yaml"
+# Below this priority cluster-autoscaler ignores pods, by its own default.
+AUTOSCALER_CUTOFF: Final = -10
+GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 
 def some(names: Sequence[str]) -> str:
@@ -107,6 +115,59 @@ def pod_templates(install: Install) -> list[tuple[str, Object]]:
     return [(name_of(body), body["spec"]["template"]) for kind in kinds for body in install.of_kind(kind)]
 
 
-def mounts_images(template: Object) -> bool:
-    """Whether pods of a template mount images."""
-    return any("image" in volume for volume in template["spec"].get("volumes") or [])
+def mounts_images(install: Install) -> bool:
+    """Whether the puller's pods mount images."""
+    volumes = [body["spec"]["template"]["spec"].get("volumes") or [] for body in install.of_kind("DaemonSet")]
+    return any("image" in volume for mounted in volumes for volume in mounted)
+
+
+def autoscaler_words(deployment: Object) -> list[str]:
+    """The command line of a cluster-autoscaler; empty where a Deployment is something else."""
+    for container in deployment["spec"]["template"]["spec"]["containers"]:
+        words = [*(container.get("command") or []), *(container.get("args") or [])]
+        if "cluster-autoscaler" in " ".join([container.get("image", ""), *words]):
+            return words or [""]
+    return []
+
+
+def config_map_of(install: Install, deployment: Object | None) -> Object | None:
+    """The rendered ConfigMap with the name of a Deployment."""
+    name = deployment["metadata"]["name"] if deployment is not None else None
+    return next((body for body in install.of_kind("ConfigMap") if body["metadata"]["name"] == name), None)
+
+
+def read_profiles(config_map: Object) -> dict[str, Any]:
+    """The profiles of a scheduler's ConfigMap, by schedulerName. Raises ValueError."""
+    try:
+        config = yaml.safe_load(str((config_map.get("data") or {}).get(CONFIG_KEY, "")))
+        return {str(profile["schedulerName"]): profile for profile in config["profiles"]}
+    except (yaml.YAMLError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{CONFIG_KEY} is not a KubeSchedulerConfiguration with profiles") from None
+
+
+def path_of(body: Object) -> str:
+    """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-webhook."""
+    return f"{collection_of(body)}/{body['metadata']['name']}"
+
+
+def collection_of(body: Object) -> str:
+    """The path of the collection that a rendered object belongs to."""
+    version = body["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = body["metadata"].get("namespace")
+    return f"{root}/namespaces/{namespace}/{plural(body['kind'])}" if namespace else f"{root}/{plural(body['kind'])}"
+
+
+def plural(kind: str) -> str:
+    """The resource of a kind that Roost renders: networkpolicies of NetworkPolicy."""
+    name = kind.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def name_of(body: Object) -> str:
+    """A rendered object for people: Deployment hub/roost-webhook."""
+    metadata = body["metadata"]
+    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{body['kind']} {place}{metadata['name']}"

@@ -19,7 +19,7 @@ from roost_core.placement.labels import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roost.doctor.install import Asked
+    from roost.doctor.contract import Asked
 
 # Made by the install itself, and not there before it.
 _ABSENT_BEFORE: Final = frozenset(

@@ -13,9 +13,8 @@ import pytest
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
-from roost.doctor import scheduler_checks
-from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.install import Install
+from roost.doctor.checks import BEFORE, INSTALLED, run_checks, waiting
+from roost.doctor.contract import Install
 from roost_core.kube.client import connect
 from roost_core.placement.labels import startup_taint
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from roost.doctor.findings import Finding
+    from roost.doctor.contract import Finding
     from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
@@ -152,7 +151,7 @@ def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
 def test_pods_that_no_scheduler_looks_at_are_told(
     control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scheduler_checks, "_PATIENCE_SECONDS", -5.0)
+    monkeypatch.setattr(waiting, "_PATIENCE_SECONDS", -5.0)
     container = {"name": "main", "image": "a/b:1"}
     spec = {"schedulerName": "nobody", "containers": [container]}
     control_plane.create_pod({"metadata": {"name": "ada"}, "spec": spec}, namespace)

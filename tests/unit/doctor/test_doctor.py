@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.install import path_of
+from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.unit.doctor.whole_cluster import (

@@ -17,7 +17,7 @@ from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNO
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from roost.doctor.install import Asked
+    from roost.doctor.contract import Asked
 
 USER: Final = {"component": "singleuser-server"}
 POD_OF_USER: Final = make_pod({"metadata": {"labels": USER}})

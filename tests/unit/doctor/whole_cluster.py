@@ -12,7 +12,8 @@ from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.install import Install, path_of
+from roost.doctor.contract import Install
+from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import make_authority
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, RELEASE_KEY
@@ -20,7 +21,7 @@ from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNO
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from roost.doctor.findings import Finding, Outcome
+    from roost.doctor.contract import Finding, Outcome
 
 RELEASE: Final = Release("hub", "jhub", "v1.37.2")
 PODS: Final = "/api/v1/namespaces/jhub/pods"

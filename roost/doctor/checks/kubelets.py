@@ -1,22 +1,20 @@
-"""Do kubelets pull, report and delete images as Roost takes it for granted?
+"""Kubelets report the images that they hold, and delete none too early; how many they pull at once is only told.
 
 Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server (right: nodes/proxy).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost.doctor.contract import Check, Finding, Install, Told
 from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
-from roost.doctor.findings import Finding
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.managed_images import managed_images
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from roost.doctor.install import Install
     from roost_core.objects.node import Node
 
 # The most nodes whose kubelets are asked.
@@ -46,42 +44,29 @@ class PullSettings(NamedTuple):
     mounts_images: bool
 
 
-@dataclass
-class _Answers:
-    """What kubelets said, by node; each node that was asked is in one of them, or `refusal` says why not."""
-
-    settings: dict[str, PullSettings] = field(default_factory=dict)
-    silent: list[str] = field(default_factory=list)
-    refusal: ApiError | None = None
-
-
-def check_kubelets(install: Install) -> tuple[str, Iterator[Finding]]:
-    """Kubelets report the images that they hold, and delete none too early; how many they pull at once is only told."""
+def _check(install: Install) -> Told:
     if not _uses_images(install):
-        return "nothing that depends on kubelets' images is used", iter(())
+        yield "nothing that depends on kubelets' images is used"
+        return
     nodes = _sample([node for node in install.nodes if node.ready])
-    answers = _ask(install, nodes)
-
-    def find() -> Iterator[Finding]:
-        if answers.refusal is not None:
-            yield Finding(
-                "unknown",
-                f"Not allowed to look at kubelets' configuration: {answers.refusal}",
-                f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself. Don't grant "
-                "nodes/proxy for this: it also lets its holder run commands in every pod.",
-            )
-        if answers.silent:
-            yield Finding(
-                "unknown",
-                f"No configuration through the API server from {count(len(answers.silent), 'kubelet')}: "
-                f"{some(answers.silent)}.",
-                f"Look there yourself: {_LOOK_YOURSELF}.",
-            )
-        yield from _find_reporting(install, answers.settings, nodes)
-        yield from _find_deleting(install, answers.settings)
-        yield from _find_mounting(install, answers.settings)
-
-    return _describe(answers.settings), find()
+    settings, silent, refusal = _ask(install, nodes)
+    yield _describe(settings)
+    if refusal is not None:
+        yield Finding(
+            "unknown",
+            f"Not allowed to look at kubelets' configuration: {refusal}",
+            f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself. Don't grant "
+            "nodes/proxy for this: it also lets its holder run commands in every pod.",
+        )
+    if silent:
+        yield Finding(
+            "unknown",
+            f"No configuration through the API server from {count(len(silent), 'kubelet')}: {some(silent)}.",
+            f"Look there yourself: {_LOOK_YOURSELF}.",
+        )
+    yield from _find_reporting(install, settings, nodes)
+    yield from _find_deleting(install, settings)
+    yield from _find_mounting(install, settings)
 
 
 def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
@@ -97,12 +82,12 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     )
 
 
-def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]) -> Iterator[Finding]:
+def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]) -> Told:
     """Reports that are cut: the gate needs the puller's images in them, warm sets need all that nodes hold."""
     held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
     least = max(DEFAULT_REPORTED, managed)
-    short = _named(kubelets, lambda kubelet: 0 <= kubelet.reported < least, lambda kubelet: kubelet.reported)
+    short = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
         yield Finding(
             "warning",
@@ -123,7 +108,7 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
         )
     told = install.values["popularImages"]["nodeStatusMaxImages"]
-    other = _named(kubelets, lambda kubelet: kubelet.reported != told, lambda kubelet: kubelet.reported)
+    other = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if kubelet.reported != told]
     if other and install.values["popularImages"]["enabled"]:
         yield Finding(
             "warning",
@@ -133,13 +118,15 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
         )
 
 
-def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
+def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:
     """Kubelets that delete images which Roost still pulls, or none at all."""
     popular = install.values["popularImages"]
     share = popular["diskHeadroomPercent"]
-    early = _named(
-        kubelets, lambda kubelet: kubelet.deleted_from_percent <= share, lambda kubelet: kubelet.deleted_from_percent
-    )
+    early = [
+        f"{name} ({kubelet.deleted_from_percent})"
+        for name, kubelet in kubelets.items()
+        if kubelet.deleted_from_percent <= share
+    ]
     if popular["enabled"] and early:
         yield Finding(
             "error",
@@ -157,9 +144,9 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> It
         )
 
 
-def _find_mounting(install: Install, kubelets: Mapping[str, PullSettings]) -> Iterator[Finding]:
+def _find_mounting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:
     off = [name for name, kubelet in kubelets.items() if not kubelet.mounts_images]
-    if off and any(mounts_images(body["spec"]["template"]) for body in install.of_kind("DaemonSet")):
+    if off and mounts_images(install):
         yield Finding(
             "error",
             f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
@@ -192,28 +179,23 @@ def _kind_of(node: Node) -> tuple[str, ...]:
     return (*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version)
 
 
-def _ask(install: Install, nodes: Sequence[Node]) -> _Answers:
-    """Read the configuration of each node's kubelet; ends at the first refusal, as all others would be refused, too."""
-    answers = _Answers()
+def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:
+    """What kubelets are set to, by node, those that didn't say, and a refusal: all others would be refused, too."""
+    settings: dict[str, PullSettings] = {}
+    silent: list[str] = []
     for node in nodes:
-        name = node.name
-        path = f"/api/v1/nodes/{name}/proxy/configz"
+        config = None
         try:
+            path = f"/api/v1/nodes/{node.name}/proxy/configz"
             config = install.client.get(path, read_seconds=_SILENCE_SECONDS).get("kubeletconfig")
-        except ApiError as error:
-            if error.status in (401, 403):
-                answers.refusal = error
-                break
-            answers.silent.append(name)
-            continue
-        except ClusterError:  # it didn't answer in time, or not in JSON: that is no reason to leave out the others
-            answers.silent.append(name)
-            continue
+        except ClusterError as error:  # one that answers late, or not in JSON, is no reason to leave out the others
+            if isinstance(error, ApiError) and error.status in (401, 403):
+                return settings, silent, error
         if isinstance(config, dict):
-            answers.settings[name] = read_pull_settings(config)
+            settings[node.name] = read_pull_settings(config)
         else:
-            answers.silent.append(name)
-    return answers
+            silent.append(node.name)
+    return settings, silent, None
 
 
 def _describe(kubelets: Mapping[str, PullSettings]) -> str:
@@ -229,14 +211,8 @@ def _describe(kubelets: Mapping[str, PullSettings]) -> str:
     return f"{count(len(kubelets), 'kubelet')}: {'; '.join(said)}"
 
 
-def _named(
-    kubelets: Mapping[str, PullSettings],
-    concerns: Callable[[PullSettings], bool],
-    number: Callable[[PullSettings], int],
-) -> list[str]:
-    """The nodes that something concerns, each with the number that makes it so."""
-    return [f"{name} ({number(kubelet)})" for name, kubelet in kubelets.items() if concerns(kubelet)]
-
-
 def _integer(value: object, default: int) -> int:
     return value if isinstance(value, int) else default
+
+
+CHECK: Final = Check("kubelets", _check)

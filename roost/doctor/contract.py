@@ -1,16 +1,17 @@
-"""An install as the values say that it is, and the cluster that is asked about it."""
+"""What a check is given, what it says of the cluster, and how it is called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from roost_core.kube.client import READ_SECONDS
 from roost_core.objects.node import node_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from generator.values.release import Release
     from roost_core.objects.node import Node
@@ -80,29 +81,33 @@ class Install:
         return list(self.client.get(f"/api/v1/namespaces/{self.release.namespace}/pods")["items"])
 
 
-def path_of(body: Object) -> str:
-    """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-webhook."""
-    return f"{collection_of(body)}/{body['metadata']['name']}"
+Severity = Literal["error", "warning", "unknown"]
 
 
-def collection_of(body: Object) -> str:
-    """The path of the collection that a rendered object belongs to."""
-    version = body["apiVersion"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = body["metadata"].get("namespace")
-    return f"{root}/namespaces/{namespace}/{plural(body['kind'])}" if namespace else f"{root}/{plural(body['kind'])}"
+class Finding(NamedTuple):
+    """One thing that is wrong, or that can't be told."""
+
+    # error: Roost, or a promise of it, doesn't work. unknown: the API server didn't say.
+    severity: Severity
+    # What was seen, with the names of objects.
+    evidence: str
+    fix: str
 
 
-def plural(kind: str) -> str:
-    """The resource of a kind that Roost renders: networkpolicies of NetworkPolicy."""
-    name = kind.lower()
-    if name.endswith("y"):
-        return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith("s") else f"{name}s"
+class Outcome(NamedTuple):
+    """What a check looked at, and what it found; nothing found is good."""
+
+    check: str
+    looked_at: str
+    findings: tuple[Finding, ...]
 
 
-def name_of(body: Object) -> str:
-    """A rendered object for people: Deployment hub/roost-webhook."""
-    metadata = body["metadata"]
-    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{body['kind']} {place}{metadata['name']}"
+# First what the check looks at, for people, then each finding.
+Told = Iterator[str | Finding]
+
+
+class Check(NamedTuple):
+    """A check by its name; `run` raises ClusterError where the API server doesn't answer, and changes nothing."""
+
+    name: str
+    run: Callable[[Install], Told]

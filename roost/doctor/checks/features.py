@@ -1,19 +1,17 @@
-"""Does this API server have, and keep, all that the rendered objects are made of?"""
+"""Kinds are served, feature gates that the objects need are on, and no field of a pod is dropped."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from roost.doctor.contract import Check, Finding, Install, Object, Told
 from roost.doctor.evidence import count, mounts_images, pod_templates, some
-from roost.doctor.findings import Finding
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roost.doctor.install import Install
+    from collections.abc import Iterator
 
 # One line of the API server's metrics for each feature gate that it knows.
 _GATE_LINE: Final = re.compile(rb'kubernetes_feature_enabled\{[^}]*name="(\w+)"[^}]*\} (\d)')
@@ -26,45 +24,39 @@ _FIXES: Final = {
 }
 
 
-def check_features(install: Install) -> tuple[str, Iterator[Finding]]:
-    """Kinds are served, feature gates that the objects need are on, and no field of a pod is dropped."""
+def _check(install: Install) -> Told:
     gates = [gate for gate in _FIXES if _needs(install, gate)]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         if body["kind"] not in _ELSEWHERE:
             versions.setdefault(body["apiVersion"], set()).add(body["kind"])
-
-    def find() -> Iterator[Finding]:
-        missing = [
-            f"{kind} ({version})"
-            for version, kinds in versions.items()
-            for kind in sorted(kinds - _served(install, version))
-        ]
-        if missing:
-            yield Finding(
-                "error",
-                f"The API server doesn't serve kinds that the values render to: {some(missing)}.",
-                "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on in the API "
-                "server, or switch off in the values what needs them.",
-            )
-        dropped = [
-            f"{name}: {field}" for name, template in pod_templates(install) for field in _dropped(install, template)
-        ]
-        if dropped:
-            yield Finding(
-                "error",
-                f"The API server drops fields of Roost's pods, so they would run without: {some(dropped)}.",
-                "A feature gate is off there, or something else at admission takes them out: compare `kubectl create "
-                "--dry-run=server -o yaml` with what is rendered.",
-            )
-        if gates:
-            yield from _find_off(install, gates)
-
     said = f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
-    return f"{count(sum(map(len, versions.values())), 'kind')}, fields of pods{said}", find()
+    yield f"{count(sum(map(len, versions.values())), 'kind')}, fields of pods{said}"
+    missing = [
+        f"{kind} ({version})"
+        for version, kinds in versions.items()
+        for kind in sorted(kinds - _served(install, version))
+    ]
+    if missing:
+        yield Finding(
+            "error",
+            f"The API server doesn't serve kinds that the values render to: {some(missing)}.",
+            "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on in the API "
+            "server, or switch off in the values what needs them.",
+        )
+    dropped = [f"{name}: {field}" for name, template in pod_templates(install) for field in _dropped(install, template)]
+    if dropped:
+        yield Finding(
+            "error",
+            f"The API server drops fields of Roost's pods, so they would run without: {some(dropped)}.",
+            "A feature gate is off there, or something else at admission takes them out: compare `kubectl create "
+            "--dry-run=server -o yaml` with what is rendered.",
+        )
+    if gates:
+        yield from _find_off(install, gates)
 
 
-def _find_off(install: Install, gates: list[str]) -> Iterator[Finding]:
+def _find_off(install: Install, gates: list[str]) -> Told:
     try:
         known = {
             match[1].decode(): match[2] == b"1"
@@ -86,7 +78,7 @@ def _find_off(install: Install, gates: list[str]) -> Iterator[Finding]:
 
 def _needs(install: Install, gate: str) -> bool:
     if gate == "ImageVolume":
-        return any(mounts_images(body["spec"]["template"]) for body in install.of_kind("DaemonSet"))
+        return mounts_images(install)
     return bool(install.of_kind(gate))
 
 
@@ -96,7 +88,7 @@ def _served(install: Install, version: str) -> set[str]:
     return {str(resource.get("kind")) for resource in (install.client.find(path) or {}).get("resources") or []}
 
 
-def _dropped(install: Install, template: Mapping[str, Any]) -> list[str]:
+def _dropped(install: Install, template: Object) -> list[str]:
     """Fields of a template's pods that the API server leaves out of what it would store."""
     try:
         wanted, stored = try_template(install.client, install.release.namespace, template)
@@ -125,3 +117,6 @@ def _missing(wanted: object, stored: object, path: str) -> Iterator[str]:
                 yield from _missing(item, names.get(name), f"{path}[{name}]")
             elif len(stored) == len(wanted):
                 yield from _missing(item, stored[number], f"{path}[{number}]")
+
+
+CHECK: Final = Check("features", _check)

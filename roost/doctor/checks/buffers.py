@@ -1,18 +1,12 @@
-"""Does an autoscaler keep the room of CapacityBuffers, and does nobody but Roost size them?"""
+"""CapacityBuffers are known to the API server, heeded by an autoscaler, and sized by one hand."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from roost.doctor.evidence import age_seconds, some
-from roost.doctor.findings import Finding
-from roost.doctor.install import name_of, path_of
+from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.evidence import age_seconds, autoscaler_words, name_of, path_of, some
 from roost_core.placement.labels import CONTROLLERS_MANAGER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roost.doctor.install import Install, Object
 
 # As the controllers wait before they write the Event CapacityBufferIgnored.
 PATIENCE_SECONDS: Final = 120.0
@@ -22,31 +16,27 @@ _ON: Final = ("", "=true", "=1", "=t", "=T", "=TRUE", "=True")
 _KARPENTER: Final = "Karpenter (from 1.14 on): the feature gate CapacityBuffer"
 
 
-def check_buffers(install: Install) -> tuple[str, Iterator[Finding]]:
-    """CapacityBuffers are known to the API server, heeded by an autoscaler, and sized by one hand."""
+def _check(install: Install) -> Told:
     buffers = install.of_kind("CapacityBuffer")
-
-    def find() -> Iterator[Finding]:
-        if not buffers:
-            return
-        api = buffers[0]["apiVersion"]
-        if install.client.find(f"/apis/{api}") is None:
-            yield Finding(
-                "error",
-                f"The API server doesn't serve {api}, so there can be no CapacityBuffer.",
-                "Install an autoscaler with its definition (docs/headroom.md#without-placeholder-pods), or set "
-                "placeholder.backend: statefulset.",
-            )
-            return
-        there = [(body, found) for body in buffers if (found := install.client.find(path_of(body))) is not None]
-        yield from _find_ignored(install, there)
-        yield from _find_other_hands(there)
-
     said = f"{len(buffers)} CapacityBuffers, their conditions and who sizes them"
-    return said if buffers else "no CapacityBuffer is used", find()
+    yield said if buffers else "no CapacityBuffer is used"
+    if not buffers:
+        return
+    api = buffers[0]["apiVersion"]
+    if install.client.find(f"/apis/{api}") is None:
+        yield Finding(
+            "error",
+            f"The API server doesn't serve {api}, so there can be no CapacityBuffer.",
+            "Install an autoscaler with its definition (docs/headroom.md#without-placeholder-pods), or set "
+            "placeholder.backend: statefulset.",
+        )
+        return
+    there = [(body, found) for body in buffers if (found := install.client.find(path_of(body))) is not None]
+    yield from _find_ignored(install, there)
+    yield from _find_other_hands(there)
 
 
-def _find_ignored(install: Install, there: list[tuple[Object, Object]]) -> Iterator[Finding]:
+def _find_ignored(install: Install, there: list[tuple[Object, Object]]) -> Told:
     ignored, bare = [], []
     for _, buffer in there:
         name, spec = buffer["metadata"]["name"], buffer.get("spec") or {}
@@ -83,26 +73,18 @@ def _why_unready(buffer: Object, *, is_young: bool) -> str:
 
 def _needs(install: Install) -> str:
     """What switches CapacityBuffers on in the autoscalers that are seen; in each that is known, if none is."""
-    needs = [
-        f"{' and '.join(lacking)} in Deployment {deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
-        for deployment in install.client.get("/apis/apps/v1/deployments")["items"]
-        if (lacking := _lacking_flags(deployment))
-    ]
+    needs = []
+    for deployment in install.client.get("/apis/apps/v1/deployments")["items"]:
+        words, metadata = autoscaler_words(deployment), deployment["metadata"]
+        lacking = [flag for flag in _FLAGS if not any(f"{flag}{value}" in words for value in _ON)]
+        if words and lacking:
+            needs.append(f"{' and '.join(lacking)} in Deployment {metadata['namespace']}/{metadata['name']}")
     if install.client.find("/apis/karpenter.sh/v1/nodepools") is not None:
         needs.append(_KARPENTER)
     return "; ".join(needs) or f"what switches it on. cluster-autoscaler: {' and '.join(_FLAGS)}; {_KARPENTER}"
 
 
-def _lacking_flags(deployment: Object) -> list[str]:
-    """Which flags a cluster-autoscaler lacks; none where a Deployment is something else."""
-    for container in deployment["spec"]["template"]["spec"]["containers"]:
-        words = [*(container.get("command") or []), *(container.get("args") or [])]
-        if "cluster-autoscaler" in " ".join([container.get("image", ""), *words]):
-            return [flag for flag in _FLAGS if not any(f"{flag}{value}" in words for value in _ON)]
-    return []
-
-
-def _find_other_hands(there: list[tuple[Object, Object]]) -> Iterator[Finding]:
+def _find_other_hands(there: list[tuple[Object, Object]]) -> Told:
     """Who sets `replicas` of a buffer that the controllers size: the chart renders none for these."""
     others: dict[str, list[str]] = {}
     for body, buffer in there:
@@ -120,3 +102,6 @@ def _find_other_hands(there: list[tuple[Object, Object]]) -> Iterator[Finding]:
             f"If {manager} applies it again and again, take replicas out of what it applies: else each resets what the "
             "other wrote. Of a change by hand nothing is left once the controllers write the next number.",
         )
+
+
+CHECK: Final = Check("buffers", _check)

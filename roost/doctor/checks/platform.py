@@ -1,41 +1,25 @@
-"""What a provider's cluster needs before Roost works there, as far as nodes and the API tell which one it is."""
+"""What this provider is known to need is set."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from roost.doctor.findings import Finding
-from roost.doctor.install import path_of
-from roost.doctor.scaling_checks import AUTOSCALER_CUTOFF
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roost.doctor.install import Install
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import AUTOSCALER_CUTOFF, GKE_SCHEDULER, path_of
 
 # The scheme of a node's spec.providerID.
 _PROVIDERS: Final = {"gce": "GKE", "aws": "EKS", "azure": "AKS"}
 # The ports of nodes that the firewall of a GKE private cluster opens to its control plane.
 _GKE_PORTS: Final = (443, 10250)
-GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 _FIXED: Final = ("runAsUser", "runAsGroup", "fsGroup")
 
 
-def check_platform(install: Install) -> tuple[str, Iterator[Finding]]:
-    """What this provider is known to need is set."""
+def _check(install: Install) -> Told:
     provider = _provider(install)
-
-    def find() -> Iterator[Finding]:
-        if provider == "OpenShift":
-            yield from _find_openshift(install)
-        elif provider == "GKE":
-            yield from _find_gke(install)
-        elif provider == "EKS":
-            yield from _find_eks(install)
-        elif provider == "AKS":
-            yield from _find_aks(install)
-
-    return provider or "no provider that needs something of its own", find()
+    yield provider or "no provider that needs something of its own"
+    needs = {"OpenShift": _find_openshift, "GKE": _find_gke, "EKS": _find_eks, "AKS": _find_aks}
+    if provider:
+        yield from needs[provider](install)
 
 
 def _provider(install: Install) -> str:
@@ -46,7 +30,7 @@ def _provider(install: Install) -> str:
     return next((name for scheme, name in _PROVIDERS.items() if scheme in schemes), "")
 
 
-def _find_openshift(install: Install) -> Iterator[Finding]:
+def _find_openshift(install: Install) -> Told:
     fixed = [key for key in _FIXED if key in install.values["podSecurityContext"]]
     if fixed:
         yield Finding(
@@ -57,7 +41,7 @@ def _find_openshift(install: Install) -> Iterator[Finding]:
         )
 
 
-def _find_gke(install: Install) -> Iterator[Finding]:
+def _find_gke(install: Install) -> Told:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
     if webhook is not None and port not in _GKE_PORTS and not _admits_now(install):
@@ -86,7 +70,7 @@ def _find_gke(install: Install) -> Iterator[Finding]:
         )
 
 
-def _find_eks(install: Install) -> Iterator[Finding]:
+def _find_eks(install: Install) -> Told:
     webhook = install.component("webhook")
     if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork") or install.values["webhook"]["url"]:
         return
@@ -100,7 +84,7 @@ def _find_eks(install: Install) -> Iterator[Finding]:
         )
 
 
-def _find_aks(install: Install) -> Iterator[Finding]:
+def _find_aks(install: Install) -> Told:
     # Afterwards the check startup-taints sees what became of the taint.
     if install.values["imageGate"]["mode"] == "startupTaint" and not _admits_now(install):
         yield Finding(
@@ -117,3 +101,6 @@ def _admits_now(install: Install) -> bool:
     return any(
         install.client.find(path_of(body)) is not None for body in install.of_kind("MutatingWebhookConfiguration")
     )
+
+
+CHECK: Final = Check("platform", _check)

@@ -1,0 +1,40 @@
+"""Builds that run now have a home, chosen among the nodes that have builders."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import annotation_of, label_items, labels_of, pods_of, some
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION
+
+
+def _check(install: Install) -> Told:
+    entry = install.values["podClasses"].get("build") or {}
+    labels, home = labels_of(entry), entry.get("home")
+    pods = pods_of(install, entry) if home else []
+    builds = [pod for pod in pods if labels and home and labels.items() <= label_items(pod).items()]
+    yield f"{len(builds)} builds in {install.release.namespace}"
+    wanted = ((home or {}).get("builders") or {}).get("labels") or {}
+    if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in (*pods, *install.pods)):
+        said = ", ".join(f"{key}={value}" for key, value in wanted.items())
+        yield Finding(
+            "warning",
+            f"Builds run, and no pod beside them has the builders' labels ({said}): homes are "
+            "chosen among all nodes, whether they have build caches or not.",
+            "Set podClasses.build.home.builders.labels to the builder pods' labels: binderhub-service has others.",
+        )
+    homeless = [
+        pod["metadata"]["name"]
+        for pod in builds
+        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not annotation_of(pod, HOME_TARGET_ANNOTATION)
+    ]
+    if homeless:
+        yield Finding(
+            "warning",
+            f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
+            "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",
+        )
+
+
+CHECK: Final = Check("builds", _check)

@@ -1,0 +1,51 @@
+"""Clocks of nodes, and so of Roost's programs, go with the API server's.
+
+A holder writes `renewTime` by its own clock, and the API server writes by its own when that field was set.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.evidence import age_seconds, count, some
+
+# Kubelets and the API server are compared to the second.
+_SKEW_SECONDS: Final = 5.0
+
+
+def _check(install: Install) -> Told:
+    own = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
+    yield "Leases of nodes and of this namespace"
+    leases = [
+        *install.client.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")["items"],
+        *install.client.get(own)["items"],
+    ]
+    wrong = []
+    for lease in leases:
+        skew = _skew_seconds(lease)
+        if skew is not None and abs(skew) > _SKEW_SECONDS:
+            wrong.append(f"{lease['metadata']['name']} ({skew:+.0f} s)")
+    if wrong:
+        yield Finding(
+            "warning",
+            f"{count(len(wrong), 'clock')} more than {_SKEW_SECONDS:.0f} s away from the API server's: "
+            f"{some(wrong)}. Leases then seem stale that aren't, and the gate stays open.",
+            "Synchronise the nodes' clocks (chrony, systemd-timesyncd).",
+        )
+
+
+def _skew_seconds(lease: Object) -> float | None:
+    """How far the holder's clock is ahead of the API server's, in seconds; None: not known."""
+    renewed = age_seconds((lease.get("spec") or {}).get("renewTime"))
+    written = [
+        age_seconds(entry.get("time"))
+        for entry in lease["metadata"].get("managedFields") or []
+        if "f:renewTime" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    if renewed is None or len(written) != 1 or written[0] is None:
+        return None
+    return written[0] - renewed
+
+
+CHECK: Final = Check("clocks", _check)

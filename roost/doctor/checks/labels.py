@@ -1,0 +1,41 @@
+"""A node that is labelled as holding an image reports it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import DEFAULT_REPORTED, count, some
+from roost_core.objects.images import normalise_reference
+from roost_core.placement.labels import HELD, pulled_label
+from roost_core.placement.managed_images import managed_images
+
+
+def _check(install: Install) -> Told:
+    values, release = install.values, install.release
+    labels = {
+        pulled_label(release.name, release.namespace, image): normalise_reference(image)
+        for image in managed_images(values["singleuser"], values["prePuller"])
+    }
+    yield f"labels of {count(len(labels), 'image')}"
+    wrong = []
+    for node in install.nodes:
+        reported = node.image_names
+        # A full list is cut: what it lacks may be there.
+        if not reported or node.image_count >= DEFAULT_REPORTED:
+            continue
+        wrong += [
+            f"{node.name} ({image})"
+            for label, image in labels.items()
+            if node.labels.get(label) == HELD and image not in reported
+        ]
+    if wrong:
+        yield Finding(
+            "warning",
+            f"Nodes are labelled as holding an image which their kubelet doesn't report: {some(wrong)}.",
+            "The controllers look again within minutes. If it stays: do they lead (leaders, above), and may they "
+            "patch nodes?",
+        )
+
+
+CHECK: Final = Check("labels", _check)

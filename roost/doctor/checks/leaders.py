@@ -1,0 +1,31 @@
+"""The scheduler and the controllers have a leader."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import age_seconds
+
+# A holder renews its Lease every few seconds; this long after, nobody does.
+SILENT_SECONDS: Final = 60.0
+
+
+def _check(install: Install) -> Told:
+    parts = [body for name in ("scheduler", "controllers") if (body := install.component(name)) is not None]
+    yield " and ".join(f"Lease {body['metadata']['name']}" for body in parts) or "no Lease is used"
+    for body in parts:
+        name, namespace = body["metadata"]["name"], install.release.namespace
+        lease = install.client.find(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+        spec = (lease or {}).get("spec") or {}
+        age = age_seconds(spec.get("renewTime"))
+        if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
+            said = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
+            yield Finding(
+                "error",
+                f"Lease {namespace}/{name} {said}: nobody leads.",
+                f"kubectl --namespace {namespace} logs deployment/{name}",
+            )
+
+
+CHECK: Final = Check("leaders", _check)

@@ -1,0 +1,54 @@
+"""No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.evidence import label_items, some
+from roost_core.objects.selectors import read_label_selector, selector_matches
+
+
+def _check(install: Install) -> Told:
+    webhook = install.component("webhook")
+    port = install.values["webhook"]["port"]
+    yield "NetworkPolicies of the webhook's pods" if webhook is not None else "no webhook is used"
+    if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork"):
+        return
+    labels = label_items(webhook["spec"]["template"])
+    path = f"/apis/networking.k8s.io/v1/namespaces/{install.release.namespace}/networkpolicies"
+    matching = [
+        policy
+        for policy in install.client.get(path)["items"]
+        if selector_matches(read_label_selector(policy["spec"].get("podSelector") or {}), labels)
+        and "Ingress" in (policy["spec"].get("policyTypes") or ["Ingress"])
+    ]
+    if matching and not any(_lets_all_reach(policy, port) for policy in matching):
+        names = [policy["metadata"]["name"] for policy in matching]
+        yield Finding(
+            "warning",
+            f"NetworkPolicies limit who reaches the webhook's port {port} ({some(names)}), and none lets every "
+            "address do so. The API server comes from an address of the control plane.",
+            "Name its addresses in networkPolicy.ingress.webhookReviews (and leave networkPolicy.enabled on), or "
+            "nothing to let all reach it. The check admission tells whether it gets through.",
+        )
+
+
+def _lets_all_reach(policy: Object, port: int) -> bool:
+    for rule in policy["spec"].get("ingress") or []:
+        ports = rule.get("ports")
+        in_range = not ports or any(
+            one.get("port") is None
+            or (
+                type(one["port"]) is int
+                and one["port"] <= port <= one.get("endPort", one["port"])
+                and one.get("protocol", "TCP") == "TCP"
+            )
+            for one in ports
+        )
+        if in_range and not rule.get("from"):
+            return True
+    return False
+
+
+CHECK: Final = Check("network", _check)

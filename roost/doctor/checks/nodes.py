@@ -1,0 +1,32 @@
+"""Labels of nodes go with what their kubelets report."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import count, node_age_seconds, some
+from roost_core.placement.labels import PULLING, pulled_prefix
+
+_PULL_SECONDS: Final = 1800.0
+
+
+def _check(install: Install) -> Told:
+    prefix = pulled_prefix(install.release.name, install.release.namespace)
+    yield count(len(install.nodes), "node")
+    old = [
+        node.name
+        for node in install.nodes
+        if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
+        and node_age_seconds(node) > _PULL_SECONDS
+    ]
+    if old:
+        yield Finding(
+            "warning",
+            f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes still lack an image that users need: "
+            f"{some(old)}.",
+            "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
+        )
+
+
+CHECK: Final = Check("nodes", _check)

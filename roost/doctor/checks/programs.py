@@ -1,0 +1,57 @@
+"""Roost's own programs run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.evidence import name_of, path_of, some
+from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
+
+
+def _check(install: Install) -> Told:
+    wanted = install.of_kind("Deployment")
+    others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
+    yield f"{len(wanted)} Deployments, {len(others)} other workloads"
+    for body in wanted:
+        found = install.client.find(path_of(body))
+        if found is None:
+            yield Finding("error", f"{name_of(body)} isn't there.", "See objects, above.")
+            continue
+        replicas, ready = found["spec"].get("replicas", 1), found.get("status", {}).get("readyReplicas", 0)
+        if ready < replicas:
+            stuck = _stuck_pods(install.pods, found["spec"]["selector"]["matchLabels"])
+            yield Finding(
+                "error" if ready == 0 else "warning",
+                f"{name_of(body)}: {ready} of {replicas} pods are ready{f': {some(stuck)}' if stuck else ''}.",
+                "If the image can't be pulled: docs/install-helm.md#the-image. "
+                f"Else: kubectl --namespace {install.release.namespace} describe pod and logs of these pods.",
+            )
+
+    for body in others:
+        stuck = _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"])
+        if stuck:
+            yield Finding(
+                "warning",
+                f"{name_of(body)}: pods don't start: {some(stuck)}.",
+                "An image that can't be pulled: copy it to a registry that nodes reach, with pull secrets if it "
+                "asks for any (imagePullSecrets, singleuser.image.pullSecrets).",
+            )
+
+
+def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
+    """Why containers of the selected pods don't run, each pod once."""
+    found = []
+    for pod in pods:
+        if not selector.items() <= (pod["metadata"].get("labels") or {}).items():
+            continue
+        status = pod.get("status") or {}
+        for container in (*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])):
+            waiting = (container.get("state") or {}).get("waiting") or {}
+            if waiting.get("reason") in PULL_FAULTS | AFTER_PULL_FAULTS:
+                found.append(f"{pod['metadata']['name']} {waiting['reason']} ({container['image']})")
+                break
+    return found
+
+
+CHECK: Final = Check("programs", _check)

@@ -1,0 +1,31 @@
+"""The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import count, label_items, some, users_of
+
+
+def _check(install: Install) -> Told:
+    selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
+    nodes = {pod["spec"]["nodeName"] for pod in users_of(install) if (pod.get("spec") or {}).get("nodeName")}
+    yield f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used"
+    served = {
+        pod["spec"].get("nodeName")
+        for pod in install.pods
+        if any(selector.items() <= label_items(pod).items() for selector in selectors)
+    }
+    bare = sorted(nodes - served) if selectors else []
+    if bare:
+        yield Finding(
+            "warning",
+            f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of that kind they "
+            "start cold.",
+            "The puller's tolerations and node selector don't admit them: name their taints in the profile's "
+            "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes).",
+        )
+
+
+CHECK: Final = Check("puller", _check)

@@ -1,0 +1,39 @@
+"""Whoever asks may create what the values render to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import collection_of
+
+
+def _check(install: Install) -> Told:
+    yield f"rights to create {len(install.rendered)} objects"
+    lacking: dict[str, None] = {}
+    asked = dict.fromkeys((body["apiVersion"], collection_of(body)) for body in install.rendered)
+    for version, collection in asked:
+        group = version.partition("/")[0] if "/" in version else ""
+        resource = collection.rpartition("/")[2]
+        namespace = install.release.namespace if "/namespaces/" in collection else ""
+        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": namespace}
+        review = install.client.create(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes},
+            },
+        )
+        if not review["status"].get("allowed"):
+            where = f" in {namespace}" if namespace else ""
+            lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
+    if lacking:
+        yield Finding(
+            "error",
+            f"This account may not create {', '.join(lacking)}.",
+            "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights.",
+        )
+
+
+CHECK: Final = Check("rights", _check)

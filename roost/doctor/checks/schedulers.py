@@ -1,0 +1,41 @@
+"""No further scheduler binds pods to the nodes of Roost's: two race for the last room of a node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import count, some
+
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+def _check(install: Install) -> Told:
+    scheduler = install.component("scheduler")
+    yield "schedulers of pods on shared nodes" if scheduler is not None else "no scheduler is used"
+    if scheduler is None:
+        return
+    own = f"{install.release.name}.{install.release.namespace}."
+    pods = [
+        pod
+        for pod in install.client.get("/api/v1/pods")["items"]
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and pod["spec"].get("nodeName")
+    ]
+    nodes = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("schedulerName", "").startswith(own)}
+    others: dict[str, int] = {}
+    for pod in pods:
+        name = pod["spec"].get("schedulerName", _DEFAULT_SCHEDULER)
+        if pod["spec"]["nodeName"] in nodes and name != _DEFAULT_SCHEDULER and not name.startswith(own):
+            others[name] = others.get(name, 0) + 1
+    if others:
+        told = [f"{name} ({count(number, 'pod')})" for name, number in sorted(others.items())]
+        yield Finding(
+            "warning",
+            f"Other schedulers place pods on nodes that Roost's uses: {some(told)}. Each counts without what the "
+            "other is just binding, so pods may fail with OutOfcpu or OutOfmemory.",
+            "If they are this hub's, switch that scheduler off (zero-to-jupyterhub: scheduling.userScheduler."
+            "enabled: false) or name it in replaceSchedulers. Of another hub with Roost: sharedPools.",
+        )
+
+
+CHECK: Final = Check("schedulers", _check)

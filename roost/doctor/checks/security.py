@@ -1,0 +1,35 @@
+"""The namespace takes Roost's own pods as they are rendered: Pod Security, OpenShift's constraints, quotas."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import pod_templates
+from roost.doctor.try_pod import try_template
+from roost_core.kube.client import ApiError
+
+# What a refusal says, and how to mend it.
+_REFUSALS: Final = {
+    "violates PodSecurity": "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
+    "privileged, or none: docs/threat-model.md. All others pass `restricted`.",
+    "security context constraint": "OpenShift gives each namespace users of its own: set podSecurityContext: "
+    "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md).",
+    "exceeded quota": "Raise the namespace's ResourceQuota, or lower the component's resources.",
+}
+
+
+def _check(install: Install) -> Told:
+    templates = pod_templates(install)
+    yield f"dry-run pods of {len(templates)} workloads"
+    for name, template in templates:
+        try:
+            try_template(install.client, install.release.namespace, template)
+        except ApiError as error:
+            reason = next((reason for reason in _REFUSALS if reason in str(error)), None)
+            if reason is None:
+                raise
+            yield Finding("error", f"Pods of {name} are refused: {error}", _REFUSALS[reason])
+
+
+CHECK: Final = Check("security", _check)

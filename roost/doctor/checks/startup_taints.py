@@ -1,0 +1,48 @@
+"""No node keeps a taint of its start that nobody takes off."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.evidence import count, node_age_seconds, some
+from roost_core.placement.labels import startup_taint
+
+_STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+# After that long a start is over, whatever somebody waits for.
+_START_SECONDS: Final = 1800.0
+
+
+def _check(install: Install) -> Told:
+    own = startup_taint(install.release.name, install.release.namespace)
+    lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
+    yield "startup taints of nodes and NodePools"
+    pools = (install.client.find("/apis/karpenter.sh/v1/nodepools") or {}).get("items", [])
+    keys = {
+        taint["key"]
+        for pool in pools
+        for taint in (((pool["spec"].get("template") or {}).get("spec") or {}).get("startupTaints") or [])
+    }
+    if own in keys and not lifts:
+        yield Finding(
+            "error",
+            f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off: imageGate.mode is "
+            f"{install.values['imageGate']['mode']}.",
+            "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of the NodePool.",
+        )
+    stuck = [
+        f"{node.name} ({taint.key})"
+        for node in install.nodes
+        for taint in node.taints
+        if (taint.key.startswith(_STARTUP_PREFIX) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
+    ]
+    if stuck:
+        yield Finding(
+            "warning",
+            f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes after their nodes "
+            f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
+            "Whoever should take the taint off doesn't: for Roost's own, the controllers (leaders, above).",
+        )
+
+
+CHECK: Final = Check("startup-taints", _check)

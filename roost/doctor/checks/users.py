@@ -1,0 +1,54 @@
+"""The users that run now were placed, and wait for a scheduler that there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, some, users_of
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.placement.settings import USER_CLASS
+
+
+def _check(install: Install) -> Told:
+    users = users_of(install) if admits(install) else []
+    yield f"{len(users)} users' pods in {install.release.namespace}"
+    missed = [
+        pod["metadata"]["name"]
+        for pod in users
+        if not {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION} & (pod["metadata"].get("annotations") or {}).keys()
+    ]
+    if missed:
+        yield Finding(
+            "warning",
+            f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
+            "Older than the install: nothing to do. Else the API server didn't reach the webhook then: its metric "
+            "apiserver_admission_webhook_fail_open_count tells how often.",
+        )
+
+    yield from _find_other_schedulers(install, users)
+
+
+def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
+    """Users that Roost placed, and whose scheduler isn't Roost's."""
+    profile = (install.values["podClasses"].get(USER_CLASS) or {}).get("profile")
+    if install.component("scheduler") is None or not profile:
+        return
+    own = f"{install.release.name}.{install.release.namespace}."
+    # That GKE changes it on its own is told by the check platform.
+    others: dict[str, list[str]] = {}
+    for pod in users:
+        scheduler = str((pod.get("spec") or {}).get("schedulerName", own))
+        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith((own, GKE_SCHEDULER)):
+            others.setdefault(scheduler, []).append(pod["metadata"]["name"])
+    for scheduler, names in sorted(others.items()):
+        yield Finding(
+            "warning",
+            f"{len(names)} of {len(users)} users' pods were placed and left to scheduler {scheduler}: {some(names)}.",
+            "Roost's scheduler was away when they were created (programs and leaders, above), or not yet there."
+            if scheduler == "default-scheduler"
+            else f"Their author chose it. To have Roost's schedule such pods: replaceSchedulers: [{scheduler}].",
+        )
+
+
+CHECK: Final = Check("users", _check)
