@@ -1,6 +1,6 @@
 """All labels, annotations and object names that Roost writes or reads; no other module spells one.
 
-The chart's `_helpers.tpl` repeats the three shortening rules for Helm; tests/parity compares them.
+The chart's `_helpers.tpl` repeats the shortening rules and the prefixes for Helm; tests/parity compares them.
 A release name may contain dots, a namespace and a component must not, so `<release>.<namespace>.<thing>` is never
 ambiguous.
 """
