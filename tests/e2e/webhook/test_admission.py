@@ -10,7 +10,6 @@ import pytest
 
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
-    OPT_OUT_ANNOTATION,
     POLICY_REVISION_ANNOTATION,
     WARM_TARGET_ANNOTATION,
     pulled_label,
@@ -254,41 +253,6 @@ def keeps(before: object, after: object) -> bool:
 class TestSpawnedPods:
     """Pods by the KubeSpawner package that is installed now."""
 
-    def test_two_ored_terms_both_get_the_gate(self, control_plane: ControlPlane, stack: Stack) -> None:
-        zone = {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]}
-        purpose = {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, node_affinity_required=[zone, purpose])
-        stored = dry_run(control_plane, body, stack.namespace)
-        terms = stored["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-        label = pulled_label(RELEASE, stack.namespace, IMAGE)
-        assert len(terms) == 2
-        assert all(label in json.dumps(term) for term in terms)
-
-    def test_another_scheduler_by_name_stays(self, control_plane: ControlPlane, stack: Stack, elsewhere: str) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image="other:1", scheduler_name="somebody-elses")
-        assert "/spec/schedulerName" not in placed(control_plane, stack, elsewhere, body)
-
-    def test_the_user_scheduler_that_is_replaced_goes(self, control_plane: ControlPlane, stack: Stack) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image="other:1", scheduler_name=f"{RELEASE}-user-scheduler")
-        assert dry_run(control_plane, body, stack.namespace)["spec"]["schedulerName"] == scheduler_name(stack, "user")
-
-    def test_an_opted_out_pod_is_left_alone(self, control_plane: ControlPlane, stack: Stack, elsewhere: str) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, extra_annotations={OPT_OUT_ANNOTATION: "true"})
-        assert placed(control_plane, stack, elsewhere, body) == {}
-
-    def test_a_pod_that_names_its_node_is_left_alone(
-        self, control_plane: ControlPlane, stack: Stack, elsewhere: str
-    ) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, extra_pod_config={"nodeName": "node-1"})
-        assert placed(control_plane, stack, elsewhere, body) == {}
-
-    def test_a_gated_pod_keeps_its_gate(self, control_plane: ControlPlane, stack: Stack) -> None:
-        gates = {"schedulingGates": [{"name": "example.org/wait"}]}
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, extra_pod_config=gates)
-        stored = dry_run(control_plane, body, stack.namespace)
-        assert stored["spec"]["schedulingGates"] == [{"name": "example.org/wait"}]
-        assert stored["spec"]["schedulerName"] == scheduler_name(stack, "user")
-
     def test_700_kilobytes_of_environment_pass(self, control_plane: ControlPlane, stack: Stack, elsewhere: str) -> None:
         environment = {f"VARIABLE_{number}": "x" * 200 for number in range(3000)}
         body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, environment=environment)
@@ -317,20 +281,6 @@ class TestSpawnedPods:
             dry_run(control_plane, body, stack.namespace)
         assert refused.value.status == 422
 
-    def test_a_daemon_sets_pod_is_stored_as_it_came(
-        self, control_plane: ControlPlane, stack: Stack, elsewhere: str
-    ) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
-        field = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
-        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        body["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: required}}
-        assert placed(control_plane, stack, elsewhere, body) == {}
-
-    def test_a_pod_with_a_generated_name_is_placed(self, control_plane: ControlPlane, stack: Stack) -> None:
-        body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
-        body["metadata"]["generateName"] = body["metadata"].pop("name") + "-"
-        assert dry_run(control_plane, body, stack.namespace)["spec"]["schedulerName"] == scheduler_name(stack, "user")
-
     def test_a_post_that_is_repeated_is_placed_alike_and_conflicts_as_it_would_without_roost(
         self, control_plane: ControlPlane, stack: Stack
     ) -> None:
@@ -347,43 +297,3 @@ class TestSpawnedPods:
         assert {
             path for path in changes(first["spec"], second["spec"]) if not path.startswith(("/volumes", "/containers"))
         } == set()
-
-    def test_a_build_that_is_posted_again_and_again_counts_once(
-        self, control_plane: ControlPlane, stack: Stack
-    ) -> None:
-        """Else retries would fill a node in the webhook's own count, and builds of other people would go elsewhere."""
-
-        def build(name: str) -> Object:
-            return {
-                "metadata": {
-                    "name": name,
-                    "labels": {"component": "binderhub-build"},
-                    "annotations": {"binder-repo": "https://github.com/example/repeated"},
-                },
-                "spec": {"containers": [{"name": "builder", "image": "repo2docker:1"}]},
-            }
-
-        first = stack.create_pod(build("build-repeated"))
-        target = first["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
-        for _ in range(12):
-            with pytest.raises(ApiError) as refused:
-                stack.create_pod(build("build-repeated"))
-            assert refused.value.status == 409
-        second = dry_run(control_plane, build("build-second"), stack.namespace)
-        assert second["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == target
-
-    def test_a_dry_run_leaves_no_trace(self, control_plane: ControlPlane, stack: Stack) -> None:
-        """Else dry runs of builds would fill a node in the webhook's own count."""
-        body = {
-            "metadata": {
-                "name": "build-dry",
-                "labels": {"component": "binderhub-build"},
-                "annotations": {"binder-repo": "https://github.com/example/dry"},
-            },
-            "spec": {"containers": [{"name": "builder", "image": "repo2docker:1"}]},
-        }
-        targets = {
-            dry_run(control_plane, body, stack.namespace)["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
-            for _ in range(30)
-        }
-        assert len(targets) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,43 +36,6 @@ def user(name: str, *, node: str = "", image: str = IMAGE) -> dict[str, Any]:
         spec["nodeSelector"] = {"kubernetes.io/hostname": node}
     metadata = {"name": name, "labels": {"component": "singleuser-server"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def users_gather_on(
-    control_plane: ControlPlane, namespaces: tuple[str, str], fake_nodes: FakeNodes, values: dict[str, Any]
-) -> str:
-    """Where hub A's next user goes, with 8 users of hub B on node-1 and one of A's on node-2."""
-    fake_nodes.create("node-1")
-    fake_nodes.create("node-2")
-    with ExitStack() as running:
-        first, second = (running.enter_context(Stack(control_plane, name, values)) for name in namespaces)
-        for number in range(8):
-            second.create_pod(user(f"b-{number}", node="node-1"))
-        first.create_pod(user("a-0", node="node-2"))
-        for number in range(8):
-            assert second.wait_for_node(f"b-{number}") == "node-1"
-        assert first.wait_for_node("a-0") == "node-2"
-        first.create_pod(user("a-1"))
-        return first.wait_for_node("a-1")
-
-
-@pytest.mark.usefixtures("pod_keeper")
-@pytest.mark.parametrize("case", [(True, "node-1"), (False, "node-2")])
-def test_users_of_all_hubs_that_share_nodes_gather(
-    control_plane: ControlPlane,
-    namespace: str,
-    other_namespace: str,
-    fake_nodes: FakeNodes,
-    case: tuple[bool, str],
-) -> None:
-    are_shared, node = case
-    pool = {"pool": namespace}
-    for name in (namespace, other_namespace):
-        control_plane.api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": pool}})
-    shared = {"sharedPools": {"namespaceSelector": {"matchLabels": pool}}} if are_shared else {}
-    # By the users' own terms alone.
-    values = {"placeholders": [], "podClasses": {"user": {"warm": None}}, **shared}
-    assert users_gather_on(control_plane, (namespace, other_namespace), fake_nodes, values) == node
 
 
 def test_a_warm_set_carries_the_pods_of_both_hubs_and_knows_the_images_that_both_brought(

@@ -396,16 +396,6 @@ def test_a_leaf_is_read_back_as_it_was_signed() -> None:
         read_leaf(leaf.certificate_pem, authority.key_pem, ())
 
 
-def test_a_leaf_carries_the_name_the_api_server_asks_for_and_addresses() -> None:
-    leaf = sign_leaf(make_authority("ca", START, DAY), ("hub.jhub.svc", "127.0.0.1", "::1"), START, DAY)
-    found = x509.load_pem_x509_certificate(leaf.certificate_pem).extensions.get_extension_for_class(
-        x509.SubjectAlternativeName
-    )
-    assert found.value.get_values_for_type(x509.DNSName) == ["hub.jhub.svc"]
-    assert [str(address) for address in found.value.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
-    assert "hub-roost-webhook.jhub.svc" in NAMES
-
-
 def test_a_leaf_ends_no_later_than_its_ca() -> None:
     authority = make_authority("ca", START, DAY)
     assert sign_leaf(authority, ("a",), START, 30 * DAY).ends_at <= authority.ends_at

@@ -12,7 +12,7 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNO
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.settings import Warm
 from roost_core.placement.settings_reader import SettingsError
-from roost_core.placement.warm_sets import Spare, doubt, set_size, slots_of, with_weights
+from roost_core.placement.warm_sets import Spare, set_size, slots_of
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
@@ -60,10 +60,6 @@ def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_l
     assert chosen(old._replace(images_since=40), lately._replace(images_since=32), spare=3) == ["a", "b"]
 
 
-def test_doubt_grows_with_each_doubling() -> None:
-    assert [doubt(images) for images in (0, 15, 16, 31, 32, 63, 64)] == [0, 0, 1, 1, 2, 2, 3]
-
-
 def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
     nodes = [
         warm_node(name, pods, created=age)
@@ -88,10 +84,6 @@ def test_spare_room_brings_the_holder_in() -> None:
     assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True), spare=1) == ["b", "a"]
 
 
-def test_full_nodes_are_in_the_set_but_not_named() -> None:
-    assert chosen(warm_node("a", 4, holds=True), warm_node("b", 4), warm_node("c", 0)) == ["c"]
-
-
 def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
     assert chosen(warm_node("a", 1), warm_node("b", 2, holds=True), spare=-50) == ["a", "b"]
 
@@ -106,15 +98,6 @@ def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
 def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
     nodes = [warm_node(f"n{index}", 1, slots=2, holds=index == 7) for index in range(9)]
     assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
-
-
-def test_without_nodes_nothing_is_chosen() -> None:
-    assert choose_warm([], running=3, spare=0, limit=5) == []
-
-
-def test_weights_fall_evenly_from_100() -> None:
-    assert with_weights(["a", "b", "c"]) == [("a", 100), ("b", 66), ("c", 33)]
-    assert with_weights(["a"]) == [("a", 100)]
 
 
 def test_slots_are_what_the_scarcest_resource_takes() -> None:
@@ -338,10 +321,6 @@ def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
     assert read_placed_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == PlacedPod("build", "")
 
 
-def test_a_node_is_read_with_what_tells_it_from_the_next_of_its_name() -> None:
-    assert read_node({"metadata": {"name": "n", "uid": "u"}}).uid == "u"
-
-
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
     names = ["team/x:1", "quay.io/team/x@sha256:1a"]
     body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
@@ -497,11 +476,6 @@ def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
 def test_when_all_nodes_are_full_nothing_is_preferred_and_it_is_said() -> None:
     full = known([N1], *[("n1", IMAGE)] * 3)
     assert note(full) == "nothing preferred: no node has room; 1 in the set"
-
-
-def test_the_note_says_what_was_found() -> None:
-    found = note(known([N1, N2], ("n1", "x"), ("n1", IMAGE)))
-    assert found == "n1; 1 of 2 preferred nodes hold the images; 1 nodes in the set"
 
 
 def test_slots_come_from_the_nodes_room_and_the_pods_requests() -> None:
