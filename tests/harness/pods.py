@@ -83,11 +83,6 @@ class PodKeeper:
         for pod in held.values():
             self._see(pod)
 
-    def finish(self, namespace: str, name: str, *, phase: str = "Succeeded") -> None:
-        """End a running pod's containers, as a build that is done or has failed."""
-        pod = self._api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
-        self._api.patch(f"{_path(pod)}/status", {"status": finished_status(pod, phase)}, content_type=STRATEGIC)
-
     def __enter__(self) -> Self:
         return self.start()
 
@@ -204,17 +199,6 @@ def running_status(pod: Object, address: str, at: float | None = None) -> Object
         "conditions": _conditions(moment, "True", "Initialized", "ContainersReady", "Ready"),
         "containerStatuses": [_container_status(c, running) for c in spec["containers"]],
         **({"initContainerStatuses": inits} if inits else {}),
-    }
-
-
-def finished_status(pod: Object, phase: str) -> Object:
-    """What a kubelet would write once the containers have ended: phase Succeeded or Failed."""
-    moment = _now()
-    state = _done(moment, exit_code=0 if phase == "Succeeded" else 1)
-    return {
-        "phase": phase,
-        "conditions": _conditions(moment, "False", "ContainersReady", "Ready"),
-        "containerStatuses": [_container_status(c, state) for c in pod["spec"]["containers"]],
     }
 
 

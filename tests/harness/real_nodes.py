@@ -244,13 +244,6 @@ class RealNode:
         """All processes of the node at this moment, those of pods included, as this process sees them."""
         return _family(self._init_pid) if self._init_pid is not None else []
 
-    def freeze_kubelet(self) -> None:
-        """The kubelet says nothing more, pods run on: after its Lease has run out the node is taken for lost."""
-        self._signal("kubelet", signal.SIGSTOP)
-
-    def resume_kubelet(self) -> None:
-        self._signal("kubelet", signal.SIGCONT)
-
     def restart_kubelet(self) -> None:
         """Kill it; it's started again at once."""
         self._signal("kubelet", signal.SIGKILL)

@@ -53,11 +53,6 @@ class PushedImage:
     digest: str
     size_bytes: int
 
-    @property
-    def by_digest(self) -> str:
-        """The same image named by content: HOST/NAME@sha256:..."""
-        return f"{self.reference.rpartition(':')[0]}@{self.digest}"
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -196,11 +191,6 @@ class RealRegistry:
     def reference(self, name: str) -> str:
         """How a pod names NAME:TAG here, whether or not it has been pushed."""
         return "{}/{}:{}".format(self.host, *self._split(name))
-
-    def delete(self, image: PushedImage) -> None:
-        """Forget an image, and with it all tags that stand for it: a pull of them is told 404."""
-        repository, _ = self._split(image.reference)
-        self._ask("DELETE", f"/v2/{repository}/manifests/{image.digest}", None, {}, 202)
 
     def _split(self, name: str) -> tuple[str, str]:
         path = name.removeprefix(f"{self.host}/")

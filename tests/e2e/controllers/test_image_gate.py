@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
-from roost_core.placement.labels import images_condition, pulled_label, puller_container, startup_taint
+from roost_core.placement.labels import pulled_label, puller_container, startup_taint
 from tests.harness.api import STRATEGIC
-from tests.harness.real_nodes import condition
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.e2e
 SCIPY = "quay.io/jupyter/scipy-notebook:2026-11-03"
 GPU = "quay.io/jupyter/pytorch-notebook:cuda12"
 PAUSE = "registry.k8s.io/pause:3.10.1"
-NOT_FOUND = f'failed to pull and unpack image "{GPU}": failed to resolve image: {GPU}: not found'
 # For the controllers to see, plan and write, on a machine that does other things, too.
 SOON_SECONDS = 30.0
 
@@ -266,37 +264,6 @@ def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_other
         assert other.labels(node) == {other.label(SCIPY)}
         assert foreign.items() <= control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].items()
         assert one.taints(node) == {startup_taint("third", namespace)}
-
-
-def test_a_pull_that_fails_is_told_and_counted_and_holds_up_no_other_image(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
-) -> None:
-    node = f"{namespace}-a"
-    with Hub(control_plane, namespace, values_for(SCIPY, GPU)) as hub:
-        fake_nodes.create(node, images={PAUSE: 1000})
-        puller = hub.puller(node)
-        hub.say(puller, {SCIPY: RUNNING, GPU: {"waiting": {"reason": "ErrImagePull", "message": NOT_FOUND}}})
-        hub.wait_for_labels(node, SCIPY)
-        (message,) = wait_until(lambda: hub.events("CannotPullImage"), SOON_SECONDS, "an Event")
-        assert message.startswith(f"Image {GPU} can't be pulled to node {node}: the registry has no such image")
-        metric = "roost_controllers_gate_pull_faults"
-        replica = hub.stack.controllers[-1]
-        wait_until(lambda: replica.metric(metric, reason="missing") == 1.0, SOON_SECONDS, "a metric that says so")
-
-
-def test_the_node_condition_says_whether_all_images_are_there(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
-) -> None:
-    node, kind = f"{namespace}-a", images_condition("hub", namespace)
-    with Hub(control_plane, namespace, values_for(SCIPY, nodeCondition=True)) as hub:
-        fake_nodes.create(node, images={PAUSE: 1000})
-
-        def status() -> str | None:
-            return condition(control_plane.api.get(f"/api/v1/nodes/{node}"), kind)
-
-        wait_until(lambda: status() == "False", SOON_SECONDS, "the condition")
-        hub.say_pulled(hub.puller(node), node, SCIPY)
-        wait_until(lambda: status() == "True", SOON_SECONDS, "the condition to become true")
 
 
 def test_a_dry_run_prints_what_would_be_done_and_does_nothing(

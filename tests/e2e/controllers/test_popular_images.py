@@ -6,12 +6,11 @@ reports its images, and Roost plans, at their own intervals.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER, POPULAR_IMAGE_ANNOTATION
+from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up, kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
@@ -190,81 +189,3 @@ def test_an_image_that_two_hubs_use_is_brought_to_the_empty_node_and_a_rare_one_
             60,
             "its use to count",
         )
-
-
-def test_nothing_is_brought_to_a_node_under_pressure(
-    cluster: ControlPlane, registry: RealRegistry, busy_node: RealNode, hubs: Hubs
-) -> None:
-    hubs.fill(busy_node)
-    pressed = {**KUBELET, "evictionHard": {"nodefs.available": "99%"}, "evictionPressureTransitionPeriod": "5s"}
-    with (
-        RealNode(cluster, "pressed", registry, kubelet=pressed) as node,
-        Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
-    ):
-        (controllers,) = stack.controllers
-        wait_until(
-            lambda: controllers.metric("roost_controllers_popular_images_nodes", state="pressure") == 1,
-            120,
-            "the kubelet to report its pressure",
-            explain=controllers.process.tail,
-        )
-        # Long enough for the bytes of a minute to be saved up.
-        until = time.monotonic() + 75
-        while time.monotonic() < until:
-            assert not [pod for pod in hubs.pull_pods() if pod["spec"].get("nodeName") == "pressed"]
-            time.sleep(1)
-        assert controllers.metric("roost_controllers_popular_images") == 1
-        assert hubs.popular.digest not in digests_on(node)
-
-
-def test_an_image_that_cannot_be_pulled_is_told_of_and_holds_up_no_other(
-    cluster: ControlPlane, registry: RealRegistry, busy_node: RealNode, hubs: Hubs
-) -> None:
-    hubs.fill(busy_node)
-    # Popular as well, and gone from the registry since.
-    lost = registry.push_program(f"{hubs.home}/lost:1", size_bytes=3_000_000)
-    for namespace in (*hubs.namespaces, hubs.home):
-        hubs.start_user(namespace, lost.reference, busy_node.name)
-    registry.delete(lost)
-    with (
-        RealNode(cluster, "other", registry, kubelet=KUBELET) as node,
-        RealNode(cluster, "another", registry, kubelet=KUBELET) as second,
-        Stack(cluster, hubs.home, hubs.values(), scheduler=False, webhook=False, controllers=True) as stack,
-    ):
-        (controllers,) = stack.controllers
-        wait_until(hubs.pull_pods, ARRIVES_SECONDS, "a pulling pod", explain=controllers.process.tail)
-        for pod in hubs.pull_pods():
-            (owner,) = pod["metadata"]["ownerReferences"]
-            assert (owner["kind"], owner["controller"]) == ("ServiceAccount", True)
-        wait_until(
-            lambda: controllers.metric("roost_controllers_popular_images_backing_off") == 1,
-            ARRIVES_SECONDS + 120,
-            "the lost image to be given up for now",
-            explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
-        )
-
-        def failures() -> list[str]:
-            return [
-                event["message"]
-                for name in ("other", "another")
-                for event in cluster.api.list(
-                    "/api/v1/namespaces/default/events", fieldSelector=f"involvedObject.name={name}"
-                )
-                if event["reason"] == "PopularImageFailed"
-            ]
-
-        # The plan's metrics are there before its Events.
-        wait_until(failures, 30, "an Event about the lost image", explain=controllers.process.tail)
-        found = failures()
-        assert f"{hubs.home}/lost" in found[0]
-        wait_until(
-            lambda: hubs.popular.digest in digests_on(node) | digests_on(second),
-            ARRIVES_SECONDS,
-            "the other popular image",
-            explain=lambda: f"{controllers.process.tail()}\n{hubs.pull_pods()}",
-        )
-        assert not [
-            pod
-            for pod in hubs.pull_pods()
-            if pod["metadata"]["annotations"][POPULAR_IMAGE_ANNOTATION].endswith("lost:1")
-        ]

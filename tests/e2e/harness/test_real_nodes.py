@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
 import textwrap
-import time
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = Path(__file__).resolve().parents[3]
-# The kubelet lists images every 30 s and looks at its status every 10 s; the rest is for an overloaded machine.
-STATUS_SECONDS = 120.0
 PULL_SECONDS = 90.0
 
 
@@ -129,55 +124,6 @@ def test_two_real_nodes_run_pods_at_once_and_leave_nothing(
     assert not [line for line in Path("/proc/mounts").read_text().splitlines() if any(f in line for f in folders)]
     assert left_groups(os.getpid()) <= groups_before
     assert not [node for node in nodes if node.node() is not None]
-
-
-def test_a_pull_lasts_as_long_as_the_registry_is_told_and_the_kubelet_says_when_it_is_done(
-    control_plane: ControlPlane, namespace: str, real_registry: RealRegistry, start_real_node: StartRealNode
-) -> None:
-    node = start_real_node(f"{namespace}-a")
-    program = real_registry.push_program("me/program:1")
-    data = real_registry.push("me/data:1", size_bytes=1_000_000, layers=2)
-    node.wait_ready()
-    control_plane.create_pod(pod("warm", node.name, container("main", program.reference)), namespace)
-    control_plane.wait_for_pod_phase("warm", namespace, timeout_seconds=PULL_SECONDS)
-    real_registry.bytes_per_second = 0
-    slow = pod("slow", node.name, container("main", program.reference, ["data"]))
-    slow["spec"]["volumes"] = [image_volume("data", data.reference)]
-    control_plane.create_pod(slow, namespace)
-    asked = f"/v2/me/data/manifests/{data.digest}"
-    wait_until(lambda: [r for r in real_registry.requests if r.path == asked], PULL_SECONDS, "the pull to begin")
-    time.sleep(1)
-    assert data.reference not in node.images()
-    began = time.monotonic()
-    real_registry.bytes_per_second = 500_000
-    message = wait_until(lambda: pulled(control_plane, namespace, "slow", data), PULL_SECONDS, "the image to be pulled")
-    assert time.monotonic() - began > 1.8  # 1 MB at 0.5 MB/s, less what was under way
-    assert "Image size: " in message
-    assert real_registry.blob_bytes["me/data"] == data.size_bytes + manifest_bytes(real_registry, data)
-    control_plane.wait_for_pod_phase("slow", namespace, timeout_seconds=PULL_SECONDS)
-
-
-def manifest_bytes(registry: RealRegistry, image: PushedImage) -> int:
-    """Manifests that were asked for as blobs, as containerd does."""
-    return sum(r.bytes_served for r in registry.requests if r.path.endswith(f"/blobs/{image.digest}"))
-
-
-def test_the_images_of_a_node_are_told_to_the_cluster_and_a_removed_one_is_dropped(
-    control_plane: ControlPlane, namespace: str, real_registry: RealRegistry, start_real_node: StartRealNode
-) -> None:
-    node = start_real_node(f"{namespace}-a")
-    program = real_registry.push_program("me/program:1")
-    node.wait_ready()
-    control_plane.create_pod(pod("once", node.name, container("main", program.reference)), namespace)
-    control_plane.wait_for_pod_phase("once", namespace, timeout_seconds=PULL_SECONDS)
-    wait_until(lambda: program.reference in node.status_images(), STATUS_SECONDS, "the image to be told")
-    assert node.status_images()[program.reference] == pytest.approx(program.size_bytes, rel=0.01)
-    control_plane.api.delete(f"/api/v1/namespaces/{namespace}/pods/once", gracePeriodSeconds=0)
-    node.remove_image(program.reference)
-    assert program.reference not in node.images()
-    with pytest.raises(LookupError, match=r"holds no image .*/me/program:1"):
-        node.remove_image(program.reference)
-    wait_until(lambda: program.reference not in node.status_images(), STATUS_SECONDS, "the image to be dropped")
 
 
 def test_of_several_image_volumes_those_that_exist_are_pulled_and_only_their_containers_start(
@@ -323,21 +269,6 @@ def test_nodes_die_with_a_test_run_that_was_killed_pods_and_shims_included() -> 
         assert left_groups(child.pid)
     remove_group(make_group())  # whoever makes a group removes those of the dead
     assert not left_groups(child.pid)
-
-
-def test_a_pushed_image_is_served_until_it_is_deleted(real_registry: RealRegistry) -> None:
-    image = real_registry.push("me/data:1", size_bytes=1000, layers=3)
-    assert re.fullmatch(r"127\.0\.0\.1:\d+/me/data@sha256:[0-9a-f]{64}", image.by_digest)
-    address = f"http://{real_registry.host}/v2/me/data/manifests/1"
-    asked = urllib.request.Request(address, headers={"Accept": "application/vnd.oci.image.manifest.v1+json"})
-    with urllib.request.urlopen(asked) as answer:
-        assert answer.headers["Docker-Content-Digest"] == image.digest
-        assert answer.read().count(b'"application/vnd.oci.image.layer.v1.tar+gzip"') == 3
-    real_registry.delete(image)
-    with pytest.raises(OSError, match="404"):
-        urllib.request.urlopen(asked)
-    with pytest.raises(ValueError, match=r"found image 'me/data', expected NAME:TAG"):
-        real_registry.push("me/data", size_bytes=1)
 
 
 @pytest.mark.minors

@@ -78,15 +78,6 @@ def kubectl(cluster: ControlPlane, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-EXEC = ("exec", "deployment/hub-roost-recorder", "--", "roost")
-
-
-def test_commands_run_in_the_recorders_pod(cluster: ControlPlane) -> None:
-    settings = ("--settings", "/etc/roost/release/release.json")
-    assert "node-a" in cluster.kubectl("--namespace", "hub", *EXEC, "top", *settings, "--once")
-    assert json.loads(cluster.kubectl("--namespace", "hub", *EXEC, "report", "--format", "json"))
-
-
 def test_the_view_is_reached_by_a_forwarded_port(cluster: ControlPlane) -> None:
     view_command = ("exec", "deployment/hub-roost-recorder", "--", "roost", "view")
     with (

@@ -60,11 +60,6 @@ def build(name: str, repository: str) -> dict[str, Any]:
     return pod(name, "binderhub-build", image="repo2docker:1", annotations={"binder-repo": repository})
 
 
-@pytest.fixture
-def no_placeholders() -> dict[str, Any]:
-    return {"placeholders": []}
-
-
 class TestUsersGather:
     """Promise 2."""
 
@@ -91,39 +86,6 @@ class TestUsersGather:
         for index in range(4):
             stack.create_pod(user(f"new-{index}"))
         assert {stack.wait_for_node(f"new-{index}") for index in range(4)} == {"busy"}
-
-
-class TestPlaceholdersThatAvoidUsers:
-    """Which isn't a default."""
-
-    @pytest.fixture
-    def stack(self, control_plane: ControlPlane, namespace: str) -> Iterator[Stack]:
-        classes = {"placeholder": {"avoid": {"user": 1}}, "user": {"warm": None}}
-        with Stack(control_plane, namespace, {"placeholders": [], "podClasses": classes}) as stack:
-            yield stack
-
-    def test_with_nobody_there_yet_a_user_goes_where_no_placeholders_are(
-        self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-    ) -> None:
-        fake_nodes.create_many(["full-of-placeholders", "none", "some-placeholders"], cpu="32", memory="128Gi")
-        for index in range(20):
-            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", node="full-of-placeholders"))
-        for index in range(5):
-            stack.create_pod(pod(f"other-{index}", "user-placeholder", node="some-placeholders"))
-        stack.wait_for_node("other-4")
-
-        stack.create_pod(user("ada"))
-        assert stack.wait_for_node("ada") == "none"
-
-    def test_placeholders_keep_away_from_users(
-        self, stack: Stack, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-    ) -> None:
-        fake_nodes.create_many(["users", "free"], cpu="32", memory="128Gi")
-        stack.create_pod(user("ada", node="users"))
-        stack.wait_for_node("ada")
-        for index in range(3):
-            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", requests={"cpu": "8", "memory": "1Gi"}))
-        assert {stack.wait_for_node(f"placeholder-{index}") for index in range(3)} == {"free"}
 
 
 @pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
@@ -289,38 +251,3 @@ def test_the_scheduler_works_with_the_rendered_rights_alone_and_a_second_replica
         second.wait_for_log("Successfully bound pod to node")
         for scheduler in stack.schedulers:
             assert not scheduler.log_lines("forbidden")
-
-
-def test_after_an_uninstall_nothing_is_left(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-) -> None:
-    """Promise 8, for what is made at run time: the CA's Secret, two Leases, labels and taints of nodes."""
-    api = control_plane.api
-    fake_nodes.create("node-1")
-    before = api.get("/api/v1/nodes/node-1")["metadata"]["labels"]
-    with Stack(control_plane, namespace, {"placeholders": []}, controllers=True) as stack:
-        stack.create_pod(user("ada"))
-        stack.wait_for_node("ada")
-        assert len(api.list(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")) == 2
-        assert api.list(f"/api/v1/namespaces/{namespace}/secrets")
-
-    def left() -> list[str]:
-        kinds = {
-            "leases": f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
-            "secrets": f"/api/v1/namespaces/{namespace}/secrets",
-            "configmaps": f"/api/v1/namespaces/{namespace}/configmaps",
-            "clusterroles": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            "webhooks": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-            "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
-        }
-        names = [f"{kind}/{item['metadata']['name']}" for kind, path in kinds.items() for item in api.list(path)]
-        return [
-            name
-            for name in names
-            if "roost" in name and (namespace in name or name.startswith(("leases", "secrets", "configmaps")))
-        ]
-
-    wait_until(lambda: not left(), 60, "everything of Roost to be gone", explain=lambda: str(left()))
-    node = api.get("/api/v1/nodes/node-1")
-    assert node["metadata"]["labels"] == before
-    assert not node["spec"].get("taints")
