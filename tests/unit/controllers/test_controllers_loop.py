@@ -25,7 +25,6 @@ from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
 from roost.controllers.runtime.loop import (
-    FAILURE_REST_SECONDS,
     RESYNC_SECONDS,
     SILENT_SECONDS,
     UNFIT_SECONDS,
@@ -353,14 +352,6 @@ def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only
     world.leads = True
     loop.turn()
     assert 'roost_controllers_placeholders{set="default"} 0.0' in world.metrics.text().decode()
-
-
-def test_a_failed_write_is_tried_again_soon() -> None:
-    def fail(_verb: str, _path: str) -> None:
-        raise ClusterError("unreachable")
-
-    world = World(FakeClient(fail))
-    assert world.loop(asks_for(DeletePod(namespace="hub", name="p", uid="u", why=""))).turn() <= FAILURE_REST_SECONDS
 
 
 def test_what_became_of_actions_is_told_to_their_planner() -> None:

@@ -206,12 +206,6 @@ class TestLoss:
         w.turn()
         assert w.labels() == {label(GPU): "true"}
 
-    def test_a_node_of_the_same_name_is_another_node(self) -> None:
-        w = self.labelled()
-        w.pods.clear()
-        w.add_node(images=[])
-        assert w.changes() == []
-
 
 class TestNewLeader:
     def test_a_label_stays_until_the_list_can_no_longer_be_late(self) -> None:
@@ -247,9 +241,3 @@ class TestNewLeader:
         w.say(w.puller(), SCIPY, running=True)
         w.turn()
         assert w.labels() == {label(SCIPY): "true"}
-
-    def test_nothing_is_written_where_all_is_as_it_should_be(self) -> None:
-        w = world()
-        w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
-        w.new_leader()
-        assert not w.turn().actions

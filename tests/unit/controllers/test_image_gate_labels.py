@@ -15,7 +15,7 @@ from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, 
 from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
-from roost_core.placement.labels import pulled_label, startup_taint
+from roost_core.placement.labels import startup_taint
 from roost_core.placement.settings import GateMode
 from roost_core.placement.settings_reader import Reader
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
@@ -28,15 +28,6 @@ STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
 
 
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
-
-
-FOREIGN_LABELS = {
-    pulled_label("hub2", NAMESPACE, SCIPY): "true",
-    pulled_label(RELEASE, "jhub2", SCIPY): "true",
-    pulled_label("a." + RELEASE, NAMESPACE, SCIPY): "true",
-    "images-pulled.example.org/scipy": "true",
-    "pool": "user",
-}
 
 
 DOCUMENT = {
@@ -53,18 +44,6 @@ DOCUMENT = {
     },
     "puller": {"tolerations": [{"key": "a", "operator": "Exists"}]},
 }
-
-
-class TestLabelsOfOthers:
-    @pytest.mark.parametrize("mode", list(GateMode))
-    def test_they_are_never_touched(self, mode: GateMode) -> None:
-        w = world(mode=mode)
-        w.add_node(images=[OTHER, SCIPY], labels={**FOREIGN_LABELS, label(GPU): "true"})
-        for _ in range(3):
-            w.turn()
-            w.wait(LEFT_SET_SECONDS)
-        assert FOREIGN_LABELS.items() <= w.labels().items()
-        assert set(w.labels()) - set(FOREIGN_LABELS) == (set() if mode is GateMode.OFF else {label(SCIPY)})
 
 
 class TestSet:

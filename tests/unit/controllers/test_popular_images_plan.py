@@ -21,7 +21,6 @@ from tests.popular_builders import (
     cluster,
     created,
     deleted,
-    follow,
     node_state,
     plan_after_a_while,
     popular_settings,
@@ -42,11 +41,6 @@ def test_a_popular_image_is_brought_to_the_empty_node_and_a_rare_one_is_not() ->
     planned = plan_after_a_while(snapshot, popular_settings(min_users=2))
     assert pulls(planned) == [("empty", POPULAR)]
     assert planned.gauges["popular_images"][()] == 1
-
-
-def test_what_is_there_is_not_pulled() -> None:
-    snapshot = cluster([node_state("full", images={POPULAR: GB})], users(3, POPULAR))
-    assert pulls(plan_after_a_while(snapshot, popular_settings())) == []
 
 
 @pytest.mark.parametrize(
@@ -169,16 +163,6 @@ def test_a_pull_ends_when_its_node_comes_under_pressure() -> None:
     assert (pulls(gone), deleted(gone)) == ([], [])
 
 
-def test_images_end_below_the_share_of_the_disk_that_they_may_fill() -> None:
-    # 100 GB x 70 % = 70 GB; containerd's bytes count 3.8 times: 15 GB are 57 GB, and 4 GB more would be 72 GB.
-    other = {"quay.io/lab/other:1": 15 * GB}
-    holder = node_state("holder", images={POPULAR: 4 * GB})
-    nodes = [holder, node_state("n", disk=100 * GB, images=other)]
-    assert pulls(plan_after_a_while(cluster(nodes, users(3, POPULAR)), popular_settings())) == []
-    roomy = [holder, node_state("n", disk=110 * GB, images=other)]
-    assert pulls(plan_after_a_while(cluster(roomy, users(3, POPULAR)), popular_settings())) == [("n", POPULAR)]
-
-
 def test_an_image_that_does_not_fit_leaves_room_for_a_smaller_one() -> None:
     holder = node_state("holder", images={"quay.io/lab/large:1": 30 * GB, "quay.io/lab/small:1": GB})
     pods = [*users(99, "quay.io/lab/large:1"), *users(3, "quay.io/lab/small:1")]
@@ -190,14 +174,6 @@ def test_two_names_of_one_image_fill_the_disk_once() -> None:
     names = {"quay.io/lab/other:1": 10 * GB, f"quay.io/lab/other@{DIGEST}": 10 * GB}
     snapshot = cluster([node_state("n", disk=100 * GB, images=names)], users(3, POPULAR))
     assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", POPULAR)]
-
-
-def test_one_image_at_a_time_is_pulled_on_a_node_and_three_in_the_cluster() -> None:
-    pods = [pod for index in range(4) for pod in users(9 - index, f"quay.io/lab/image-{index}:1")]
-    nodes = [node_state(name) for name in "abcd"]
-    assert pulls(plan_after_a_while(cluster(nodes, pods), popular_settings())) == [
-        (name, "quay.io/lab/image-0:1") for name in "abc"
-    ]
 
 
 def test_the_pullers_images_come_first() -> None:
@@ -227,30 +203,6 @@ def test_what_was_pulled_and_used_afterwards_is_counted() -> None:
     assert counted(fourth) == (1, 0)
     # Its node goes; the count stays.
     assert counted(plan_popular_images(cluster([], people), fourth.memory, settings, at(160))) == (1, 0)
-
-
-def test_bytes_a_minute_are_bounded() -> None:
-    nodes = [node_state(f"n{index}", joined=WALL - index) for index in range(9)]
-    holder = node_state("holder", images={POPULAR: GB})
-    settings = popular_settings(bytes_per_minute=2 * GB, parallel=9)
-    snapshot = cluster([*nodes, holder], users(3, POPULAR))
-    first = follow(snapshot, settings, [0, 60])
-    assert len(pulls(first)) == 2
-    assert len(pulls(plan_popular_images(snapshot, first.memory, settings, at(90)))) == 1
-    # One that is larger than a minute's bytes is paid off before the next.
-    large = cluster([node_state("holder", images={POPULAR: 5 * GB}), *nodes], users(3, POPULAR))
-    first = follow(large, popular_settings(bytes_per_minute=GB, parallel=9), [0, 61])
-    assert len(pulls(first)) == 1
-    settings = popular_settings(bytes_per_minute=GB, parallel=9)
-    found = [len(pulls(plan_popular_images(large, first.memory, settings, at(after)))) for after in (120, 300, 361)]
-    assert found == [0, 0, 1]
-
-
-def test_a_new_leader_has_no_bytes_to_spend() -> None:
-    planned = plan_popular_images(
-        cluster([node_state("n")], users(3, POPULAR)), PopularMemory(), popular_settings(), at(0)
-    )
-    assert pulls(planned) == []
 
 
 def test_a_node_whose_pods_are_all_taken_gets_none_that_would_push_out_placeholders() -> None:

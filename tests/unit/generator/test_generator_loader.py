@@ -16,12 +16,6 @@ def faults(data: bytes | str) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
-def test_an_empty_file_changes_nothing() -> None:
-    assert [load(data, "f").values for data in (b"", b"# only a comment\n", b"null\n", b"---\n", b"\xef\xbb\xbf")] == [
-        {}
-    ] * 5
-
-
 def test_a_key_given_twice_is_a_fault_that_names_both_lines() -> None:
     assert faults("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [
         "prod.yaml:4: b.c: found the key twice (first on line 3), expected each key once. Remove one of them.",
@@ -127,29 +121,6 @@ def test_long_keys_that_are_merged_very_often_are_refused_soon() -> None:
     merged = "".join(f"m{index}: {{<<: *a}}\n" for index in range(10_000))
     (fault,) = faults(f"a: &a\n  ? {'k' * 100_000}\n  : 1\n{merged}".encode())
     assert "characters once aliases are written out" in fault
-
-
-def test_aliases_and_merge_keys_are_written_out_in_the_files_order() -> None:
-    values = load(
-        b"x: &x {p: 1, q: {r: 1}}\na: {<<: *x, p: 2}\nb: {p: 2, <<: *x}\nc: {<<: [*x, {p: 3, s: 4}]}\n", "f"
-    ).values
-    # go-yaml v2, unlike the YAML pages, lets a merge override the keys before it.
-    assert values["a"] == {"p": 2, "q": {"r": 1}}
-    assert values["b"] == {"p": 1, "q": {"r": 1}}
-    assert values["c"] == {"p": 1, "q": {"r": 1}, "s": 4}
-
-
-def test_numbers_lose_the_digits_that_helm_loses() -> None:
-    assert plain_scalar("9007199254740993") == 9007199254740992
-    assert (plain_scalar("-0.0"), str(plain_scalar("-0.0"))) == (0, "0")
-    assert (plain_scalar("5.0"), type(plain_scalar("5.0"))) == (5, int)
-    assert plain_scalar("017") == plain_scalar("0o17") == 15
-    assert [plain_scalar(text) for text in ("12:30:00", "2001-01-01", "1e400", "08x")] == [
-        "12:30:00",
-        "2001-01-01",
-        "1e400",
-        "08x",
-    ]
 
 
 def test_a_key_is_found_on_its_line_through_anchors_and_odd_spellings() -> None:

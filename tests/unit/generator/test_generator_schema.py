@@ -185,10 +185,6 @@ def test_a_key_that_a_null_took_away_is_said_where_the_null_stands() -> None:
     ]
 
 
-def test_all_faults_come_at_once() -> None:
-    assert len(faults("foo: 1\nimageGate: {mode: sometimes, openAfterSeconds: -1}\nwebhook: {port: 80}\n")) == 4
-
-
 def test_an_unquoted_off_is_explained() -> None:
     assert 'write "off"' in faults("imageGate: {mode: off}")[0]
 

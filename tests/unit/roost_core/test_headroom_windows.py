@@ -126,45 +126,6 @@ def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_num
     ]
 
 
-def test_a_window_that_the_spring_change_swallows_does_not_hold_that_night() -> None:
-    hour = _window("0 2 * * *", "0 3 * * *", zone="America/New_York")
-    assert _changes([hour], "2027-03-13T00:00", "2027-03-15T12:00", "America/New_York") == [
-        ("2027-03-13 00:00 EST", 3),
-        ("2027-03-13 02:00 EST", 30),
-        ("2027-03-13 03:00 EST", 3),
-        ("2027-03-15 02:00 EDT", 30),
-        ("2027-03-15 03:00 EDT", 3),
-    ]
-
-
-def test_a_start_in_the_skipped_hour_counts_when_clocks_jump() -> None:
-    early = _window("30 2 * * *", "0 8 * * *")
-    assert _changes([early], "2027-03-28T00:00", "2027-03-28T12:00", "Europe/Berlin")[1] == (
-        "2027-03-28 03:00 CEST",
-        30,
-    )
-
-
-def test_the_hour_that_comes_twice_counts_once() -> None:
-    quarter = _window("30 2 * * *", "45 2 * * *")
-    begin, end = (parse_moment(text, "UTC") for text in ("2027-10-30T22:00", "2027-10-31T12:00"))
-    found = [
-        (local_time(change.at, "UTC")[4:], change.replicas) for change in changes_between([quarter], 3, begin, end)
-    ]
-    # 02:30 summer time is 00:30 UTC; at 01:30 UTC clocks show 02:30 again, and nothing happens.
-    assert found == [
-        ("2027-10-30 22:00 UTC", 3),
-        ("2027-10-31 00:30 UTC", 30),
-        ("2027-10-31 00:45 UTC", 3),
-    ]
-
-
-def test_what_began_in_the_first_of_two_hours_still_holds_when_clocks_show_an_earlier_time_again() -> None:
-    night = _window("45 2 * * *", "0 5 * * *")
-    # 02:30 for the second time.
-    assert period_at([night], 3, parse_moment("2027-10-31T01:30", "UTC")).replicas == 30
-
-
 def test_a_window_across_the_doubled_hour_lasts_an_hour_longer() -> None:
     night = _window("0 1 * * *", "0 4 * * *", zone="America/New_York")
     begin, end = (parse_moment(text, "America/New_York") for text in ("2027-11-07T00:00", "2027-11-07T12:00"))
