@@ -34,7 +34,6 @@ LONG_FILES = (
     "scheduler/test_scheduler_model.py",
     "controllers/test_headroom.py",
     "simulator/test_simulator_hour_warm.py",
-    "simulator/test_simulator_hour.py",
     "webhook/test_webhook_server.py",
     "parity/test_accepted.py",
 )

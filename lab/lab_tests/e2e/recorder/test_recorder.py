@@ -27,7 +27,6 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import Verdict
 from tests.e2e.cuttable_proxy import CuttableProxy
-from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
@@ -615,20 +614,3 @@ def test_a_file_that_another_writer_holds_longer_than_sqlite_waits_is_written_af
     writer.close()
     world.settle()
     assert world.check().gaps == []
-
-
-def test_a_pod_that_asks_for_more_than_a_database_can_count_stops_nobody(world: World) -> None:
-    world.add_nodes(1)
-    world.start()
-    resources = {"requests": {"cpu": "9000000000000000000"}}
-    with contextlib.suppress(ApiError):
-        world.cluster.create_pod(
-            {
-                "metadata": {"name": "huge"},
-                "spec": {"containers": [{"name": "c", "image": "me/image:1", "resources": resources}]},
-            },
-            world.namespace,
-        )
-    world.settle()
-    assert "row skipped" in world.recorder.process.log()
-    assert world.recorder.metric("roost_recorder_odd_objects_total") > 0

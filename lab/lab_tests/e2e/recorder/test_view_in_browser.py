@@ -13,7 +13,6 @@ import pytest
 from benchmarks.view_record import MINUTE, SECOND, records
 from lab_tests.recorded import HOUR, bind_record, empty_store, pod_record
 from roost_core.http.server import bind
-from roost_lab.pages.phrases import show_span
 from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
 from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
@@ -346,27 +345,6 @@ def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Serv
         f"The record begins {utc(begin_us)}." for begin_us in begins
     ]
     assert browser.console(driver) == []
-
-
-def test_durations_read_as_they_do_elsewhere(driver: Chrome, page: Served) -> None:
-    show(driver, page.address)
-    half = [500, 1500, 250_000, 4_250_000, 4_350_000, 4_750_000, 150_500_000, 151_500_000, 7_230_000_000]
-    edge = [-1, 0, 1, 350_000, 999_499, 999_500, 4_200_000, 59_949_999, 59_950_000, 60_000_000, 185_000_000]
-    long = [3_599_499_999, 3_599_500_000, 7_200_000_000, 7_800_000_000, 400 * HOUR + 29 * SECOND]
-    spans = [*half, *edge, *long]
-    found = driver.execute_async_script(
-        """
-        const [spans, done] = arguments;
-        fetch('api/moment').then((answer) => answer.json()).then((state) => {
-          state.pending = spans.map((us) => ({uid: 'u', name: 'n', kind: 'user', created: state.at - us, reason: 'r'}));
-          state.pending_count = spans.length;
-          dispatchEvent(new CustomEvent('roost-state', {detail: state}));
-          done([...document.querySelectorAll('#pending li')].map((one) => one.textContent));
-        });
-        """,
-        spans,
-    )
-    assert found == [f"n (user) for {show_span(one)}: r" for one in spans]
 
 
 def test_keys_play_both_records_at_the_chosen_speed_until_their_end(driver: Chrome, two: Served) -> None:

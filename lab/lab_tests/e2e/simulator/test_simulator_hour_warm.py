@@ -1,4 +1,6 @@
-"""The hour of test_simulator_hour.py with warm sets and the image gate, as they are by default: the same nodes?
+"""One hour of a real trace on the real control plane and in the simulator: the same pods on the same nodes?
+
+With warm sets and the image gate, as they are by default.
 
 The real webhook learns from the API server which node holds which image, and the real controllers label nodes that are
 pulling. Nodes are objects: the harness has them pull as the simulator's kubelets do, and writes what a kubelet would.

@@ -82,24 +82,3 @@ def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example:
 def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, many: Path, width: int, scheme: str) -> None:
     seen.check(driver, many, width, scheme, plots=5 + 1 + 2 + 1 + 1 + 6)
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
-
-
-@pytest.mark.parametrize("name", list(seen.fonts()))
-def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, many: Path, name: str) -> None:
-    with seen.in_font(driver, seen.fonts()[name]):
-        for page in (example, many):
-            seen.check(driver, page, PHONE, "light", plots=5 + 1 + 2 + 1 + 1 + 6)
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
-def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, many: Path, width: int, scheme: str) -> None:
-    for page in (example, many):
-        seen.check_paper(driver, page, width, scheme)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
-    browser.show_report(driver, example, DESK, 900, scheme)
-    contrasts = driver.execute_script(seen.CONTRASTS)
-    assert len(contrasts) > 100
-    assert [one for one in contrasts if one[1] < 4.5] == []

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 from lab_tests.recorded import BEGIN, HOUR, SECOND, pod_record, story_records
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, PodRecord
-from roost_lab.recorder.store.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,20 +120,3 @@ def test_an_account_that_may_read_the_views_alone_needs_no_more(store: Store) ->
             connection.exec_driver_sql(expanded(panel["targets"][0]["rawSql"]))
         with pytest.raises(sa.exc.ProgrammingError, match="permission denied for table pod"):
             connection.exec_driver_sql("SELECT * FROM pod")
-
-
-def test_queries_read_the_views_alone_which_are_a_promise() -> None:
-    for panel in PANELS:
-        sources = re.findall(r"\b(?:FROM|JOIN) (\w+)", panel["targets"][0]["rawSql"])
-        assert sources
-        assert set(sources) <= VIEWS.keys(), panel["title"]
-
-
-def test_panels_are_named_once_and_do_not_overlap() -> None:
-    assert len({panel["title"] for panel in PANELS}) == len(PANELS) == len({panel["id"] for panel in PANELS})
-    cells: set[tuple[int, int]] = set()
-    for panel in PANELS:
-        at = panel["gridPos"]
-        own = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
-        assert not own & cells, panel["title"]
-        cells |= own

@@ -106,16 +106,6 @@ def test_a_recorders_own_report_says_nothing_of_imports(tmp_path: Path) -> None:
     assert "imported" not in page.partition("<script")[0]
 
 
-def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
-    store, text = empty_store(tmp_path), listed([*morning(9).items, user_pod("jupyter-ada", BEGIN)])
-    import_texts(store, tmp_path, text)
-    once = contents(store)
-    import_texts(store, tmp_path, text)
-    import_texts(store, tmp_path, text, text)
-    assert contents(store) == once
-    assert len(once["starts"]) == 10
-
-
 @given(st.data())
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_overlapping_files_in_any_order_are_as_one(tmp_path: Path, data: st.DataObject) -> None:

@@ -362,20 +362,6 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
 
 
-def test_an_object_that_breaks_its_reader_is_counted_and_what_comes_after_it_is_recorded(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    cluster = Cluster()
-    odd = pod("odd", 11)
-    odd["status"] = {"conditions": 5}
-    cluster.said += [{"type": "ADDED", "object": odd}, {"type": "ADDED", "object": pod("plain", 12)}]
-    with Run(cluster, store) as run:
-        run.wait_for("12")
-        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
-    assert [row["name"] for row in rows(store, schema.pod)] == ["plain"]
-    assert "hub/odd" in caplog.text
-
-
 @pytest.mark.parametrize("broken", ["judge", "pod_changed"])
 def test_a_model_that_fails_of_one_pod_costs_no_row(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: str

@@ -184,13 +184,6 @@ def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable
     assert len(rows(store, schema.phase)) == 1
 
 
-@pytest.mark.parametrize("url", ["mysql://root:secret@host/x", "postgresql://me:secret@127.0.0.1:1/x", "://secret"])
-def test_a_url_that_can_not_be_used_is_named_without_its_password(url: str) -> None:
-    with pytest.raises(StoreError) as caught:
-        Store.open(url).migrate()
-    assert "secret" not in str(caught.value)
-
-
 def test_a_folder_that_can_not_be_written_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         Store.open(str(tmp_path / "missing" / "roost.db")).migrate()
@@ -403,12 +396,6 @@ def test_the_recorder_forgets_and_gives_room_back_without_being_asked(tmp_path: 
         thread.join()
 
 
-def test_a_fault_of_the_driver_itself_is_the_stores_own_error(tmp_path: Path) -> None:
-    store = Store.open(str(tmp_path / "roost.db"))
-    with pytest.raises(Unavailable, match="database is locked"), store._faults():
-        raise sqlite3.OperationalError("database is locked")
-
-
 def stamp(path: Path, revision: str) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
@@ -562,26 +549,6 @@ def test_repeats_restarts_and_streams_out_of_step_change_nothing(
     for table in ("pod", "phase", "node", "pull", "preemption"):
         assert before[table] == after[table], table
     assert [row[0] for row in before["decision"]] == [row[0] for row in after["decision"]]
-
-
-def test_pods_that_went_while_nobody_watched_are_gone_and_the_gap_is_marked(open_store: Callable[[], Store]) -> None:
-    store = open_store()
-    tell(store, story())
-    store.write([], {PODS: ("5", 1_800_000_001 * SECOND)})
-    assembler = Assembler(lambda _labels, _namespace: "user", store.read_state())
-    later_us = 1_800_000_100 * SECOND
-    assembler.lost(PODS, "it was told so")
-    assembler.listing(PODS)
-    store.write(assembler.synced(PODS, later_us), {})
-    with store.reading() as connection:
-        pod = connection.execute(sa.select(schema.pod)).mappings().one()
-        gap = connection.execute(sa.select(schema.gap)).mappings().one()
-    assert (pod["deleted_us"], pod["end_reason"], pod["name"]) == (later_us, "unseen", "p")
-    assert gap["why"] == "it was told so"
-    assert (gap["from_us"], gap["to_us"], gap["kind"]) == (1_800_000_001 * SECOND, later_us, PODS)
-    known = store.read_state()
-    assert {uid: node.name for uid, node in known.nodes.items()} == {"node-uid": "n"}
-    assert (known.pods, known.images, known.heard_us) == ({}, {}, {PODS: 1_800_000_001 * SECOND})
 
 
 @pytest.mark.parametrize("namespace", [None, "hub"])

@@ -214,12 +214,6 @@ def test_a_pod_without_a_node_says_why_its_last_attempt_until_then_failed(store:
     ]
 
 
-def test_a_pod_that_is_bound_later_waits(store: Store) -> None:
-    moment = look(store, [node_record("n"), pod_record("p"), bind_record("p", NOW + SECOND, "n")])
-    assert [pod.uid for pod in moment.pending] == ["p"]
-    assert moment.nodes[0].pods == []
-
-
 def test_the_last_minute_has_placements_moves_and_preemptions(store: Store) -> None:
     def removed(uid: str, kind: str, at_us: int, by_uid: str | None = None) -> PreemptionRecord:
         return PreemptionRecord(victim_uid=uid, by_uid=by_uid, node_name="old", at_us=at_us, kind=kind)
@@ -302,10 +296,6 @@ def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afte
         (end_us + LIVE_US + SECOND, end_us + 1),
     ):
         assert look(store, [pod_record("p")], None, now_us).at_us == at_us
-
-
-def test_an_empty_record_has_no_moment(store: Store) -> None:
-    assert read_moment(store, None, NOW) is None
 
 
 def test_the_json_refers_to_images_by_index_and_names_nodes_in_short(store: Store) -> None:

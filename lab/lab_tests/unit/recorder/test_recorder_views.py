@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,17 +21,16 @@ from lab_tests.recorded import (
     story_records,
 )
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.comments import COLUMNS, TABLES
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import NODES, NodeRecord, Phase, PhaseRecord, PullRecord
 from roost_lab.recorder.store.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.harness.postgres import Postgres
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "record.md"
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
 
 
@@ -178,24 +175,6 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
         if name not in VIEWS and kind == "bigint" and not comment and column != "priority"
     ]
     assert unexplained == []
-
-
-def test_comments_are_about_what_is_there() -> None:
-    tables = schema.metadata.tables
-    assert set(TABLES) == set(tables)
-    for name in COLUMNS:
-        table, _, column = name.partition(".")
-        assert column in tables[table].c, name
-
-
-def test_the_documentation_promises_the_columns_that_there_are() -> None:
-    promised = {
-        view: re.findall(r"`(\w+)`", columns)
-        for view, columns in re.findall(
-            r"^\| `(v_\w+)` \|[^|]*\|([^|]*)\|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE
-        )
-    }
-    assert promised == {name: list(view.columns) for name, view in VIEWS.items()}
 
 
 def test_phases_have_words_and_moments(store: Store) -> None:

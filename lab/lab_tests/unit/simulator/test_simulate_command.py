@@ -211,21 +211,6 @@ def test_every_line_that_was_skipped_is_told_in_the_report(
     assert len(lines) == len(kinds)
 
 
-def test_how_to_see_what_session_lengths_change_is_said_until_it_is_shown(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
-    hint = "How long sessions last is assumed: --sessions short,mid,long shows what that changes."
-    for form in ("text", "html", "json"):
-        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
-        assert hint in capsys.readouterr().out
-    assert simulate(*asked, "--format", "html", "--sessions", "short,mid,long", tmp_path=tmp_path) == 0
-    page = capsys.readouterr().out
-    assert hint not in page
-    assert "What sessions changes" in page
-    assert "by_sessions_cold" in page
-
-
 def test_standard_input_is_a_trace_too(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,8 +253,3 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
 def test_an_assumption_with_two_values_is_refused(asked: Any, said: str) -> None:
     with pytest.raises(AssumptionsError, match=re.escape(said)):
         make_worlds(**asked)
-
-
-def test_sessions_of_one_length_are_those_of_the_only_world() -> None:
-    (world,) = make_worlds(sessions="long")
-    assert world.assumptions.sessions == "long"

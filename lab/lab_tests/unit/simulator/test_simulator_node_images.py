@@ -212,14 +212,6 @@ def test_an_image_is_there_from_its_finish_on() -> None:
     assert machine.has("a")
 
 
-def test_pulls_of_one_node_go_one_after_the_other_as_they_were_asked_for() -> None:
-    machine = node(a=2 * GB, b=1 * GB)
-    first = machine.pull("a", 0.0)
-    second = machine.pull("b", 1.0)
-    assert second.begin == first.finish
-    assert second.finish == pytest.approx(first.finish + seconds(1 * GB - BASE), abs=1e-3)
-
-
 def test_layers_that_are_there_or_on_their_way_are_not_fetched_again() -> None:
     machine = node(a=2 * GB, b=1 * GB, c=1 * GB)
     machine.pull("a", 0.0)
@@ -238,13 +230,6 @@ def test_a_second_pod_that_wants_an_image_on_its_way_takes_its_turn_and_is_quick
     again = machine.pull("a", 0.0)
     assert again == Pull(between.finish, between.finish + 1, 0, False)
     assert figures.pulls == 2
-
-
-def test_an_image_that_is_there_needs_no_turn() -> None:
-    machine = node(a=2 * GB, b=9 * GB)
-    machine.pull("a", 0.0)
-    machine.pull("b", 50.0)
-    assert machine.pull("a", 60.0) == Pull(60.0, 60.0, 0, False)
 
 
 def test_pulls_in_the_background_stand_in_the_same_queue_and_are_counted_apart() -> None:
@@ -275,11 +260,6 @@ def test_an_image_on_its_way_by_another_hand_is_waited_for() -> None:
     assert machine.pull("a", 1.0) == Pull(1.0, first.finish + 1, 0, False)
 
 
-def test_no_limit_on_parallel_pulls_means_that_none_waits() -> None:
-    machine = node(replace(WORLD, parallel_pulls=0), a=4 * GB, b=3 * GB, c=2 * GB)
-    assert [machine.pull(name, 5.0).begin for name in "abc"] == [5.0, 5.0, 5.0]
-
-
 def test_a_hundred_launches_of_one_new_image_wait_as_the_load_test_of_2018_did() -> None:
     """mybinder.org, July 2018: 100 clicks of one repository in 10 s; quartiles 100, 138, 179 s, over some nodes.
 
@@ -292,14 +272,6 @@ def test_a_hundred_launches_of_one_new_image_wait_as_the_load_test_of_2018_did()
 
 
 # Collection
-
-
-def test_nothing_is_collected_below_the_high_mark() -> None:
-    machine = node(a=4 * GB, b=4 * GB)
-    machine.pull("a", 0.0)
-    machine.pull("b", 0.0)
-    assert machine.next_collection(0.0) is None
-    assert machine.collect(3000.0) == []
 
 
 def test_the_next_collection_is_the_first_look_after_the_image_that_fills_the_disk() -> None:
@@ -350,13 +322,6 @@ def test_a_pod_that_finds_its_image_uses_it() -> None:
     assert machine.collect(2000.0)[0] == "b"
 
 
-def test_with_sizes_as_on_disk_no_more_goes_than_needed() -> None:
-    machine = NodeImages(images(a=3 * GB, b=3 * GB, c=3 * GB, d=3 * GB), WORLD, reports_compressed=False)
-    for name in "abcd":
-        machine.pull(name, 0.0)
-    assert machine.collect(2000.0) == ["a"]
-
-
 def test_images_in_use_and_images_just_come_stay_however_full_the_disk_is() -> None:
     machine = node(a=6 * GB, b=6 * GB)
     machine.pull("a", 0.0)
@@ -397,13 +362,6 @@ def test_a_shared_layer_stays_while_an_image_on_its_way_counts_on_it() -> None:
     assert machine.disk_bytes == 2 * GB
 
 
-def test_an_endless_disk_is_never_collected() -> None:
-    machine = node(replace(WORLD, node_disk_bytes=0), a=900 * GB)
-    machine.pull("a", 0.0)
-    assert machine.next_collection(0.0) is None
-    assert machine.collect(10**9) == []
-
-
 # What is reported
 
 
@@ -421,16 +379,6 @@ def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_a
         "a": int((3 * GB - BASE) / 2.8) + int(BASE / 2.8),
         "b": int((2 * GB - BASE) / 2.8) + int(BASE / 2.8),
     }
-
-
-def test_a_collected_image_makes_room_in_the_list() -> None:
-    machine = node(replace(WORLD, status_images=1), a=6 * GB, b=5 * GB)
-    machine.pull("a", 0.0)
-    machine.pull("b", 0.0)
-    assert list(machine.status_images(1000.0)) == ["a"]
-    machine.use("b", 1000.0)
-    assert machine.collect(1000.0) == ["a"]
-    assert list(machine.status_images()) == ["b"]
 
 
 # Properties

@@ -16,14 +16,14 @@ from roost_lab.pages.phrases import show_seconds
 from roost_lab.pages.table import Cell, Unit, csv_cell
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import RunResult
-from roost_lab.simulator.reporting.amounts import show_amount, show_range, show_value
+from roost_lab.simulator.reporting.amounts import show_amount
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.sections import parts, tables
 from roost_lab.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS, MEASURES
+from roost_lab.simulator.sweep.measure_registry import MEASURES
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
 
@@ -79,16 +79,6 @@ def test_disks_that_would_have_been_too_small_are_told() -> None:
     assert "Disks too small" not in to_text(summarise(runs, WORLDS[:1]), told(), 120)
 
 
-def test_what_starting_takes_looks_the_same_as_its_bound() -> None:
-    run = result()
-    for _ in range(1000):
-        run.waits["start"].add(0.25 + 1.1)
-    value = summarise([run], WORLDS[:1]).value("start_mean", "z2jh")
-    assert value is not None
-    assert value.bound is not None
-    assert show_amount(value.median, Unit.SECONDS) == show_amount(value.bound, Unit.SECONDS) == "1.4 s"
-
-
 def test_policies_are_compared_seed_by_seed() -> None:
     one = summary(worlds=1)
     change = one.change("cold", "roost")
@@ -135,11 +125,6 @@ def _names_read(read: Any) -> set[str]:
     return names | ({"cold", "placed"} if "cold_share" in names else set())
 
 
-def test_each_bound_of_a_figure_is_explained() -> None:
-    explained = {bound.key for bound in ALL_BOUNDS}
-    assert {measure.bound for measure in MEASURES} - {""} <= explained
-
-
 @pytest.mark.parametrize(
     ("amount", "unit", "text"),
     [
@@ -160,18 +145,6 @@ def test_each_bound_of_a_figure_is_explained() -> None:
 )
 def test_amounts_are_short(amount: float, unit: Unit, text: str) -> None:
     assert show_amount(amount, unit) == text
-
-
-def test_a_range_says_its_unit_once() -> None:
-    assert show_range(46.6, 48.4, Unit.SECONDS) == "46.6\N{EN DASH}48.4 s"
-    assert show_range(0.634, 1.1, Unit.SECONDS) == "634 ms\N{EN DASH}1.1 s"
-    assert show_range(46.6, 65, Unit.SECONDS) == "46.6\N{EN DASH}65 s"
-    assert show_range(75, 3599, Unit.SECONDS) == "75\N{EN DASH}3,599 s"
-    assert show_range(0, 11_340, Unit.SECONDS) == "0\N{EN DASH}189 min"
-    assert show_range(5, 5, Unit.COUNT) == "5"
-    value = summary(worlds=1).value("cold_share", "z2jh")
-    assert value is not None
-    assert re.fullmatch(r"\d\.\d % \(\d\.\d\N{EN DASH}\d\.\d\)", show_value(value, Unit.SHARE))
 
 
 @given(st.floats(0, 1e6))
@@ -254,28 +227,6 @@ def figure_of(one: Summary, key: str) -> Figure:
     return next(
         figure for part in parts(one, told()) for figure in part.figures if figure is not None and figure.key == key
     )
-
-
-def test_bars_have_their_policys_colour_and_say_the_change_against_the_first() -> None:
-    one = summary(worlds=1)
-    figure = figure_of(one, "headline_cold")
-    assert figure.data[0]["marker"]["color"] == [f"--p{place}" for place in range(len(SCALES))]
-    texts = [note["text"] for note in figure.layout["annotations"]]
-    changes = {policy: one.change("cold", policy) for policy in one.policies}
-    for place, policy in enumerate(one.policies):
-        value, change = one.value("cold", policy), changes[policy]
-        assert value is not None
-        assert change is not None
-        said = f"{change.median * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
-        expected = show_amount(value.median, Unit.COUNT) + (f", {said}" if place else "")
-        assert expected in texts
-        assert place == 0 or said in figure.data[0]["hovertext"][place]
-    page = make_page(one, told())
-    assert f"Changes are against {one.policies[0]}" in page
-    table = next(table for table in tables(one, told()) if table.name == "side_by_side")
-    cold = next(row for row in table.rows if row[0] == "cold starts")
-    assert not re.search(r"[+\N{MINUS SIGN}]\d+ %$", str(cold[1]))
-    assert all(re.search(r", [+\N{MINUS SIGN}]\d+ %$", str(cell)) for cell in cold[2 : 1 + len(SCALES)])
 
 
 def test_the_share_of_longer_waits_is_the_median_over_seeds() -> None:
