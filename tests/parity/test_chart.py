@@ -16,7 +16,6 @@ from generator.render.functions import context
 from generator.render.manifests import Chart
 from generator.values.files import read_values
 from generator.values.release import Release
-from roost_core.placement import labels
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,
@@ -155,26 +154,6 @@ def test_the_notes_tell_of_controllers_and_pullers(helm: Path) -> None:
     assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
     assert "roost cleanup" not in notes(helm)
     assert "daemonset/hub-roost-puller: a/b:1" in notes(helm, 'singleuser.image={"name": "a/b", "tag": "1"}')
-
-
-def test_the_notes_tell_of_the_recorder_and_what_stays_of_it(helm: Path) -> None:
-    on = "recorder.enabled=true"
-    asks, forgets, lost = "exec deployment/hub-roost-recorder -- roost why", "delete persistentvolumeclaim", "is lost"
-    for settings, said in {
-        (): (False, False, False),
-        (on,): (True, True, False),
-        (on, "recorder.database.persistence.enabled=false"): (True, False, True),
-        (on, 'recorder.database.existingSecret="a"'): (True, False, False),
-    }.items():
-        text = notes(helm, *settings)
-        assert (asks in text, forgets in text, lost in text) == said, settings
-    assert "records nothing" in notes(helm, on, "clusterResources=false", CERT_MANAGER)
-
-
-def test_the_notes_name_the_schedulers(helm: Path) -> None:
-    said = notes(helm)
-    for profile in ("user", "build", "placeholder"):
-        assert f"{profile}: {labels.scheduler_name('hub', 'jhub', profile)}" in said
 
 
 def test_the_notes_end_in_the_next_command(helm: Path) -> None:

@@ -86,13 +86,6 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
     assert cluster | namespace == everything
 
 
-def test_values_that_can_not_work_are_not_rendered(roost: _Run, values: Path) -> None:
-    values.write_text("scheduler: {profiles: {user: {strategy: nope}}}")
-    done = roost("render", "-f", values)
-    assert (done.code, done.out) == (1, "")
-    assert "scheduler.profiles.user.strategy" in done.err
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -133,13 +126,6 @@ def test_endless_input_is_refused(roost: _Run, values: Path) -> None:
     done = roost("render", "-f", values)
     assert done.code == 1
     assert "a larger file" in done.err
-
-
-@pytest.mark.parametrize("command", ["render", "validate", "diff", "import", "webhook"])
-def test_the_help_of_every_command_gives_an_example(command: str, roost: _Run) -> None:
-    done = roost(command, "--help")
-    assert (done.code, done.err) == (0, "")
-    assert f"  roost {command}" in done.out
 
 
 def test_help_and_version_are_answered(roost: _Run) -> None:

@@ -1,22 +1,18 @@
-"""The documentation's site: its order, links that leave it, and pages that repeat what the code says."""
+"""Pages that messages name, and pages that repeat what the code says."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
 from tools import write_command_line
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    import pytest
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = REPOSITORY / "docs"
-SECTIONS: Final = ("tutorials", "how-to", "reference", "explanation")
 # CamelCase words in the controllers that are no reasons of Events: Kubernetes' own words, and reasons of conditions.
 EVENT: Final = re.compile(r'(?:reason=|, |= )"((?:[A-Z][a-z]+){2,})"')
 
@@ -24,84 +20,6 @@ EVENT: Final = re.compile(r'(?:reason=|, |= )"((?:[A-Z][a-z]+){2,})"')
 PAGE: Final = re.compile(r"(?<![\w./])((?:lab/)?docs/[\w/-]+\.md)(?:#([\w-]+))?")
 HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 NAMES_PAGES: Final = frozenset({".py", ".yaml", ".j2", ".txt", ".sh"})
-
-
-def in_toctree(section: str) -> list[str]:
-    """Pages of a section, from docs/."""
-    text = (DOCS / section / "index.md").read_text(encoding="utf-8")
-    entries = text.partition(":maxdepth: 1\n\n")[2].partition("\n```")[0].split()
-    return [entry.removeprefix("/") if entry.startswith("/") else f"{section}/{entry}" for entry in entries]
-
-
-def in_list(section: str) -> list[str]:
-    """Pages of a section in the first column of docs/README.md."""
-    title = section.capitalize()
-    text = (DOCS / "README.md").read_text(encoding="utf-8")
-    part = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-    targets = re.findall(r"^\| \[[^\]]+\]\(([^)]+)\) \|", part, re.MULTILINE)
-    return ["decisions/index" if target == "decisions/" else target.removesuffix(".md") for target in targets]
-
-
-@pytest.fixture(scope="module")
-def conf() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_conf", DOCS / "conf.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_list_and_site_have_the_same_pages_in_the_same_order(section: str) -> None:
-    assert in_list(section) == in_toctree(section) != []
-
-
-def test_each_page_is_in_one_section() -> None:
-    listed = [page for section in SECTIONS for page in in_toctree(section)]
-    pages = {
-        path.relative_to(DOCS).with_suffix("").as_posix()
-        for path in DOCS.rglob("*.md")
-        if path.name not in ("README.md", "index.md") and path.parent.name != "decisions"
-    }
-    assert sorted(listed) == sorted({*pages, "decisions/index"})
-
-
-def test_a_link_out_of_the_documentation_is_text_until_the_repository_is_known(
-    conf: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conf, "REPOSITORY", "")
-    source = "See [the `values`](../chart/values.yaml) and [Karpenter](https://karpenter.sh)."
-    assert conf.follow(source, "values") == "See the `values` and [Karpenter](https://karpenter.sh)."
-    monkeypatch.setattr(conf, "REPOSITORY", "https://forge.example.org/roost")
-    assert "[the `values`](https://forge.example.org/roost/blob/main/chart/values.yaml)" in conf.follow(
-        source, "values"
-    )
-
-
-def test_links_that_stay_inside_are_left_alone_and_missing_files_are_sphinxs_to_find(conf: ModuleType) -> None:
-    source = "[a](placement.md#the-image-gate) [b](../nothing.md) [c](#here)"
-    assert conf.follow(source, "values") == source
-
-
-def test_the_labs_pages_are_a_folder_of_the_site(conf: ModuleType) -> None:
-    assert conf.follow("[a](../lab/docs/view.md#b)", "placement") == "[a](lab/view.md#b)"
-    assert conf.follow("[a](../../docs/placement.md) [b](view.md)", "lab/traces") == "[a](../placement.md) [b](view.md)"
-
-
-def test_lists_that_the_site_has_as_pages_of_their_own_are_found_there(conf: ModuleType) -> None:
-    assert conf.follow("[all](../README.md), [why](../decisions/)", "how-to/flux") == (
-        "[all](../index.md), [why](../decisions/index.md)"
-    )
-
-
-def test_a_list_of_files_is_a_list_of_titles(conf: ModuleType) -> None:
-    assert conf.follow("[values.md](values.md), [all](values.md)", "README") == "[](values.md), [all](values.md)"
-
-
-def test_an_address_is_known_in_one_place_only() -> None:
-    text = (REPOSITORY / "release.toml").read_text(encoding="utf-8")
-    assert re.findall(r'^(\w+) = "[^"]*"', text, re.MULTILINE) == ["repository", "documentation", "image", "charts"]
 
 
 def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tests.e2e.pair_cases import GPU, GPU_TAINT, TOLERATES_GPU, Pool, Profile, user_pod
+from tests.e2e.pair_cases import GPU, GPU_TAINT, Pool, Profile, user_pod
 from tests.e2e.pair_machines import STABLE_SECONDS, ClusterAutoscaler
 
 if TYPE_CHECKING:
@@ -59,40 +59,6 @@ def wants(operator: str, value: str) -> Object:
     expression = {"key": IMAGE_LABEL, "operator": operator, "values": [value]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
-
-
-def test_it_asks_for_as_many_nodes_as_the_pods_fill_and_no_more_than_the_group_may_have() -> None:
-    cloud = Cloud()
-    assert cloud.asked() is None
-    cloud.users(3)
-    assert cloud.asked() == ("users", 2)
-    cloud.users(20)
-    assert cloud.asked() == ("users", 3)
-
-
-def test_a_pod_that_fits_a_node_that_is_there_asks_for_none() -> None:
-    cloud = Cloud()
-    cloud.node("there")
-    cloud.users(2)
-    assert cloud.asked() is None
-    cloud.users(1, node="there")
-    assert cloud.asked() == ("users", 1)
-
-
-def test_pods_below_the_cutoff_ask_for_none() -> None:
-    cloud = Cloud()
-    cloud.users(1, priority=-11)
-    assert cloud.asked() is None
-    cloud.users(1, priority=-10)
-    assert cloud.asked() == ("users", 1)
-
-
-def test_a_gpu_and_its_taint_decide_on_the_group() -> None:
-    cloud = Cloud()
-    cloud.users(1, Profile(name="gpu", extra_resource_limits={GPU: "1"}))
-    assert cloud.asked() is None
-    cloud.users(1, Profile(name="gpu", extra_resource_limits={GPU: "1"}, tolerations=(TOLERATES_GPU,)))
-    assert cloud.asked() == ("gpu", 1)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -50,19 +49,6 @@ def workflow(path: Path) -> dict[str, Any]:
     return body
 
 
-def steps() -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (f"{path.name}: {name}", step)
-        for path in WORKFLOWS
-        for name, job in workflow(path)["jobs"].items()
-        for step in job.get("steps", [])
-    ]
-
-
-RUNS: Final = sorted({step["run"] for _, step in steps() if "run" in step})
-SCRIPTS: Final = sorted({shlex.split(line)[0] for line in RUNS})
-
-
 def call(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **ENVIRONMENT, **more, "PYTHONPATH": str(ROOT)}
     environment.pop("GITHUB_OUTPUT", None)
@@ -70,24 +56,6 @@ def call(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 # --- workflows ----------------------------------------------------------------------------------------------
-
-
-def test_each_step_runs_one_script_of_tools() -> None:
-    assert len(RUNS) > 8
-    assert [line for line in RUNS if not re.fullmatch(r'tools/[\w/]+\.sh(?: [\w.]+| "\$[A-Z_]+")*', line)] == []
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_of_a_workflow_can_be_run_and_says_what_it_does(script: str) -> None:
-    assert os.access(ROOT / script, os.X_OK)
-    told = call(script, "--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert len(told.stdout) > 40
-
-
-@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "tools" / "release").glob("*.sh")))
-def test_every_script_of_a_release_is_used(script: str) -> None:
-    assert f"tools/release/{script}" in SCRIPTS or script == "common.sh"
 
 
 def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
@@ -162,20 +130,6 @@ def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> 
 def test_nothing_is_published_for_good_before_image_and_chart_are() -> None:
     jobs = workflow(ROOT / ".github/workflows/release.yml")["jobs"]
     assert {"image", "chart"} <= set(jobs["pypi"]["needs"])
-
-
-def test_continuous_integration_runs_as_root_on_debian() -> None:
-    done = call("tools/ci_debian.sh", "--dry-run")
-    assert done.stdout.startswith("+ docker run --rm --privileged ")
-    assert "tools/ci_test.sh" in done.stdout
-    assert call("tools/ci_debian.sh", "--wrong").returncode == 2
-
-
-def test_a_dry_run_in_kind_says_which_minor() -> None:
-    done = call("tools/kind_test.sh", "1.37", "--dry-run")
-    assert "--image kindest/node:v1.37.PATCH" in done.stdout
-    assert "helm test roost" in done.stdout
-    assert call("tools/kind_test.sh").returncode == 2
 
 
 def test_an_argument_that_is_none_is_refused() -> None:

@@ -55,10 +55,6 @@ def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> No
     assert {f"{DATA[folder]}/{name}" for name in files(folder)} - names == set()
 
 
-def test_the_defaults_and_their_schema_are_in_it(names: frozenset[str]) -> None:
-    assert {"roost/data/chart/values.yaml", "roost/data/chart/values.schema.json"} <= names
-
-
 def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(lab_names: frozenset[str]) -> None:
     top = {name.split("/", 1)[0] for name in lab_names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"roost_lab"}
