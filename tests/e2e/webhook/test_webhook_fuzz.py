@@ -6,24 +6,17 @@ import contextlib
 import copy
 import json
 import random
-import socket
 import ssl
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost_core.kube.pki import make_authority, sign_leaf
 from tests import builders
-from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.e2e.lone_webhook import LoneWebhook
 from tests.harness.waiting import wait_until
 from tests.recorded_data import PODS
-from tests.stack import ROOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,59 +29,16 @@ VARIANTS = 3_000
 GROWTH_KIB = 4 * 1024
 
 
-class Server:
-    def __init__(self, process: subprocess.Popen[bytes], port: int, trust: ssl.SSLContext, log_path: Path) -> None:
-        self.process = process
-        self.port = port
-        self.trust = trust
-        self.log_path = log_path
-
-    def connect(self) -> ssl.SSLSocket:
-        plain = socket.create_connection((LOOPBACK, self.port), timeout=30)
-        return self.trust.wrap_socket(plain, server_hostname=LOOPBACK)
-
-    def resident_kib(self) -> int:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """One replica without a cluster, with a given certificate."""
-    authority = make_authority("fuzz", time.time(), 3600)
-    leaf = sign_leaf(authority, [LOOPBACK], time.time(), 3600)
-    (tmp_path / "tls.crt").write_bytes(leaf.certificate_pem + leaf.authority_pem)
-    (tmp_path / "tls.key").write_bytes(leaf.key_pem)
-    (tmp_path / "release.json").write_text(json.dumps(builders.policy_document()))
-    with ReservedPort() as port, ReservedPort() as metrics_port, (tmp_path / "log").open("wb") as log_file:
-        options = {
-            "settings": tmp_path / "release.json",
-            "release": builders.RELEASE,
-            "namespace": builders.NAMESPACE,
-            "certificate-folder": tmp_path,
-            "bind-address": LOOPBACK,
-            "port": port.number,
-            "metrics-port": metrics_port.number,
-            "drain-seconds": 0,
-        }
-        command = [str(ROOST), "webhook", "--no-cluster", *(f"--{name}={value}" for name, value in options.items())]
-        process = subprocess.Popen(command, stdout=log_file, stderr=log_file)
+def server(tmp_path: Path) -> Iterator[LoneWebhook]:
+    with LoneWebhook(tmp_path, "--drain-seconds=0") as running:
+        wait_until(lambda: running.page("/readyz")[0] == 200, 30, "the webhook to be ready", explain=running.log)
+        yield running
 
-        def is_ready() -> bool:
-            try:
-                with urllib.request.urlopen(f"http://{LOOPBACK}:{metrics_port.number}/readyz", timeout=2) as answer:
-                    return bool(answer.status == 200)
-            except (urllib.error.URLError, OSError):
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                return False
 
-        try:
-            wait_until(is_ready, 30, "the webhook to be ready")
-            trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
-            yield Server(process, port.number, trust, tmp_path / "log")
-        finally:
-            process.terminate()
-            process.wait(30)
+def resident_kib(server: LoneWebhook) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
 
 
 def mutate(chance: random.Random, node: Any, depth: int = 0) -> Any:
@@ -174,7 +124,7 @@ def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
     return int(head.split(b" ", 2)[1]), body
 
 
-def send_all(server: Server, requests: list[bytes], count: int) -> dict[int, int]:
+def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> dict[int, int]:
     """Send `count` requests on one kept connection, a new one where the server closes; statuses by number."""
     statuses: dict[int, int] = {}
     connection = server.connect()
@@ -195,7 +145,7 @@ def send_all(server: Server, requests: list[bytes], count: int) -> dict[int, int
     return statuses
 
 
-def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(server: Server) -> None:
+def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(server: LoneWebhook) -> None:
     chance = random.Random(20261121)
     requests = variants(chance)
 
@@ -208,9 +158,9 @@ def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(server: S
         return total
 
     run(WARM_UP)
-    before_kib = server.resident_kib()
+    before_kib = resident_kib(server)
     statuses = run(REQUESTS - WARM_UP)
-    grown_kib = server.resident_kib() - before_kib
+    grown_kib = resident_kib(server) - before_kib
     assert statuses.get(200, 0) > REQUESTS / 3
     assert statuses.get(400, 0) > 0
     assert statuses.get(0, 0) == 0, f"connections cut: {statuses}"
@@ -220,7 +170,7 @@ def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(server: S
 
 
 @pytest.mark.parametrize(("size", "status"), [(1_000_000, 400), (2_500_000, 413), (20_000_000, 413)])
-def test_a_large_body_is_read_or_refused_by_its_size(server: Server, size: int, status: int) -> None:
+def test_a_large_body_is_read_or_refused_by_its_size(server: LoneWebhook, size: int, status: int) -> None:
     with server.connect() as connection:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused while we still send
             connection.sendall(request(b" " * size))

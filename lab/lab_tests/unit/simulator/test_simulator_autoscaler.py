@@ -84,87 +84,75 @@ def avoids(component: str) -> dict[str, Any]:
 # Scale-up
 
 
-def test_pods_that_fit_nowhere_are_packed_onto_as_few_nodes_as_take_them() -> None:
-    waiting = [user(f"w{number}") for number in range(9)]
-    assert scale_up([], [], waiting) == 3
+def users(count: int, cpu: str = "1", **more: Any) -> list[Pod]:
+    return [user(f"w{cpu}-{number}", cpu=cpu, **more) for number in range(count)]
 
 
-def test_the_largest_pods_are_packed_first() -> None:
-    waiting = [user(f"small{number}", cpu="1") for number in range(2)] + [
-        user(f"w{number}", cpu="3") for number in (1, 2)
-    ]
-    assert scale_up([], [], waiting) == 2
+NOMINATED = {"nominatedNodeName": "a"}
+MAKING_ROOM = [*full("a")[:1], user("w", cpu="2", status=NOMINATED)]
+GATED = users(5, affinity=requires("images-pulled.hub"))
+# What is said -> nodes, their pods, those who wait, more, new nodes.
+SCALE_UPS: dict[str, tuple[list[Node], list[Pod], list[Pod], dict[str, int], int]] = {
+    "pods that fit nowhere are packed onto as few nodes as take them": ([], [], users(9), {}, 3),
+    "the largest pods are packed first": ([], [], [*users(2), *users(2, "3")], {}, 2),
+    "a pod that fits on a node that is there asks for none": ([node("a")], full("a")[:3], users(1), {}, 0),
+    "one more than fits there asks for one": ([node("a")], full("a")[:3], users(2), {}, 1),
+    "nodes on their way count before more are asked for": ([], [], users(8), {"booting": 1}, 1),
+    "enough are on their way": ([], [], users(8), {"booting": 2}, 0),
+    "a node under its startup taint counts as on its way": ([node("a", taints=[STARTUP])], [], users(1), {}, 0),
+    "a node under another taint is no room": ([node("a", taints=["other=:NoSchedule"])], [], users(1), {}, 1),
+    "a required label that no template carries": ([], [], GATED, {}, 0),
+    "a required label that the template carries": ([], [], [*GATED, *users(1, affinity=requires("purpose"))], {}, 1),
+    "preferred terms count for nothing": ([], [], users(1, affinity=prefers("images-pulled.hub")), {}, 1),
+    "nor do a placeholder's": ([node("a")], [], [placeholder("w")], {}, 0),
+    "a pod that waits for a pre-emption": (
+        [node("a")],
+        [placeholder(f"s{number}", on="a") for number in range(4)],
+        users(1, status=NOMINATED),
+        {},
+        0,
+    ),
+    "room that is being made for one, and what is left": (
+        [node("a")],
+        MAKING_ROOM,
+        [*MAKING_ROOM[1:], user("w1")],
+        {},
+        0,
+    ),
+    "room that is being made for one pod is not there for another": (
+        [node("a")],
+        MAKING_ROOM,
+        [*MAKING_ROOM[1:], user("w1"), user("w2")],
+        {},
+        1,
+    ),
+    "priority below the cut-off": ([], [], [placeholder("w", priority=-11)], {}, 0),
+    "priority at the cut-off": ([], [], [placeholder("w", priority=-10)], {}, 1),
+    "pods of daemon sets": ([], [], [daemon("w")], {}, 0),
+    "never more than the group may have": ([node("a")], full("a"), users(40), {"max_nodes": 5}, 4),
+    "those on their way included": ([node("a")], full("a"), users(40), {"max_nodes": 5, "booting": 3}, 1),
+    "none beyond": ([node("a")], full("a"), users(40), {"max_nodes": 1}, 0),
+    "a pod larger than any node asks for none": ([], [], [user("w", cpu="5"), user("w2")], {}, 1),
+    "a cordoned node is no room": ([node("a", cordoned=True), node("b")], full("b"), users(1), {}, 1),
+    "but counts among those the group may have": (
+        [node("a", cordoned=True), node("b")],
+        full("b"),
+        users(1),
+        {"max_nodes": 2},
+        0,
+    ),
+}
 
 
-def test_a_pod_that_fits_on_a_node_that_is_there_asks_for_none() -> None:
-    assert scale_up([node("a")], full("a")[:3], [user("w")]) == 0
-    assert scale_up([node("a")], full("a")[:3], [user("w"), user("w2")]) == 1
-
-
-def test_nodes_on_their_way_count_before_more_are_asked_for() -> None:
-    waiting = [user(f"w{number}") for number in range(8)]
-    assert scale_up([], [], waiting, booting=1) == 1
-    assert scale_up([], [], waiting, booting=2) == 0
-
-
-def test_a_node_under_its_startup_taint_counts_as_on_its_way() -> None:
-    assert scale_up([node("a", taints=[STARTUP])], [], [user("w")]) == 0
-    assert scale_up([node("a", taints=["other=:NoSchedule"])], [], [user("w")]) == 1
+@pytest.mark.parametrize("case", SCALE_UPS)
+def test_as_many_nodes_are_asked_for_as_the_rules_say(case: str) -> None:
+    nodes, pods, waiting, more, expected = SCALE_UPS[case]
+    assert scale_up(nodes, pods, waiting, **more) == expected
 
 
 def test_a_startup_taint_of_the_template_keeps_no_pod_off() -> None:
     template = node("template", taints=[STARTUP])
     assert requested(ClusterState(), [user("w")], template) == 1
-
-
-def test_a_required_label_that_no_template_carries_gives_no_scale_up() -> None:
-    gated = [user(f"w{number}", affinity=requires("images-pulled.hub")) for number in range(5)]
-    assert scale_up([], [], gated) == 0
-    assert scale_up([], [], [*gated, user("w9", affinity=requires("purpose"))]) == 1
-
-
-def test_preferred_terms_count_for_nothing() -> None:
-    assert scale_up([], [], [user("w", affinity=prefers("images-pulled.hub"))]) == 1
-    assert scale_up([node("a")], [], [placeholder("w")]) == 0
-
-
-def test_no_scale_up_while_the_pod_waits_for_a_pre_emption() -> None:
-    nominated = user("w", status={"nominatedNodeName": "a"})
-    placeholders = [placeholder(f"s{number}", on="a") for number in range(4)]
-    assert scale_up([node("a")], placeholders, [nominated]) == 0
-
-
-def test_room_that_is_being_made_for_one_pod_is_not_there_for_another() -> None:
-    nominated = user("w", cpu="2", status={"nominatedNodeName": "a"})
-    pods = [*full("a")[:1], nominated]
-    assert scale_up([node("a")], pods, [nominated, user("w1")]) == 0
-    assert scale_up([node("a")], pods, [nominated, user("w1"), user("w2")]) == 1
-
-
-def test_priority_below_the_cut_off_triggers_nothing() -> None:
-    assert scale_up([], [], [placeholder("w", priority=-11)]) == 0
-    assert scale_up([], [], [placeholder("w", priority=-10)]) == 1
-
-
-def test_pods_of_daemon_sets_trigger_nothing() -> None:
-    assert scale_up([], [], [daemon("w")]) == 0
-
-
-def test_never_more_nodes_than_the_group_may_have_those_on_their_way_included() -> None:
-    waiting = [user(f"w{number}") for number in range(40)]
-    assert scale_up([node("a")], full("a"), waiting, max_nodes=5) == 4
-    assert scale_up([node("a")], full("a"), waiting, max_nodes=5, booting=3) == 1
-    assert scale_up([node("a")], full("a"), waiting, max_nodes=1) == 0
-
-
-def test_a_pod_larger_than_any_node_asks_for_none() -> None:
-    assert scale_up([], [], [user("w", cpu="5"), user("w2")]) == 1
-
-
-def test_a_cordoned_node_is_no_room_but_counts_among_those_the_group_may_have() -> None:
-    nodes = [node("a", cordoned=True), node("b")]
-    assert scale_up(nodes, full("b"), [user("w")]) == 1
-    assert scale_up(nodes, full("b"), [user("w")], max_nodes=2) == 0
 
 
 # The loop
