@@ -56,13 +56,6 @@ def test_helm_3_renders_the_same_objects_too(odd: Path, helm3: Path) -> None:
     assert_same(roost_render([odd]), helm_template(helm3, [odd]))
 
 
-def test_later_files_win_on_both_sides(helm: Path, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
-    first.write_text("{scheduler: {replicas: 5, tolerations: []}, podClasses: {user: {join: {build: 3}}}}")
-    second.write_text("{scheduler: {replicas: 1}, podClasses: {user: {join: {user: null}}}, placeholders: []}")
-    assert_same(roost_render([first, second]), helm_template(helm, [first, second]))
-
-
 @pytest.mark.parametrize(
     "release",
     [

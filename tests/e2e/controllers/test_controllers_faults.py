@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 IMAGES = {IMAGE: 1_500_000_000}
 # A node that names none says nothing of any.
@@ -368,63 +367,6 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
         hub.wait_for_label(node, on=False)
         hub.check_follows_facts(node)
         assert "Traceback" not in replica.process.log()
-
-
-def test_where_events_may_not_be_written_the_work_goes_on_and_is_not_tried_in_haste(cluster: ControlPlane) -> None:
-    with Hub(cluster) as hub:
-        for kind, folder in (("ClusterRole", "clusterroles"), ("Role", f"namespaces/{hub.namespace}/roles")):
-            found = next(
-                one
-                for one in hub.stack.manifests
-                if one["kind"] == kind and one["metadata"]["name"].endswith("roost-controllers")
-            )
-            rules = [
-                {**rule, "verbs": [verb for verb in rule["verbs"] if verb not in ("create", "patch")]}
-                if "events" in rule["resources"]
-                else rule
-                for rule in found["rules"]
-            ]
-            path = f"/apis/rbac.authorization.k8s.io/v1/{folder}/{found['metadata']['name']}"
-            cluster.api.patch(path, {"rules": [rule for rule in rules if rule["verbs"]]})
-        node = hub.add_node("node", images=NO_IMAGES)
-        puller = wait_until(
-            lambda: cluster.api.list(
-                f"/api/v1/namespaces/{hub.namespace}/pods", labelSelector="app.kubernetes.io/component=puller"
-            ),
-            30,
-            "a puller pod",
-        )[0]
-        pods = f"/api/v1/namespaces/{hub.namespace}/pods/{puller['metadata']['name']}"
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": puller["metadata"]["name"]}}
-        cluster.api.request("POST", f"{pods}/binding", {**body, "target": target})
-        waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{IMAGE}": not found'}
-        statuses = [
-            {
-                "name": container["name"],
-                "image": container["image"],
-                "imageID": "",
-                "ready": False,
-                "restartCount": 0,
-                "state": {"waiting": waiting},
-            }
-            for container in puller["spec"]["containers"]
-        ]
-        cluster.api.patch(f"{pods}/status", {"status": {"containerStatuses": statuses}})
-        replica = hub.start("one")
-        replica.wait_leading()
-        wait_for("an Event to be refused", lambda: refused_events(hub))
-        time.sleep(20)
-        # Two things are to be told: that the image can't be pulled, and that the gate stands open for it. Each is tried
-        # less than five times.
-        assert len(refused_events(hub)) < 2 * 5
-        hub.nodes.set_images(node, IMAGES)
-        hub.wait_for_label(node)
-        assert replica.metric("roost_controllers_plan_failures_total") == 0
-
-
-def refused_events(hub: Hub) -> list[Request]:
-    return [one for one in hub.requests() if (one.resource, one.status) == ("events", 403) and one.is_write]
 
 
 def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> None:

@@ -123,30 +123,6 @@ def wait_for_facts(hub: Hub) -> None:
     )
 
 
-def test_a_gpu_user_of_zero_to_jupyterhubs_recipe_binds_to_the_tainted_gpu_node_that_the_puller_doesnt_reach(
-    hub: Hub,
-) -> None:
-    hub.hold("cpu")
-    hub.join("gpu", taints=["nvidia.com/gpu:NoSchedule"], extra_resources={"nvidia.com/gpu": "1"})
-    wait_for_facts(hub)
-    tolerates = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-    asked = {"cpu": "1", "nvidia.com/gpu": "1"}
-    assert hub.user("ada", asked, tolerations=tolerates) is False
-    wait_until(lambda: hub.degraded("no-holder-fits") == 1, 20, "the user to be counted")
-    assert hub.node_of("ada") == "gpu"
-    hub.wait_for_value("gpu", None)
-
-
-def test_a_user_of_60_gib_binds_to_the_large_node_although_only_small_ones_hold_the_image(hub: Hub) -> None:
-    hub.hold("small", memory="16Gi")
-    hub.join("large", memory="64Gi")
-    wait_for_facts(hub)
-    assert hub.value("large") == "pulling"
-    assert hub.user("ada", {"cpu": "1", "memory": "60Gi"}) is False
-    wait_until(lambda: hub.degraded("no-holder-fits") == 1, 20, "the user to be counted")
-    assert hub.node_of("ada") == "large"
-
-
 def test_users_go_to_the_holder_while_it_has_room_and_then_one_of_two_nodes_that_pull_is_opened_within_30_s(
     hub: Hub,
 ) -> None:

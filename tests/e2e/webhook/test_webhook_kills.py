@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
-from tests.builders import build_pod, user_pod
+from tests.builders import user_pod
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -108,49 +108,3 @@ def test_every_creation_succeeds_while_the_webhook_is_killed_frozen_and_restarte
 
         wait_until(is_empty, 30, "an empty gauge")
         assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(unplaced)
-
-
-def test_without_node_rights_it_works_from_pods_alone_and_says_so_once(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    with Stack(control_plane, namespace, {}, scheduler=False, webhook=False) as stack:
-        role = stack.find("ClusterRole", f"hub.{namespace}.roost-webhook")["metadata"]["name"]
-        path = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{role}"
-        found = control_plane.api.get(path)
-        with_nodes = found["rules"]
-        without_nodes = [rule for rule in with_nodes if "nodes" not in rule["resources"]]
-        assert without_nodes != with_nodes
-        control_plane.api.patch(path, {"rules": without_nodes})
-        for node in ("a", "b"):
-            builder = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": f"builder-{node}", "labels": {"component": "image-builder", "app": "binder"}},
-                "spec": {"nodeName": f"{namespace}-{node}", "containers": [{"name": "c", "image": "i"}]},
-            }
-            control_plane.create_pod(builder, namespace)
-            ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-            control_plane.api.patch(
-                f"/api/v1/namespaces/{namespace}/pods/builder-{node}/status",
-                ready,
-                content_type="application/strategic-merge-patch+json",
-            )
-        webhook = stack.start_webhook()
-        webhook.wait_ready()
-        assert "nodes is forbidden" in webhook.get("/readyz")[1]
-        wait_until(
-            lambda: webhook.metric("roost_webhook_ring_nodes", **{"class": "build"}) == 2, 20, "a ring of two builders"
-        )
-        pod = build_pod(name="build-1")
-        pod["spec"].setdefault("containers", [{"name": "c", "image": "i"}])
-        pod["metadata"]["namespace"] = namespace
-        stored = control_plane.create_pod(pod, namespace)
-        terms = stored["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-        names = {term["preference"]["matchFields"][0]["values"][0] for term in terms}
-        assert names == {f"{namespace}-a", f"{namespace}-b"}
-        wait_until(lambda: webhook.metric("roost_webhook_watch_errors_total", kind="nodes") >= 3, 30, "more tries")
-        assert len(webhook.process.log_lines("watch broken kind=nodes")) == 1
-
-        control_plane.api.patch(path, {"rules": with_nodes})
-        wait_until(lambda: "nodes" not in webhook.get("/readyz")[1], 60, "the right to be noticed")
-        assert webhook.process.log_lines("watch works again kind=nodes")

@@ -22,47 +22,19 @@ from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, MARK, exchange, files_of, write_folder
 from generator.values.files import read_defaults
 from generator.values.loader import load
-from generator.values.merge import Settings, merge_values
+from generator.values.merge import merge_values
 from generator.values.release import OLDEST_KUBE_MINOR, Release, check_release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
-# Between them they reach every branch that an operator can reach.
-VARIANTS = {
-    "defaults": "",
-    "several sets": "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]",
-    "policy": "admission: {mode: policy}",
-    "nothing cluster-wide": "clusterResources: false",
-    "no scheduler": "scheduler: {target: none}",
-    "monitored": "monitoring: {serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}}",
-    "cert-manager": "webhook: {certificates: {mode: certManager}}",
-    "given certificates": "webhook: {certificates: {mode: secret, secretName: s, caBundle: TFM=}}",
-    "a url": "webhook: {url: 'https://hooks.example.org:8443/mutate', hostNetwork: true}",
-    "labels everywhere": "{commonLabels: {team: a}, commonAnnotations: {note: 'x: <&>'}, fullnameOverride: other}",
-    "a class more": "podClasses: {dask: {match: {labels: {app: dask}}, join: {dask: 5}, profile: user}}",
-    "raw plugins": "scheduler: {profiles: {user: {plugins: {score: {disabled: [{name: '*'}]}}, pluginConfig: []}}}",
-    "no rights": "{rbac: {create: false}, networkPolicy: {enabled: false}, priorityClasses: {enabled: false}}",
-}
+SEVERAL_SETS = "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]"
 
 
 def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
     merged = merge_values(read_defaults(), [load(text.encode(), "f")])
     return render(merged.values, release)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_manifest_is_one_object_with_the_identity_read_from_its_head(variant: str) -> None:
-    manifests = rendered(VARIANTS[variant])
-    assert manifests
-    for manifest in manifests:
-        body = manifest.body
-        metadata = body["metadata"]
-        assert isinstance(metadata, dict)
-        read = Identity(str(body["apiVersion"]), str(body["kind"]), metadata.get("namespace", ""), metadata["name"])
-        assert manifest.identity == read
-        assert read.namespace in {"", "jhub"}
 
 
 def test_a_template_is_compiled_once_and_anew_when_it_changes(tmp_path: Path) -> None:
@@ -90,7 +62,7 @@ def test_a_disabled_chart_renders_nothing() -> None:
 
 
 def test_rendering_twice_gives_the_same_bytes_and_leaves_the_values_alone() -> None:
-    merged = merge_values(read_defaults(), [load(VARIANTS["several sets"].encode(), "f")])
+    merged = merge_values(read_defaults(), [load(SEVERAL_SETS.encode(), "f")])
     before = json.dumps(merged.values)
     assert stream(render(merged.values, RELEASE)) == stream(render(merged.values, RELEASE))
     assert json.dumps(merged.values) == before
@@ -190,7 +162,7 @@ def test_a_folder_holds_one_file_an_object_and_a_kustomization_that_lists_them(t
 
 
 def test_a_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
-    write_folder(rendered(VARIANTS["several sets"]), str(tmp_path / "out"))
+    write_folder(rendered(SEVERAL_SETS), str(tmp_path / "out"))
     write_folder(rendered("placeholders: []"), str(tmp_path / "out"))
     assert not list((tmp_path / "out").glob("statefulset-*"))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -407,13 +379,6 @@ def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_pat
     assert read_folder(str(tmp_path / "out")) == {}
 
 
-def test_settings_of_the_command_line_win_over_files() -> None:
-    merged = merge_values(
-        read_defaults(), [load(b"webhook: {replicas: 3}", "f")], Settings(values=["webhook.replicas=4"])
-    )
-    assert any("replicas: 4" in manifest.text for manifest in render(merged.values, RELEASE))
-
-
 def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
     chart = yaml.safe_load((chart_folder() / "Chart.yaml").read_text())
     assert chart["kubeVersion"] == ">=" + ".".join(map(str, OLDEST_KUBE_MINOR)) + ".0-0"
@@ -435,13 +400,6 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
     expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
     assert [json.loads(expression) for expression in expressions] == [secrets]
-
-
-def release_document(values: str) -> dict[str, Any]:
-    bodies: list[Any] = [one.body for one in rendered(values) if one.body["kind"] == "ConfigMap"]
-    (text,) = (body["data"]["release.json"] for body in bodies if "release.json" in body["data"])
-    document: dict[str, Any] = json.loads(text)
-    return document
 
 
 @pytest.mark.parametrize(
@@ -498,15 +456,6 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
 def bodies(text: str = "") -> list[dict[str, Any]]:
     """What is rendered, as an API server reads it."""
     return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
-
-
-def test_the_scheduler_offers_no_profiles_of_itself() -> None:
-    (configuration,) = [
-        yaml.safe_load(manifest["data"]["config.yaml"])
-        for manifest in bodies()
-        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]
-    ]
-    assert configuration["enableProfiling"] is False
 
 
 def ingress_of(component: str, text: str) -> list[Any]:

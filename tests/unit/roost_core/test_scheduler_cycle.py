@@ -10,7 +10,6 @@ import pytest
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.pod_queries import Condition, PodQuery
 from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, NoNomination, preempt
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
@@ -357,21 +356,6 @@ class TestStates:
             raise RuntimeError
         assert state.get_pod(placeholder.key) is placeholder
         assert state.rows["a"].requested == {"cpu": 1000}
-
-    def test_answers_follow_every_change(self) -> None:
-        state = ClusterState([node("a"), node("b")])
-        query = PodQuery((Condition(None, frozenset({Requirement("app", "In", frozenset({"u"}))})),))
-        asked = pod("p", requests={"cpu": "1"}, nodeSelector={"pool": "user"})
-        assert state.count_pods(query) == {}
-        assert all(why(asked, state).values())
-        state.add_pod(pod("x", on="a", labels={"app": "u"}))
-        assert state.count_pods(query) == {"a": 1}
-        state.set_node(node("b", labels={"pool": "user"}))
-        assert why(asked, state)["b"] == ()
-        state.add_pod(pod("big", on="b", requests={"cpu": "4"}))
-        assert why(asked, state)["b"] == ("Insufficient cpu",)
-        state.remove_pod("hub/x")
-        assert state.count_pods(query) == {}
 
     def test_another_zone_changes_the_order_only_when_a_node_comes_or_goes(self) -> None:
         state = ClusterState(

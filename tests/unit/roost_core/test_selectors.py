@@ -20,8 +20,7 @@ from roost_core.objects.selectors import (
     tolerates,
     untolerated,
 )
-from roost_core.placement.nodes import Nodes
-from tests.builders import expression, held, node
+from tests.builders import expression
 
 LABELS = {"zone": "a", "size": "8"}
 
@@ -168,21 +167,3 @@ def test_a_hard_taint_keeps_a_pod_off_unless_tolerated() -> None:
     tainted = Node("node-1", taints=(TAINT,))
     assert not node_admits(rules(), tainted)
     assert node_admits(rules(tolerations=({"key": "dedicated", "operator": "Exists"},)), tainted)
-
-
-def test_changing_nodes_one_by_one_gives_what_building_them_anew_gives() -> None:
-    image = "example.org/a:1"
-    nodes = Nodes([node("n1", image), node("n2"), node("n3", ready=False)])
-    changes: list[dict[str, Node | None]] = [
-        {"n2": node("n2", image)},
-        {"n1": None, "n4": node("n4", image, unschedulable=True)},
-        {"n3": node("n3"), "n9": None},
-        {"n2": node("n2"), "n4": node("n4")},
-    ]
-    (label,) = held(image)
-    for change in changes:
-        nodes = nodes.updated(change)
-        anew = Nodes(nodes.values())
-        assert (nodes.names, nodes.holders) == (anew.names, anew.holders)
-    assert set(nodes) == {"n2", "n3", "n4"}
-    assert label not in nodes.holders

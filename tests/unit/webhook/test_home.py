@@ -42,12 +42,6 @@ def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> N
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
 
 
-def test_each_term_names_exactly_one_node() -> None:
-    for term in node_terms(place(build_pod(), FIVE)):
-        (field,) = term["preference"]["matchFields"]
-        assert len(field["values"]) == 1
-
-
 def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_name() -> None:
     rules = settings(podClasses={"build": {"home": {"matchBy": "hostname", "weights": [100]}}})
     here = facts(node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0")
@@ -156,19 +150,6 @@ def test_an_authors_loud_term_beside_the_home_is_warned_of() -> None:
     assert "warnings" not in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(quiet)))
     # BinderHub's own goes, so it can't outvote.
     assert "warnings" not in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(sticky_term("node-x"))))
-
-
-def test_losing_a_node_moves_only_its_own_builds() -> None:
-    repositories = [f"https://github.com/org/repo-{index}" for index in range(40)]
-
-    def first_homes(*names: str) -> dict[str, str]:
-        known = facts(*map(node, names), builders=" ".join(names))
-        return {repo: homes_of(place(build_pod(repo), known))[0][1] for repo in repositories}
-
-    before, after = first_homes(*RING), first_homes(*RING[1:])
-    assert {repo for repo in repositories if before[repo] != after[repo]} == {
-        repo for repo in repositories if before[repo] == RING[0]
-    }
 
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:

@@ -171,18 +171,6 @@ def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer,
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
 
 
-def test_nodes_whose_rights_were_withdrawn_are_unknown_until_they_come_back(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a")]
-    kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    server.forbidden.add("/api/v1/nodes")
-    kept.wait(lambda: kept.keeper.facts.nodes is None)
-    assert kept.keeper.verdict().passed
-    server.forbidden.clear()
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    assert list(kept.keeper.facts.nodes or ()) == ["a"]
-
-
 def test_nodes_not_heard_of_for_minutes_are_unknown_until_they_are(server: FakeServer, kept: Kept) -> None:
     server.objects["/api/v1/nodes", ""] = [node("a")]
     kept.keeper.follow(settings())

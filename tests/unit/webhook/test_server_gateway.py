@@ -142,12 +142,6 @@ def test_other_methods_and_content_types_are_refused(method: str, content_type: 
     assert headers.get(b"allow") == (b"POST" if status == 405 else None)
 
 
-@given(body=st.one_of(st.binary(), JSON_VALUES, st.sampled_from(BODIES)), pieces=st.integers(1, 7))
-@pytest.mark.slow
-def test_any_body_is_answered_without_a_5xx(body: bytes, pieces: int) -> None:
-    assert 400 <= answer(request(body), pieces)[0] < 500
-
-
 @given(path=PATHS)
 @pytest.mark.slow
 def test_any_path_gets_a_4xx(path: str) -> None:

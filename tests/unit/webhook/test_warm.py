@@ -174,13 +174,6 @@ def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone
     assert (facts.running, facts.pods_on("n1")) == (3, 2)
 
 
-def test_images_are_forgotten_with_their_node() -> None:
-    facts = WarmFacts({"ns/a": on("n1", ("x",)), "ns/b": on("n2", ("x",))}).without_nodes(["n1", "n9"])
-    assert not facts.holds("n1", "x")
-    assert facts.holders("x") == {"n2"}
-    assert facts.without_nodes(["n9"]) is facts
-
-
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab_tests.recorded import BEGIN, HOUR, empty_store, pod_record
+from lab_tests.recorded import BEGIN, HOUR, empty_store
 from lab_tests.unit.recorder.test_recorder_why import BIND, SECOND, story
 from roost.cli import run
 from roost_lab.commands import records as command
@@ -134,17 +134,6 @@ def test_a_time_before_1970_or_after_9999_is_wrong_usage(
     assert f"{time}: expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999" in " ".join(
         capsys.readouterr().err.split()
     )
-
-
-@pytest.mark.parametrize("form", ["html", "json", "csv"])
-def test_a_report_of_all_the_time_there_is_is_made(tmp_path: Path, form: str) -> None:
-    store = empty_store(tmp_path)
-    store.write([pod_record("p"), pod_record("odd", created_us=-(2**62), deleted_us=2**62)], {})
-    store.close()
-    database, output = str(tmp_path / "roost.db"), str(tmp_path / "report")
-    bounds = ["--since", "1970-01-01", "--until", "9999-12-31T23:59:59.999999"]
-    for some in (bounds, []):
-        assert run(["report", "--database", database, "--format", form, "--output", output, *some]) == 0
 
 
 # What is not known is left out

@@ -8,16 +8,13 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go  # type: ignore[import-untyped]  # it has no types
-import pytest
 from plotly.offline import get_plotlyjs_version  # type: ignore[import-untyped]  # it has no types
 
 from lab_tests.recorded import BEGIN, HOUR, empty_store, fail_record, story_records
-from roost_lab.pages.table import Unit
 from roost_lab.recorder.store.records import GapRecord
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.report.sections import parts, tables
-from roost_lab.report.starts import show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,20 +180,3 @@ def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_p
     store.write(story_records(), {})
     page = Page(make_page(gather(store, BEGIN - 3 * HOUR, BEGIN - 2 * HOUR), "about"))
     assert any("outside the record, which covers 2027-01-15 08:00" in text for text in page.texts)
-
-
-@pytest.mark.parametrize(
-    ("cell", "unit", "text"),
-    [
-        (None, Unit.COUNT, "-"),
-        (1234, Unit.COUNT, "1,234"),
-        (0.9999, Unit.SHARE, "99.9 %"),
-        (1.0, Unit.SHARE, "100.0 %"),
-        (62.0, Unit.SECONDS, "1 min 2 s"),
-        (BEGIN, Unit.TIME, "2027-01-15 08:00"),
-        ("pull", Unit.PHASE, "pull, when cold"),
-        ("pull", Unit.TEXT, "pull"),
-    ],
-)
-def test_cells_are_shown_by_their_unit(cell: str | float | None, unit: Unit, text: str) -> None:
-    assert show(cell, unit) == text

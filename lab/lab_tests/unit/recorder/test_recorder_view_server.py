@@ -183,15 +183,6 @@ def test_a_state_in_which_only_the_time_differs_is_not_sent_again() -> None:
     assert [next(events), next(events)] == [b"data: 1\n\n", b"data: 3\n\n"]
 
 
-def test_too_many_viewers_are_told_so(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: Feed) -> None:
-        raise TooManyViewersError
-
-    monkeypatch.setattr(Feed, "watch", full)
-    answer = viewer.get("/api/live")
-    assert (answer.status_code, answer.get_json()["error"].partition(":")[0]) == (503, "too many viewers")
-
-
 def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
     bound = bind("127.0.0.1", 0)
     bound.listen(8)
@@ -253,13 +244,6 @@ def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_
     assert names_of(["sqlite:////tmp/a/z2jh.db", "postgresql://db/roost"]) == ["z2jh", "roost"]
     same = ["sqlite:////tmp/a/roost.db", "sqlite:////tmp/b/roost.db"]
     assert names_of(same) == same
-
-
-def test_a_second_record_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    empty_store(tmp_path)
-    database = str(tmp_path / "roost.db")
-    assert main(["view", "--database", database, "--beside", str(tmp_path / "none.db")]) == 1
-    assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
 
 
 def test_a_view_needs_a_record_or_a_cluster(
