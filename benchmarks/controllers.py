@@ -20,7 +20,7 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -82,7 +82,7 @@ LABEL_SECONDS: Final = 60.0
 # Plans alone
 
 
-def make_planners(hub: Sequence[Object]) -> tuple[Planner, ...]:
+def make_planners(hub: Sequence[Object]) -> tuple[Planner[Any], ...]:
     """Every controller, with the settings that the chart renders."""
     return parse_settings(*_documents(hub), NEWEST_MINOR).planners
 

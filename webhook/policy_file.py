@@ -53,24 +53,20 @@ class PolicyFile:
         self._metrics = metrics
         self._on_change = on_change
         self._check = check
-        self._settings = NO_RULES
+        # The settings in use; immutable, and replaced as a whole.
+        self.settings = NO_RULES
         self._seen: bytes | None = None
         self._fault = "not read yet"
 
-    @property
-    def settings(self) -> Settings:
-        """The settings in use; immutable, and replaced as a whole."""
-        return self._settings
-
     def verdict(self) -> Verdict:
         """Ready once there was a valid policy; a later fault is reported, but the last valid policy stays in use."""
-        if self._settings is NO_RULES:
+        if self.settings is NO_RULES:
             return Verdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
         if self._fault:
             return Verdict(
-                passed=True, detail=f"revision {self._settings.revision} stays in use, reload failed: {self._fault}"
+                passed=True, detail=f"revision {self.settings.revision} stays in use, reload failed: {self._fault}"
             )
-        return Verdict(passed=True, detail=f"revision {self._settings.revision}")
+        return Verdict(passed=True, detail=f"revision {self.settings.revision}")
 
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""
@@ -97,9 +93,9 @@ class PolicyFile:
             self._reject(reason, text)
             return
         self._seen, self._fault = text, ""
-        if settings.revision == self._settings.revision:
+        if settings.revision == self.settings.revision:
             return
-        self._settings = settings
+        self.settings = settings
         self._metrics.show_policy(settings.revision)
         log.info("policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes))
         self._on_change(settings)
@@ -110,7 +106,7 @@ class PolicyFile:
             return
         self._seen, self._fault = text, fault
         self._metrics.policy_reload_failures.inc()
-        log.error("policy rejected, revision=%s stays in use: %s", self._settings.revision or "none", fault)
+        log.error("policy rejected, revision=%s stays in use: %s", self.settings.revision or "none", fault)
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""

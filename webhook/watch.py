@@ -92,13 +92,9 @@ class FactsKeeper:
         self._watches: _Watches | None = None
         # Held while the watches are replaced.
         self._replacing = threading.Lock()
-        self._facts = Facts()
+        # The newest facts; immutable.
+        self.facts = Facts()
         self._has_facts = False
-
-    @property
-    def facts(self) -> Facts:
-        """The newest facts; immutable."""
-        return self._facts
 
     def follow(self, settings: Settings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
@@ -163,7 +159,7 @@ class FactsKeeper:
         watches = self._watches
         if watches is None or not self._has_facts:
             return False
-        facts = self._facts
+        facts = self.facts
         return watches.knows_nodes != (facts.nodes is not None) or watches.shows_new_pods != facts.shows_new_pods
 
     def _swap(self) -> None:
@@ -171,7 +167,7 @@ class FactsKeeper:
         if watches is None or not watches.has_listed():
             return
         facts, seen = watches.refresh()
-        self._facts = facts
+        self.facts = facts
         self._has_facts = True
         if watches.has_other_hubs:
             with self._replacing:
@@ -272,7 +268,8 @@ class _Watches:
             )
             for pod_class in classes
         }
-        self._leases: dict[str, LeaseWatch] = {
+        # The Leases of Roost's other parts.
+        self.leases: dict[str, LeaseWatch] = {
             part: LeaseWatch(
                 client,
                 settings.namespace,
@@ -301,12 +298,7 @@ class _Watches:
         self._waiting: dict[str, str] = {}
         self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
         self._metrics.show_waiting(dict.fromkeys(settings.classes, 0))
-        self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self._leases.items()})
-
-    @property
-    def leases(self) -> Mapping[str, LeaseWatch]:
-        """The Leases of Roost's other parts."""
-        return self._leases
+        self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self.leases.items()})
 
     @property
     def caches(self) -> Iterator[WatchCache[Any]]:
@@ -342,7 +334,7 @@ class _Watches:
         for cache in self.caches:
             waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
-        for lease in self._leases.values():
+        for lease in self.leases.values():
             threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
 
     def _run(self, cache: WatchCache[Any], waits_for_namespaces: bool) -> None:
@@ -355,7 +347,7 @@ class _Watches:
 
     def has_listed(self) -> bool:
         """Whether each watch has listed, or may not, and each Lease was asked for."""
-        have_looked = all(lease.has_looked for lease in self._leases.values())
+        have_looked = all(lease.has_looked for lease in self.leases.values())
         return have_looked and all(cache.synced or cache.is_forbidden for cache in self.caches)
 
     def refresh(self) -> tuple[Facts, list[str]]:
@@ -405,7 +397,7 @@ class _Watches:
             shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
-            leases={part: lease.state for part, lease in self._leases.items()},
+            leases={part: lease.state for part, lease in self.leases.items()},
         )
         return facts, seen
 

@@ -173,17 +173,17 @@ def _unite(many: ManyHubs) -> None:
 def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
     """What most hubs have at a path; the others are told."""
     values = {hub.name: child(hub.values, *path) for hub in many.hubs}
-    counted = Counter(map(_text, values.values()))
+    counted = Counter(map(to_json, values.values()))
     default = child(defaults, *path)
-    best = max(counted, key=lambda text: (counted[text], text == _text(default)))
-    chosen = next(value for value in values.values() if _text(value) == best)
-    if best != _text(default):
+    best = max(counted, key=lambda text: (counted[text], text == to_json(default)))
+    chosen = next(value for value in values.values() if to_json(value) == best)
+    if best != to_json(default):
         _put(many.values, path, chosen)
-        like = next(hub for hub in many.hubs if _text(values[hub.name]) == best)
+        like = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
         if said := like.result.comments.get(path):
             many.comments[path] = list(said)
     for name, value in values.items():
-        if _text(value) != best:
+        if to_json(value) != best:
             many.differences.setdefault(name, []).append(f"{show_key(path)}: {_short(value)} -> {_short(chosen)}")
 
 
@@ -311,10 +311,6 @@ def _put(values: dict[str, Any], path: Path, value: object) -> None:
             below = values[key] = {}
         values = below
     values[path[-1]] = value
-
-
-def _text(value: object) -> str:
-    return to_json(value)
 
 
 def _short(value: object) -> str:

@@ -38,7 +38,7 @@ from roost_core.placement.classes import needs_namespace_labels
 from roost_core.placement.settings_reader import Fault, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from roost.controllers.contract.planner import Planner
     from roost.controllers.options import ControllersOptions
@@ -116,28 +116,24 @@ def _keeper(
 
 
 def _check_release(options: ControllersOptions, settings: ControllersSettings) -> None:
-    if (settings.release, settings.namespace) != (options.release, options.namespace):
-        found = f"release {settings.release!r} in namespace {settings.namespace!r}"
+    if (settings.shared.name, settings.shared.namespace) != (options.release, options.namespace):
+        found = f"release {settings.shared.name!r} in namespace {settings.shared.namespace!r}"
         expected = f"--release={options.release} --namespace={options.namespace}: mount the release's own ConfigMap"
         raise SettingsError([Fault("release and namespace", found, expected)])
 
 
-def _choose(planners: tuple[Planner, ...], only: tuple[str, ...]) -> tuple[Planner, ...]:
+def _choose(planners: tuple[Planner[Any], ...], only: tuple[str, ...]) -> tuple[Planner[Any], ...]:
     names = {planner.name for planner in planners}
     unknown = {*only} - names
     if unknown:
         accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
         raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])
-    return _only(planners, only)
-
-
-def _only(planners: Sequence[Planner], only: tuple[str, ...]) -> tuple[Planner, ...]:
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
 def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
     """Return what to watch."""
-    events = settings.events
+    events = settings.shared.events
     pod_classes = settings.shared.classes.values()
     hubs = [
         read_label_selector(each.namespace_selector)
@@ -145,8 +141,8 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         if each.is_of_users and each.namespace_selector is not None
     ]
     return Scope(
-        release=settings.release,
-        namespace=settings.namespace,
+        release=settings.shared.name,
+        namespace=settings.shared.namespace,
         all_namespaces=all_namespaces,
         user_labels=tuple(each.labels for each in pod_classes if each.image_gate or each.is_of_users),
         bookings=None if events is None or not events.config_maps else events.limits,
@@ -157,7 +153,9 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
     )
 
 
-def _run(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...], minor: int) -> None:
+def _run(
+    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner[Any], ...], minor: int
+) -> None:
     stop = threading.Event()
     stop_on_signals(stop)
     metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
@@ -200,7 +198,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         options.namespace,
         writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
         evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
-        events=EventWriter(client, identity, hub=f"{settings.release}.{settings.namespace}"),
+        events=EventWriter(client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.count_eviction,
         on_done=lambda: loop.progressed() if loop is not None else None,
@@ -217,10 +215,9 @@ def _run(options: ControllersOptions, settings: ControllersSettings, planners: t
         vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
-    if settings.events is not None and settings.events.calendar_url:
-        calendar = CalendarFeed(
-            settings.events.calendar_url, settings.events.limits, on_change=wake, reading_time=watching.reading_time
-        )
+    events = settings.shared.events
+    if events is not None and events.calendar_url:
+        calendar = CalendarFeed(events.calendar_url, events.limits, on_change=wake, reading_time=watching.reading_time)
         watching.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
     checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
@@ -270,7 +267,9 @@ def _settle_memory(watching: Watching, stop: threading.Event) -> None:
     gc.enable()
 
 
-def _print_plans(options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner, ...]) -> None:
+def _print_plans(
+    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner[Any], ...]
+) -> None:
     """Print what would be done now. Raises ClusterError."""
     stop = threading.Event()
     scope = scope_of(settings, all_namespaces=options.all_namespaces)

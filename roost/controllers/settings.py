@@ -16,7 +16,6 @@ from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Read
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roost.controllers.contract.bookings import BookingSettings
     from roost.controllers.contract.planner import Planner
 
 VERSION: Final = 1
@@ -29,24 +28,9 @@ class ControllersSettings:
     # Read once, for all controllers.
     shared: ReleaseDocument
     evictions_per_minute: int
-    planners: tuple[Planner, ...]
+    planners: tuple[Planner[Any], ...]
     # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
     history_name: str = ""
-
-    @property
-    def release(self) -> str:
-        """The release's name."""
-        return self.shared.name
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace."""
-        return self.shared.namespace
-
-    @property
-    def events(self) -> BookingSettings | None:
-        """`events`; None: none can be booked."""
-        return self.shared.events
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:

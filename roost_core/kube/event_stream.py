@@ -132,27 +132,15 @@ class EventStream:
         self._version = position
         # What has happened up to this version had happened when we began to listen (again).
         self._late_until = 0
-        self._is_listed = False
+        # Whether a complete list has been read.
+        self.is_listed = False
         # Why what comes after `_version` can't be had; "" as long as it can.
         self._lost = ""
-        self._fault = ""
-        self._is_forbidden = False
+        # Why the last try failed; "" if it didn't.
+        self.fault = ""
+        # Whether the last try was forbidden (RBAC).
+        self.is_forbidden = False
         self._heard_at = clock()
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether a complete list has been read."""
-        return self._is_listed
-
-    @property
-    def fault(self) -> str:
-        """Why the last try failed; "" if it didn't."""
-        return self._fault
-
-    @property
-    def is_forbidden(self) -> bool:
-        """Whether the last try was forbidden (RBAC)."""
-        return self._is_forbidden
 
     def age_seconds(self) -> float:
         """Seconds since the last message of the server, including bookmarks: up to about a minute is normal."""
@@ -163,7 +151,7 @@ class EventStream:
         backoff_seconds = FIRST_BACKOFF_SECONDS
         while not stop.is_set():
             try:
-                if not self._is_listed:
+                if not self.is_listed:
                     self._list(stop)
                 if self._watch(stop):
                     # Only a watch that ended well, and not at once, proves that watching works.
@@ -180,21 +168,21 @@ class EventStream:
     def _note_failure(self, error: ClusterError) -> None:
         self._on_error(self.kind)
         status = error.status if isinstance(error, ApiError) else None
-        self._is_forbidden = status == FORBIDDEN
+        self.is_forbidden = status == FORBIDDEN
         if status == GONE:
             if self._version:
                 self._say(Change.LOST, self._lost or FORGOTTEN)
             self._forget_place()
         fault = str(error)
-        if fault != self._fault:
-            self._fault = fault
+        if fault != self.fault:
+            self.fault = fault
             # Without a place to keep, 410 is how a watch that slept too long ends: nothing to mend.
             level = logging.INFO if status == GONE and not self._is_gapless else logging.WARNING
             log.log(level, "watch broken kind=%s: %s", self.kind, fault)
 
     def _forget_place(self) -> None:
         self._version = self._lost = ""
-        self._is_listed = False
+        self.is_listed = False
 
     def _doubt(self) -> None:
         """The position may be invalid: list again, unless the stream is gapless."""
@@ -220,7 +208,7 @@ class EventStream:
             token = metadata.get("continue")
             if not token:
                 self._version = str(metadata.get("resourceVersion") or "")
-                self._is_listed = True
+                self.is_listed = True
                 self._hear()
                 self._say(Change.SYNCED)
                 return
@@ -308,10 +296,10 @@ class EventStream:
 
     def _hear(self) -> None:
         self._heard_at = self._clock()
-        if self._fault:
+        if self.fault:
             log.info("watch works again kind=%s", self.kind)
-            self._fault = ""
-        self._is_forbidden = False
+            self.fault = ""
+        self.is_forbidden = False
 
 
 def object_key(item: JSONObject) -> str:

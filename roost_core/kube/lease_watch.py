@@ -51,23 +51,15 @@ class LeaseWatch:
         self._clock = clock
         self._clock_time = clock_time
         self._observer = LeaseObserver()
-        self._has_looked = False
-        self._fault = ""
+        # Whether the Lease was read at least once, successfully or not.
+        self.has_looked = False
+        # Why the last read failed; "" if it didn't.
+        self.fault = ""
 
     @property
     def state(self) -> LeaseState:
         """The state by the last read; UNKNOWN before the first."""
         return self._observer.state
-
-    @property
-    def has_looked(self) -> bool:
-        """Whether the Lease was read at least once, successfully or not."""
-        return self._has_looked
-
-    @property
-    def fault(self) -> str:
-        """Why the last read failed; "" if it didn't."""
-        return self._fault
 
     def is_away(self) -> bool:
         """Whether the holder is known not to be at work."""
@@ -100,11 +92,11 @@ class LeaseWatch:
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease not understood kind=%s", self.kind)
             fault = "not understood"
-        if fault != self._fault:
+        if fault != self.fault:
             level = logging.WARNING if fault else logging.INFO
             log.log(level, "lease kind=%s: %s", self.kind, fault or "can be read again")
-        self._fault = fault
-        has_looked, self._has_looked = self._has_looked, True
+        self.fault = fault
+        has_looked, self.has_looked = self.has_looked, True
         if self.state is not before or not has_looked:
             log.info("lease seen kind=%s state=%s", self.kind, self.state)
             self._on_change()

@@ -72,12 +72,8 @@ class WatchCache(Generic[T]):
         self._changes: dict[str, T | None] = {}
         # Of the list that is being read.
         self._listed: dict[str, T] = {}
-        self._synced = False
-
-    @property
-    def synced(self) -> bool:
-        """Whether a complete list has been read."""
-        return self._synced
+        # Whether a complete list has been read.
+        self.synced = False
 
     @property
     def is_forbidden(self) -> bool:
@@ -136,7 +132,7 @@ class WatchCache(Generic[T]):
                     if self._objects.get(key) != item:
                         self._changes[key] = item
             self._objects, self._listed = objects, {}
-        self._synced = True
+        self.synced = True
         self._on_change()
 
     def _set(self, key: str, item: T | None) -> None:

@@ -171,8 +171,6 @@ class Pod:
     preempted: bool = False
     # It has a scheduling gate.
     gated: bool = False
-    # Names of its PersistentVolumeClaims; not in the spec, because each user has a different one.
-    claims: tuple[str, ...] = ()
     # status.reason: Evicted, OutOfcpu, DeadlineExceeded, ...; mostly "".
     reason: str = ""
     # Since when its scheduler has reported it unschedulable; None: it hasn't.

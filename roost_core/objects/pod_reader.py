@@ -91,11 +91,6 @@ def read_pod(
             for condition in child_objects(status, "conditions", "status")
         ),
         gated=bool(child_list(spec, "schedulingGates", "spec")),
-        claims=tuple(
-            name
-            for volume in child_objects(spec, "volumes", "spec")
-            if (name := child_text(_part(volume, "persistentVolumeClaim"), "claimName", "spec.volumes[]"))
-        ),
         reason=intern(child_text(status, "reason", "status")),
         unschedulable_since=next(
             (

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.headroom_windows import next_time, read_time_zone, start_fault
-from roost_core.placement.settings_reader import describe
 
 if TYPE_CHECKING:
     from roost_core.placement.settings_reader import Reader
@@ -149,9 +148,3 @@ def first_start_after(event: Event, moment: int) -> int | None:
 def _found(_event: Event) -> deque[tuple[int, int | None]]:
     """Return the last searches: from when on, and what came of it. Callers ask for the present and the next in turn."""
     return deque(maxlen=4)
-
-
-def describe_event(event: Event) -> str:
-    """Name people, set and image, for logs and Events."""
-    image = f", image {event.image}" if event.image else ""
-    return f"{describe(event.name)} ({event.people} people{image})"

@@ -41,18 +41,14 @@ class LeaseObserver:
     """One Lease as one observer sees it. `state` and `age_seconds` are safe to read from any thread."""
 
     def __init__(self) -> None:
-        self._state = LeaseState.UNKNOWN
+        # The state by the last observation.
+        self.state = LeaseState.UNKNOWN
         # Holder and time of the last renewal, and when it happened by our clock.
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
         self._stale_seconds = STALE_DURATIONS * DEFAULT_DURATION_SECONDS
         # Since when it can't be read.
         self._blind_since: float | None = None
-
-    @property
-    def state(self) -> LeaseState:
-        """The state by the last observation."""
-        return self._state
 
     def age_seconds(self, now: float) -> float | None:
         """Seconds since the last renewal; None if none was observed."""
@@ -71,10 +67,10 @@ class LeaseObserver:
         if isinstance(spec, Mapping):
             self._see_renewal(spec, now, clock_time)
         if self._renewal is None:
-            self._state = LeaseState.NEVER_HELD
+            self.state = LeaseState.NEVER_HELD
         else:
             is_stale = now - self._renewed_at > self._stale_seconds
-            self._state = LeaseState.STALE if is_stale else LeaseState.HELD
+            self.state = LeaseState.STALE if is_stale else LeaseState.HELD
 
     def fail(self, now: float) -> None:
         """Note that the Lease could not be read; its state stays."""
@@ -83,7 +79,7 @@ class LeaseObserver:
 
     def refuse(self) -> None:
         """Note that reading the Lease is forbidden: its state is unknown."""
-        self._state = LeaseState.UNKNOWN
+        self.state = LeaseState.UNKNOWN
         self._renewal = None
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:

@@ -153,17 +153,6 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     return list(made.values())
 
 
-def count_combinations(singleuser: object) -> int:
-    """How many combinations of choices all profiles have together; `managed_images` may look at each of them."""
-    total = 0
-    for profile in _items(singleuser, "profileList"):
-        combinations = 1
-        for option in _items(profile, "profile_options"):
-            combinations *= max(1, len(_items(option, "choices")) + bool(_mapping(option, "unlisted_choice")))
-        total += combinations
-    return total
-
-
 def _default_use(singleuser: object) -> _Use:
     """What a user has who chooses nothing."""
     extended: tuple[str, ...] = ()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 # Cached counts of selectors; the least recently used goes first.
 _REMEMBERED_QUERIES: Final = 128
-# Cached tables of what depends on one node and its pods; the least recently used goes first.
-_REMEMBERED_MEMOS: Final = 64
+# Columns of what depends on one node and its pods; the least recently used goes first.
+_REMEMBERED_COLUMNS: Final = 64
 # Changes of rows that a column can catch up with; one that is further behind is computed again.
 _REMEMBERED_CHANGES: Final = 4096
 # Specs whose terms are cached; beyond this, the cache is cleared.
@@ -137,10 +137,6 @@ class ClusterState:
         # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
         self.changes: tuple[list[str], int] = ([], 0)
         self._columns: OrderedDict[tuple[object, ...], Column[Any]] = OrderedDict()
-        # Bumped when a node itself changes; pods don't.
-        self.nodes_version = 0
-        # See `memo`.
-        self._memos: OrderedDict[tuple[object, ...], tuple[object, dict[str, Any]]] = OrderedDict()
         # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
         self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
         self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
@@ -233,7 +229,6 @@ class ClusterState:
         self._forget_verdicts()
 
     def _forget_verdicts(self) -> None:
-        self.nodes_version += 1
         self.verdicts.clear()
         self.meeting.clear()
         self._labels.clear()
@@ -272,8 +267,6 @@ class ClusterState:
             self._unseen.add(name)
 
     def _changed(self, row: NodeRow) -> None:
-        for _, memo in self._memos.values():
-            memo.pop(row.name, None)
         changes, first = self.changes
         changes.append(row.name)
         if len(changes) > _REMEMBERED_CHANGES:
@@ -406,26 +399,12 @@ class ClusterState:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = Column(keep_alive)
-            if len(self._columns) > _REMEMBERED_MEMOS:
+            if len(self._columns) > _REMEMBERED_COLUMNS:
                 self._columns.popitem(last=False)
         else:
             self._columns.move_to_end(key)
         column.follow(self, find)
         return column
-
-    def memo(self, key: tuple[object, ...], keep_alive: object = None) -> dict[str, Any]:
-        """A table by node name for whoever asks with this key; an entry is dropped when that node or its pods change.
-
-        Only what follows from one row alone may be kept here. keep_alive: what `key` names by identity.
-        """
-        entry = self._memos.get(key)
-        if entry is None:
-            entry = self._memos[key] = (keep_alive, {})
-            if len(self._memos) > _REMEMBERED_MEMOS:
-                self._memos.popitem(last=False)
-        else:
-            self._memos.move_to_end(key)
-        return entry[1]
 
     def count_pods(self, query: PodQuery) -> Mapping[str, int]:
         """How many pods the query matches, by node; nodes without any are left out. Read-only."""

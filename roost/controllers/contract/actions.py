@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import CapacityBufferState, StatefulSetState
+    from roost_core.objects.pod import Pod
 
 JSONObject = dict[str, Any]
 
@@ -146,7 +147,7 @@ class DeletePod:
         return f"delete pod {self.namespace}/{self.name} ({self.why})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Write an Event. The same notice is not repeated for some minutes."""
 
@@ -162,6 +163,16 @@ class Notice:
     warning: bool = False
 
     @classmethod
+    def on_node(cls, name: str, uid: str, reason: str, message: str, *, warning: bool = False) -> Notice:
+        """About a node."""
+        return cls("Node", "", name, uid, reason, message, warning)
+
+    @classmethod
+    def on_pod(cls, pod: Pod, reason: str, message: str, *, warning: bool = False) -> Notice:
+        """About a pod."""
+        return cls("Pod", pod.namespace, pod.name, pod.uid, reason, message, warning)
+
+    @classmethod
     def on_set(
         cls,
         namespace: str,
@@ -172,15 +183,7 @@ class Notice:
         warning: bool = False,
     ) -> Notice:
         """About the object that keeps a set's room."""
-        return cls(
-            kind=keeper.kind,
-            namespace=namespace,
-            name=keeper.name,
-            uid=keeper.uid,
-            reason=reason,
-            message=message,
-            warning=warning,
-        )
+        return cls(keeper.kind, namespace, keeper.name, keeper.uid, reason, message, warning)
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name

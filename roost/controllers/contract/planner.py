@@ -1,9 +1,9 @@
-"""The interface between the loop and a controller, and the planner that all controllers use."""
+"""A controller, and the planner by which the loop runs it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,29 +16,8 @@ M = TypeVar("M")
 S = TypeVar("S")
 
 
-class Planner(Protocol):
-    """One controller."""
-
-    @property
-    def name(self) -> str:
-        """The controller's name in logs, metrics and --only."""
-
-    @property
-    def gauges(self) -> Sequence[GaugeDefinition]:
-        """The metrics that its plans may report."""
-
-    def plan(self, snapshot: Snapshot, now: Moment) -> Planned[Any]:
-        """Make a plan; its memory is kept for the next."""
-
-    def note(self, done: Sequence[Done], now: Moment) -> None:
-        """Take note of the outcomes of the last plan's actions."""
-
-    def forget(self) -> None:
-        """Drop all memory, because another replica has led since."""
-
-
-class MemoryPlanner(Generic[M]):
-    """A planner made of pure functions: (snapshot, memory, now) -> Planned, and (memory, done, now) -> memory."""
+class Planner(Generic[M]):
+    """One controller at work: (snapshot, memory, now) -> Planned, and (memory, done, now) -> memory."""
 
     def __init__(
         self,
@@ -87,12 +66,12 @@ class Controller(Generic[S, M]):
     note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: memory
     gauges: Sequence[GaugeDefinition] = ()
 
-    def planner(self, release: ReleaseDocument) -> MemoryPlanner[M] | None:
+    def planner(self, release: ReleaseDocument) -> Planner[M] | None:
         """Make its planner; None: it has nothing to do."""
         settings = self.read(release)
         if settings is None:
             return None
-        return MemoryPlanner(
+        return Planner(
             self.name,
             lambda snapshot, memory, now: self.plan(snapshot, memory, settings, now),
             self.empty,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fault
     from roost.controllers.image_gate.node_view import NodeView
-    from roost_core.objects.pod import Pod
     from roost_core.placement.pullers import ManagedImage
 
 # A puller's pod is created within seconds of its node; longer without one is worth an Event.
@@ -78,7 +77,7 @@ def fault_notices(view: NodeView, faults: Mapping[str, Fault]) -> Iterable[NodeN
             if name in faults and message not in reported:
                 reported.add(message)
                 subject = (fault.reference, find_cause(fault).value)
-                yield NodeNotice(subject, _warning(view, "CannotPullImage", message, pod.pod))
+                yield NodeNotice(subject, Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True))
 
 
 def puller_notices(
@@ -94,11 +93,5 @@ def puller_notices(
     effect = count_any(missing, "image stays missing", "images stay missing")
     fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"
     message = f"No puller pod runs on node {view.node.name}, so {effect} there; {fix}."
-    yield NodeNotice(("", NO_PULLER), _warning(view, "NoPullerPod", message))
-
-
-def _warning(view: NodeView, reason: str, message: str, pod: Pod | None = None) -> Notice:
-    kind, namespace, name, uid = "Node", "", view.node.name, view.node.uid
-    if pod is not None:
-        kind, namespace, name, uid = "Pod", pod.namespace, pod.name, pod.uid
-    return Notice(kind=kind, namespace=namespace, name=name, uid=uid, reason=reason, message=message, warning=True)
+    notice = Notice.on_node(view.node.name, view.node.uid, "NoPullerPod", message, warning=True)
+    yield NodeNotice(("", NO_PULLER), notice)

@@ -342,27 +342,13 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
 
 
 def _gate_opened(action: ChangeNode) -> Notice:
-    return Notice(
-        kind="Node",
-        namespace="",
-        name=action.node,
-        uid=action.uid,
-        reason=GATE_OPENED,
-        message=f"Node {action.node}: {action.why}.",
-        warning=SENTENCES[Opening.USER_WAITS] not in action.why,
-    )
+    warning = SENTENCES[Opening.USER_WAITS] not in action.why
+    return Notice.on_node(action.node, action.uid, GATE_OPENED, f"Node {action.node}: {action.why}.", warning=warning)
 
 
 def _taint_lifted(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notice:
-    return Notice(
-        kind="Node",
-        namespace="",
-        name=action.node,
-        uid=action.uid,
-        reason=OPENED_LATE if absent else OPENED,
-        message=f"Node {action.node} lost its startup taint: {action.why}.",
-        warning=bool(absent),
-    )
+    message = f"Node {action.node} lost its startup taint: {action.why}."
+    return Notice.on_node(action.node, action.uid, OPENED_LATE if absent else OPENED, message, warning=bool(absent))
 
 
 CONTROLLER: Final = Controller(

@@ -165,14 +165,8 @@ def _outlasts(view: View, placeholder_set: PlaceholderSet, node: Node, unfit: Un
 
 def _notice(placeholder_set: PlaceholderSet, chosen: Node, before: Mark | None) -> Notice:
     instead = f" instead of {before.node}" if before is not None else ""
-    return Notice(
-        kind="Node",
-        namespace="",
-        name=chosen.name,
-        uid=chosen.uid,
-        reason="DrawsPlaceholders",
-        message=(
-            f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: "
-            "it is the newest fit node of their pool."
-        ),
+    message = (
+        f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: "
+        "it is the newest fit node of their pool."
     )
+    return Notice.on_node(chosen.name, chosen.uid, "DrawsPlaceholders", message)

@@ -119,15 +119,8 @@ def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) ->
 
 def _wrong_prediction(move: Move, pod: Pod, back_off: BackOff, now: Moment) -> Notice:
     outcome = "came back" if pod.node_name == move.source else f"went to {pod.node_name}"
-    return Notice(
-        kind="Pod",
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        reason="PlaceholderMovedElsewhere",
-        message=(
-            f"This placeholder was to move from {move.source} to {move.target} but {outcome}; "
-            f"no other of set {move.set_name} moves for {back_off.until - now.steady:.0f} s."
-        ),
-        warning=True,
+    message = (
+        f"This placeholder was to move from {move.source} to {move.target} but {outcome}; "
+        f"no other of set {move.set_name} moves for {back_off.until - now.steady:.0f} s."
     )
+    return Notice.on_pod(pod, "PlaceholderMovedElsewhere", message, warning=True)

@@ -477,10 +477,7 @@ class _Work:
             self.rests[key] = Rest(failures + 1, self.now.steady + pause)
 
     def _tell(self, view: NodeView, reason: str, message: str, *, warning: bool = False) -> None:
-        name = view.state.name
-        self.actions.append(
-            Notice(kind="Node", namespace="", name=name, uid=view.uid, reason=reason, message=message, warning=warning)
-        )
+        self.actions.append(Notice.on_node(view.state.name, view.uid, reason, message, warning=warning))
 
     def planned(self) -> Planned[PopularMemory]:
         """Return the finished plan."""

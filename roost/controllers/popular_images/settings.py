@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from roost_core.placement.pullers import Pullers
     from roost_core.placement.settings_reader import Reader
 
-# kubelets' default of nodeStatusMaxImages: a node reports this many images, the largest.
-REPORTED_IMAGES: Final = 50
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0
 HALF_LIFE_SECONDS: Final = 86_400.0

@@ -255,12 +255,8 @@ class CalendarFeed:
         self._clock = clock
         self._wall = wall
         self._time = reading_time or ReadingTime(clock)
-        self._source: BookingSource | None = None
-
-    @property
-    def source(self) -> BookingSource | None:
-        """The last calendar that could be read; None: none yet."""
-        return self._source
+        # The last calendar that could be read; None: none yet.
+        self.source: BookingSource | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""
@@ -279,12 +275,12 @@ class CalendarFeed:
         except Exception as error:  # noqa: BLE001 - whatever a server sends; the last calendar counts
             # The address may hold a secret token, and so may the library's message.
             why = str(error) if isinstance(error, CalendarError) else type(error).__name__
-            log.warning("calendar not read: %s; %s", why, "the last one counts" if self._source else "it books nothing")
+            log.warning("calendar not read: %s; %s", why, "the last one counts" if self.source else "it books nothing")
             return
         source = _source(CALENDAR, CALENDAR, "", list(events), read)
-        if source == self._source:
+        if source == self.source:
             return
-        self._source = source
+        self.source = source
         for fault in source.faults:
             log.warning("booking refused: %s", fault)
         log.info("calendar read events=%d faults=%d", len(events), read.count)

@@ -54,7 +54,7 @@ class Loop:
 
     def __init__(
         self,
-        planners: Sequence[Planner],
+        planners: Sequence[Planner[Any]],
         snapshot: Callable[[], Snapshot],
         applier: Applier,
         metrics: Metrics,
@@ -83,7 +83,8 @@ class Loop:
         self._news = threading.Condition()
         self._has_news = False
         self._has_minor_news = False
-        self._led = False
+        # Whether this replica led in its last turn.
+        self.leads = False
         self._vital = vital
         self._alive_at = self._progress_at = steady()
         # Since when a vital plan has failed, again and again.
@@ -103,11 +104,6 @@ class Loop:
             with self._news:
                 self._has_minor_news = True
                 self._news.notify()
-
-    @property
-    def leads(self) -> bool:
-        """Whether this replica led in its last turn."""
-        return self._led
 
     @property
     def is_alive(self) -> bool:
@@ -153,7 +149,7 @@ class Loop:
     def _wait_for_news(self, minor_from: float, at_the_latest: float) -> None:
         with self._news:
             # Gaining or losing the Lease isn't a change of the cluster, but must be noticed at once.
-            while not self._has_news and self._is_leader() == self._led:
+            while not self._has_news and self._is_leader() == self.leads:
                 until = min(at_the_latest, minor_from) if self._has_minor_news else at_the_latest
                 seconds_left = until - self._steady()
                 if seconds_left <= 0:
@@ -178,8 +174,8 @@ class Loop:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
         leads = self._is_leader()
         self._metrics.show_leader(leads)
-        if leads != self._led:
-            self._led = leads
+        if leads != self.leads:
+            self.leads = leads
             for planner in self._planners:
                 planner.forget()
             if leads:
@@ -199,7 +195,7 @@ class Loop:
         )
         return wait_seconds
 
-    def _run_planner(self, planner: Planner, snapshot: Snapshot) -> float:
+    def _run_planner(self, planner: Planner[Any], snapshot: Snapshot) -> float:
         now = Moment(self._wall(), self._steady())
         try:
             planned = planner.plan(snapshot, now)
@@ -229,7 +225,7 @@ class Loop:
             self._failing_since[name] = now
 
 
-def show_plan(planners: Sequence[Planner], snapshot: Snapshot, now: Moment) -> str:
+def show_plan(planners: Sequence[Planner[Any]], snapshot: Snapshot, now: Moment) -> str:
     """Describe in lines what each planner would do now if it had led for a minute.
 
     A new leader assumes that the last minute's budget was used up, so its first plan would show no evictions.

@@ -224,9 +224,7 @@ class _Teller:
             return
         self.count += 1
         self.told[pod.uid] = Told((*told.reasons, reason), told.again_at)
-        self.notices.append(
-            Notice(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid, reason=reason, message=message)
-        )
+        self.notices.append(Notice.on_pod(pod, reason, message))
 
 
 def _text_of_download(texts: Texts, others: int) -> str:

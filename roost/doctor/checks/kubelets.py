@@ -170,13 +170,9 @@ def _sample(nodes: Sequence[Node]) -> list[Node]:
     fullest = sorted(nodes, key=lambda node: -node.image_count)
     first: dict[tuple[str, ...], Node] = {}
     for node in fullest:
-        first.setdefault(_kind_of(node), node)
+        first.setdefault((*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version), node)
     names = {node.name for node in first.values()}
     return [*first.values(), *(node for node in fullest if node.name not in names)][:_ASKED]
-
-
-def _kind_of(node: Node) -> tuple[str, ...]:
-    return (*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version)
 
 
 def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:

@@ -49,7 +49,7 @@ def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     }
 
 
-def _planner(*booked: dict[str, Any], **changes: Any) -> Planner:
+def _planner(*booked: dict[str, Any], **changes: Any) -> Planner[Any]:
     read = Reader()
     planner = HEADROOM.planner(ReleaseDocument(read, _document(*booked, **changes), None, 36))
     assert not read.faults, read.faults
@@ -58,7 +58,7 @@ def _planner(*booked: dict[str, Any], **changes: Any) -> Planner:
 
 
 def _plan(
-    planner: Planner,
+    planner: Planner[Any],
     minutes: float,
     *pods: Pod,
     replicas: int = 3,

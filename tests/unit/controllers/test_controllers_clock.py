@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import EvictPod, Planned
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
@@ -47,7 +47,7 @@ def make_loop(
     client: Any,
     steady: Callable[[], float],
     wall: Callable[[], float],
-    planner: MemoryPlanner[int],
+    planner: Planner[int],
     leads: Callable[[], bool] = lambda: True,
 ) -> Loop:
     applier = Applier(
@@ -76,7 +76,7 @@ def test_however_the_wall_clock_jumps_and_the_lead_changes_no_minute_has_more_ev
 ) -> None:
     now, wall, leads = [0.0], [1.8e9], [True]
     client = Recorder(lambda: now[0])
-    loop = make_loop(client, lambda: now[0], lambda: wall[0], MemoryPlanner("m", evict_everything, 0), lambda: leads[0])
+    loop = make_loop(client, lambda: now[0], lambda: wall[0], Planner("m", evict_everything, 0), lambda: leads[0])
     for seconds, jump, is_leader in steps:
         now[0] += seconds
         wall[0] += jump
@@ -98,7 +98,7 @@ class Turns:
             self.times.append(time.monotonic())
             return Planned(actions=(), memory=memory)
 
-        planner = MemoryPlanner("m", plan, 0)
+        planner = Planner("m", plan, 0)
         self.loop = make_loop(Recorder(time.monotonic), time.monotonic, time.time, planner, lambda: self.leads)
         self._thread = threading.Thread(target=self.loop.run, args=(self.stop,))
 

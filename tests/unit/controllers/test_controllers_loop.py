@@ -19,7 +19,7 @@ from roost.controllers.contract.actions import (
     Planned,
     ScaleBuffer,
 )
-from roost.controllers.contract.planner import MemoryPlanner
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
@@ -96,7 +96,7 @@ class World:
     def clock(self) -> float:
         return self.now
 
-    def loop(self, *planners: MemoryPlanner[Any]) -> Loop:
+    def loop(self, *planners: Planner[Any]) -> Loop:
         return Loop(
             planners,
             lambda: Snapshot("hub", "hub"),
@@ -113,11 +113,11 @@ def evict(name: str) -> EvictPod:
     return EvictPod(namespace="hub", name=name, uid=f"uid-{name}", why="a test")
 
 
-def asks_for(*actions: Action) -> MemoryPlanner[int]:
+def asks_for(*actions: Action) -> Planner[int]:
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
         return Planned(actions=actions, memory=memory + 1, gauges={"placeholders": {("default",): float(memory)}})
 
-    return MemoryPlanner("asker", plan, 0)
+    return Planner("asker", plan, 0)
 
 
 def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | None]:
@@ -320,7 +320,7 @@ def test_a_fault_in_one_plan_stops_no_other() -> None:
 
     world = World()
     good = asks_for(DeletePod(namespace="hub", name="p", uid="u", why=""))
-    wait_seconds = world.loop(MemoryPlanner("broken", broken, 0), good).turn()
+    wait_seconds = world.loop(Planner("broken", broken, 0), good).turn()
     assert [verb for verb, _, _ in world.client.requests] == ["DELETE"]
     assert wait_seconds <= RESYNC_SECONDS
     assert 'roost_controllers_plan_failures_total{controller="broken"} 1.0' in world.metrics.text().decode()
@@ -365,7 +365,7 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
         return Planned(actions=[evict("placeholder")], memory=memory)
 
     world = World(FakeClient(refuse(429)))
-    loop = world.loop(MemoryPlanner("mover", plan, 0, note=note))
+    loop = world.loop(Planner("mover", plan, 0, note=note))
     loop.turn()
     world.now = 61.0
     loop.turn()
@@ -375,7 +375,7 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
 def test_a_dry_run_says_each_action_in_a_line() -> None:
     text = show_plan([asks_for(evict("placeholder-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
     assert text == "asker: 1 action\n  evict hub/placeholder-0 (a test)\n"
-    idle: MemoryPlanner[None] = MemoryPlanner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
+    idle: Planner[None] = Planner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
     assert show_plan([idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)) == "idle: 0 actions\n"
 
 
@@ -481,13 +481,13 @@ class TestIsWorking:
     """What the Lease rests on: who hangs, or can't plan what the webhook relies on, gives it back."""
 
     @staticmethod
-    def failing(name: str, fails: list[bool]) -> MemoryPlanner[int]:
+    def failing(name: str, fails: list[bool]) -> Planner[int]:
         def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
             if fails[0]:
                 raise RuntimeError("broken")
             return Planned(actions=[], memory=memory)
 
-        return MemoryPlanner(name, plan, 0)
+        return Planner(name, plan, 0)
 
     def test_a_loop_that_says_nothing_for_long_isnt_working_until_it_goes_on(self) -> None:
         world = World()

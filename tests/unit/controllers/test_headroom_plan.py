@@ -39,7 +39,7 @@ def _document(**changes: object) -> dict[str, Any]:
     return {"release": RELEASE, "namespace": NAMESPACE, "placeholders": [{**one, **changes}]}
 
 
-def _planner(**changes: object) -> Planner:
+def _planner(**changes: object) -> Planner[Any]:
     read = Reader()
     planner = HEADROOM.planner(ReleaseDocument(read, _document(**changes), None, 36))
     assert not read.faults
@@ -51,7 +51,7 @@ def _planner(**changes: object) -> Planner:
 class Cluster:
     """One set, some nodes and pods, and a clock; what is planned is carried out."""
 
-    planner: Planner
+    planner: Planner[Any]
     now: float = field(default_factory=lambda: parse_moment("2026-10-05T12:00", "Europe/Berlin"))
     steady: float = 1000.0
     replicas: int = 3

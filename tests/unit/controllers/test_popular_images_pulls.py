@@ -290,7 +290,7 @@ def test_pulls_of_another_release_are_left_alone() -> None:
     assert deleted(planned) == []
 
 
-def switched_off() -> Planner:
+def switched_off() -> Planner[Any]:
     read = Reader()
     planner = POPULAR_IMAGES.planner(
         ReleaseDocument(read, popular_document(popularImages={"enabled": False}), None, 36)

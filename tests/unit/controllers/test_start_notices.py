@@ -51,7 +51,7 @@ def _document(**changes: object) -> dict[str, Any]:
     }
 
 
-def _planner(**changes: object) -> Planner:
+def _planner(**changes: object) -> Planner[Any]:
     read = Reader()
     planner = START_NOTICES.planner(ReleaseDocument(read, _document(**changes), None, 36))
     assert not read.faults
@@ -63,7 +63,7 @@ def _planner(**changes: object) -> Planner:
 class Cluster:
     """Some nodes and pods, and a clock."""
 
-    planner: Planner = field(default_factory=_planner)
+    planner: Planner[Any] = field(default_factory=_planner)
     now: float = 1_000_000.0
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)

@@ -128,7 +128,7 @@ class TestPods:
         assert state.preempted
         assert state.owner == Owner("StatefulSet", "placeholder", "s")
         assert state.annotations == {"roost.hub.jupyter.org/opt-out": "true"}
-        assert (state.claims, state.spec.volume_images) == (("home",), ("r:1",))
+        assert state.spec.volume_images == ("r:1",)
 
     def test_containers_are_kept_only_when_they_are_asked_for(self) -> None:
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}

@@ -253,13 +253,11 @@ class ClusterAutoscaler:
 
     def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
         """Nodes that can be removed together, and whether each is empty."""
-        known = state.memo((ClusterAutoscaler, "node"))
+        found, places = state.column((ClusterAutoscaler, "node"), _read_node).values, state.places
         threshold = self._world.unneeded_utilisation
         candidates: list[tuple[NodeRow, _NodeFacts]] = []
         for name, row in state.rows.items():
-            facts = known.get(name)
-            if facts is None:
-                facts = known[name] = _read_node(row)
+            facts = found[places[name]]
             if not facts.held and facts.utilisation < threshold and not row.node.unschedulable:
                 candidates.append((row, facts))
         self.room_matters = any(facts.movable for _, facts in candidates)

@@ -58,7 +58,7 @@ class Controls:
         self._release = release
         policy = release.policy
         document = policy.controllers or {}
-        self._planners: dict[str, Planner] = {
+        self._planners: dict[str, Planner[Any]] = {
             planner.name: planner
             for planner in policy.make_planners()
             # Start notices place nothing.

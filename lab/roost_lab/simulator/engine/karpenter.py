@@ -113,14 +113,11 @@ class Karpenter:
         world = self._world
         rest = world.consolidate_after_seconds + VALIDATION_SECONDS
         self._changed_at = {name: moment for name, moment in self._changed_at.items() if name in state.rows}
-        known = state.memo((Karpenter, "node"))
+        found, places = state.column((Karpenter, "node"), _read_pods).values, state.places
         candidates: list[_Candidate] = []
         due: list[float] = []
         for name, row in state.rows.items():
-            movable = known.get(name, _UNREAD)
-            if movable is _UNREAD:
-                movable = known[name] = _read_pods(row)
-            node = row.node
+            movable, node = found[places[name]], row.node
             if (
                 movable is None
                 or node.unschedulable
@@ -182,7 +179,6 @@ class Karpenter:
 
 # A node that may be removed, with the pods that would have to move.
 _Candidate = tuple["NodeRow", tuple["Pod", ...]]
-_UNREAD: Final = object()
 
 
 def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:

@@ -165,7 +165,7 @@ class Policy:
             )
         return _rendered(self.name, self.merged, Release(self.release, namespace, f"v1.{minor}.0"))
 
-    def make_planners(self) -> tuple[Planner, ...]:
+    def make_planners(self) -> tuple[Planner[Any], ...]:
         """New planners of the controllers."""
         if self.controllers is None:
             return ()
