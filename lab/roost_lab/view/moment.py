@@ -255,7 +255,7 @@ def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:
 
 
 def _of_hubs(rows: Rows) -> Rows:
-    """The rows without what only admins of other hubs may see."""
+    """The rows of the hubs that `--hub` names."""
     hubs = rows.hubs
     if hubs is None:
         return rows

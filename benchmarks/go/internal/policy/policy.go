@@ -35,23 +35,18 @@ type Document struct {
 	Release    string           `json:"release"`
 	Namespace  string           `json:"namespace"`
 	PodClasses map[string]Class `json:"podClasses"`
-	Singleuser struct {
-		Image Image `json:"image"`
-	} `json:"singleuser"`
-	PrePuller struct {
-		ExtraImages map[string]Image `json:"extraImages"`
-	} `json:"prePuller"`
-	Placeholders []string `json:"placeholders"` // names of the sets
+	ImageGate  struct {
+		Pullers []struct {
+			Images []string `json:"images"`
+		} `json:"pullers"`
+	} `json:"imageGate"`
+	Placeholders []struct {
+		Name string `json:"name"`
+	} `json:"placeholders"`
 
 	// Derived.
 	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
 	Pulled   map[string]string `json:"-"` // normalised reference of each managed image -> its node label
-}
-
-// Image is a name and a tag.
-type Image struct {
-	Name string `json:"name"`
-	Tag  string `json:"tag"`
 }
 
 // Class is one entry of podClasses.
@@ -148,19 +143,8 @@ func (d *Document) terms(class *Class, points map[string]int32) []corev1.Weighte
 
 func (d *Document) managedImages() map[string]string {
 	var references []string
-	add := func(image Image) {
-		if image.Name == "" {
-			return
-		}
-		if image.Tag == "" {
-			references = append(references, image.Name)
-		} else {
-			references = append(references, image.Name+":"+image.Tag)
-		}
-	}
-	add(d.Singleuser.Image)
-	for _, image := range d.PrePuller.ExtraImages {
-		add(image)
+	for _, puller := range d.ImageGate.Pullers {
+		references = append(references, puller.Images...)
 	}
 	pulled := map[string]string{}
 	for _, reference := range references {

@@ -482,7 +482,7 @@ func hasExpression(term corev1.NodeSelectorTerm, expression corev1.NodeSelectorR
 func (e *Engine) attract(pod *corev1.Pod) {
 	set := pod.Labels[policy.SetLabel]
 	if set == "" && len(e.document.Placeholders) > 0 {
-		set = e.document.Placeholders[0]
+		set = e.document.Placeholders[0].Name
 	}
 	if set == "" {
 		return
