@@ -14,7 +14,6 @@ from typing import Final, Literal
 Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
-# Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
 # What stands below the key `hub` of a hub, should the file hold no other key.
 _KEYS_OF_HUB: Final = frozenset(
     {
@@ -30,6 +29,7 @@ _KEYS_OF_HUB: Final = frozenset(
         "services",
     }
 )
+# Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
 HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
 BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pink"})
 _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})

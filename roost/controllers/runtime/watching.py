@@ -87,77 +87,61 @@ class Watching:
                 client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **more
             )
 
+        def small(path: str, read: Callable[[JSONObject], Any], kind: str, **more: Any) -> WatchCache[Any]:  # noqa: ANN401 - handed on
+            return cache(path, read, kind, keeps_changes=False, **more)
+
+        ours = label_selector({PART_OF_LABEL: OWN_PART})
+        bookings = label_selector({EVENTS_LABEL: scope.release})
         self._nodes: WatchCache[Node] = cache("/api/v1/nodes", node_or_none, "nodes")
         pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
         self._pods: WatchCache[Pod] = cache(
             pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
         )
-        self._sets: WatchCache[StatefulSetState] = cache(
-            f"/apis/apps/v1{own}/statefulsets",
-            read_stateful_set,
-            "statefulsets",
-            label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
-            keeps_changes=False,
+        self._sets: WatchCache[StatefulSetState] = small(
+            f"/apis/apps/v1{own}/statefulsets", read_stateful_set, "statefulsets", label_selector=ours
         )
         self._buffers: WatchCache[CapacityBufferState] | None = None
         if scope.has_buffers:
-            self._buffers = cache(
-                f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers",
-                read_capacity_buffer,
-                "capacitybuffers",
-                label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
-                keeps_changes=False,
-            )
-        self._pulls: WatchCache[PullEvent] = cache(
+            path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
+            self._buffers = small(path, read_capacity_buffer, "capacitybuffers", label_selector=ours)
+        self._pulls: WatchCache[PullEvent] = small(
             f"/api/v1{own}/events",
             read_pull_event,
             "events",
             # A field selector takes one value, so other reasons aren't fetched.
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
             has_bookmarks=False,
-            keeps_changes=False,
             # Users' pods pull, too, but no plan waits for that.
             is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
             on_minor_change=on_minor_change,
         )
         # Of all bookings: the calendar's, too.
         self.reading_time = ReadingTime(clock)
+        own_config_maps = f"/api/v1{own}/configmaps"
         self._bookings: WatchCache[BookingText] | None = None
         if scope.bookings is not None:
             self._read_bookings = ConfigMapReader(scope.bookings, self.reading_time)
-            self._bookings = cache(
-                f"/api/v1{own}/configmaps",
-                keep_config_map,
-                "configmaps",
-                label_selector=label_selector({EVENTS_LABEL: scope.release}),
-                keeps_changes=False,
-            )
+            self._bookings = small(own_config_maps, keep_config_map, "configmaps", label_selector=bookings)
         self._hub_bookings: WatchCache[BookingText] | None = None
         if scope.bookings is not None and scope.hubs and scope.all_namespaces:
             self._read_hub_bookings = ConfigMapReader(scope.bookings, self.reading_time)
-            self._hub_bookings = cache(
+            self._hub_bookings = small(
                 "/api/v1/configmaps",
                 lambda item: keep_config_map(item, item["metadata"].get("namespace") or ""),
                 "configmaps of hubs",
-                label_selector=label_selector({EVENTS_LABEL: scope.release}),
+                label_selector=bookings,
                 # The right is for this one name.
                 field_selector=f"metadata.name={HUB_BOOKINGS}",
-                keeps_changes=False,
             )
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         if scope.reads_namespaces and scope.all_namespaces:
-            self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces", keeps_changes=False)
+            self._namespaces = small("/api/v1/namespaces", _read_labels, "namespaces")
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
         self._histories: WatchCache[Mapping[str, str]] | None = None
         if scope.history_name:
-            self._histories = cache(
-                f"/api/v1{own}/configmaps",
-                _read_data,
-                "configmaps",
-                field_selector=f"metadata.name={scope.history_name}",
-                keeps_changes=False,
-            )
+            name = f"metadata.name={scope.history_name}"
+            self._histories = small(own_config_maps, _read_data, "configmaps", field_selector=name)
         self._nodes_now: dict[str, Node] = {}
         self._pods_now: dict[str, Pod] = {}
 
