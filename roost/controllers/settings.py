@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ import yaml
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.registry import CONTROLLERS
-from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.settings_reader import DNS_NAME, Document, Reader, SettingsError, load_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +34,11 @@ class ControllersSettings:
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
     """Read both files; minor: the cluster's, 36 for 1.36. Raises SettingsError with all faults; each names its file."""
-    document = _load_object(path, json.loads, "JSON")
+    document, _ = load_object(str(path), path.read_bytes)
     configuration = None
     if scheduler_configuration_path is not None:
-        configuration = _load_object(scheduler_configuration_path, _load_yaml, "YAML")
+        name, read = str(scheduler_configuration_path), scheduler_configuration_path.read_bytes
+        configuration, _ = load_object(name, read, _load_yaml, "YAML", yaml.YAMLError)
     return parse_settings(document, configuration, minor)
 
 
@@ -66,17 +66,3 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
 
 def _load_yaml(text: bytes) -> Any:  # noqa: ANN401 - a document can be anything
     return yaml.load(text, Loader=yaml.CSafeLoader)
-
-
-def _load_object(path: Path, load: Any, form: str) -> Document:  # noqa: ANN401 - json.loads or _load_yaml
-    try:
-        document = load(path.read_bytes())
-    except OSError as error:
-        raise SettingsError([Fault(str(path), f"an unreadable file ({error.strerror})", f"a {form} object")]) from None
-    except (ValueError, yaml.YAMLError) as error:
-        raise SettingsError(
-            [Fault(str(path), f"invalid {form} ({type(error).__name__})", f"a {form} object")]
-        ) from None
-    if not isinstance(document, dict):
-        raise SettingsError([Fault(str(path), describe(document), f"a {form} object")])
-    return document

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol, TypeVar
+from hashlib import sha256
+from typing import Any, Final, Protocol, TypeVar
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 DNS_NAME: Final = re.compile(
@@ -98,6 +99,30 @@ def load_document(text: bytes) -> dict[str, object]:
     if _is_too_deep(document):
         raise _no_document("lists and mappings in each other", f"a JSON object of at most {MAX_DEPTH} levels")
     return document
+
+
+def load_object(
+    name: str,
+    read: Callable[[], bytes],
+    parse: Callable[[bytes], Any] = json.loads,
+    form: str = "JSON",
+    fault: type[Exception] = ValueError,
+) -> tuple[dict[str, Any], str]:
+    """The object in a file of one's own release, and the first 12 hex digits of its SHA-256. Raises SettingsError.
+
+    name: of the file, for faults. fault: what `parse` raises beside ValueError.
+    """
+    expected = f"a {form} object"
+    try:
+        text = read()
+        document = parse(text)
+    except OSError as error:
+        raise SettingsError([Fault(name, f"no readable file ({error.strerror})", expected)]) from None
+    except (ValueError, fault) as error:
+        raise SettingsError([Fault(name, f"invalid {form} ({type(error).__name__})", expected)]) from None
+    if not isinstance(document, dict):
+        raise SettingsError([Fault(name, describe(document), expected)])
+    return document, sha256(text).hexdigest()[:12]
 
 
 def _no_document(found: str, expected: str) -> SettingsError:

@@ -40,22 +40,20 @@ def run(
     databases: Sequence[str],
     port: int,
     at_us: int | None,
-    hubs: tuple[str, ...] = (),
     cluster: Kubeconfig | None = None,
 ) -> int:
     """Serve until Ctrl-C. databases: one, or two beside each other. cluster: kubeconfig and context, in their place.
 
-    hubs: empty for all pods. 1 when a database or the cluster can't be read, or the port is taken.
+    1 when a database or the cluster can't be read, or the port is taken.
     """
-    shown = frozenset(hubs) if hubs else None
     with contextlib.ExitStack() as stack:
         try:
             sources: list[Source]
             if cluster is not None:
-                sources, names = [_live(cluster, shown, stack)], [""]
+                sources, names = [_live(cluster, stack)], [""]
             else:
                 stores = [stack.enter_context(contextlib.closing(Store.open_for_reading(url))) for url in databases]
-                sources = [RecordSource(store, shown) for store in stores]
+                sources = [RecordSource(store) for store in stores]
                 names = names_of([store.shown_url for store in stores])
             bound = bind(LOOPBACK, port)
         except (StoreError, BindError, ClusterError) as error:
@@ -71,14 +69,14 @@ def run(
     return 0
 
 
-def _live(cluster: Kubeconfig, hubs: frozenset[str] | None, stack: contextlib.ExitStack) -> Source:
+def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> Source:
     client = connect_as_user(*cluster)
     live = LiveCluster(client, find_settings(client))
     stop = threading.Event()
     stack.callback(stop.set)
     if fault := live.start(stop):
         raise ClusterError(fault)
-    return LiveSource(live, hubs)
+    return LiveSource(live)
 
 
 def names_of(urls: list[str]) -> list[str]:
@@ -104,7 +102,6 @@ def names_of(urls: list[str]) -> list[str]:
     metavar="FILE|URL",
     help="A second record, to compare: both are shown at the same time, under one slider.",
 )
-@click.option("--hub", "hubs", metavar="HUB", multiple=True, help="Only pods of this hub, by its release; repeats.")
 def _command(
     *,
     database: str | None,
@@ -114,7 +111,6 @@ def _command(
     port: int,
     at: str | None,
     beside: str | None,
-    hubs: tuple[str, ...],
 ) -> int:
     """Serve a read-only page of the nodes and their pods, live or at any time of a record, and print its address.
 
@@ -135,7 +131,7 @@ def _command(
         )
     databases = [] if database is None else [database, *((beside,) if beside else ())]
     at_us = moment_option("--at", at, UTC) if at else None
-    return run(databases, port, at_us, hubs, (kubeconfig, context) if is_live else None)
+    return run(databases, port, at_us, (kubeconfig, context) if is_live else None)
 
 
 COMMAND: Final = _command

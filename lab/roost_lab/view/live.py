@@ -115,8 +115,8 @@ class LiveCluster:
         """What has not been listed yet, and why; "" when everything has."""
         return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
 
-    def moment(self, hubs: frozenset[str] | None = None) -> Moment:
-        """The cluster now. hubs: see `Rows`."""
+    def moment(self) -> Moment:
+        """The cluster now."""
         namespaces = self._namespaces.objects()
 
         def classify(labels: Mapping[str, str], namespace: str) -> str:
@@ -124,7 +124,7 @@ class LiveCluster:
             return pod_class.name if pod_class is not None else ""
 
         now_us = time.time_ns() // 1000
-        return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us, hubs))
+        return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us))
 
 
 def rows_of(
@@ -132,7 +132,6 @@ def rows_of(
     pods: Iterable[PodReading],
     classify: Callable[[Mapping[str, str], str], str],
     now_us: int,
-    hubs: frozenset[str] | None = None,
 ) -> Rows:
     """The rows that a recorder would have of these objects. classify: labels, namespace -> class, or ""."""
     by_name = {node.state.name: node for node in nodes}
@@ -141,14 +140,13 @@ def rows_of(
     wanted = {normalise_reference(image) for image in images_of_interest(now_us, rows)}
     bindings = [row for row in rows if row["node_name"] and row["bound_us"] > now_us - MINUTE_US]
     removals = [
-        {**row, **asdict(record), "by_namespace": None, "by_name": None, "by_hub": None}
+        {**row, **asdict(record), "by_namespace": None, "by_name": None}
         for pod, row in zip(here, rows, strict=True)
         for record in disruptions(None, pod)
         if isinstance(record, PreemptionRecord)
     ]
     return Rows(
         at_us=now_us,
-        hubs=hubs,
         pods=rows,
         nodes=[asdict(node_record(node)) for node in by_name.values()],
         images=[

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,8 +79,6 @@ class Rows:
     """What the database holds about a moment. Keys of rows are columns of schema.py, unless it says otherwise."""
 
     at_us: int
-    # The hubs (releases) whose pods may be shown; None: all pods. Others are counted on their nodes, without names.
-    hubs: frozenset[str] | None = None
     # Pods that existed: uid, namespace, name, pod_class, hub, image, cpu_millicores, memory_bytes, created_us,
     # warm_target, bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
     pods: Sequence[Row] = ()
@@ -99,7 +97,7 @@ class Rows:
     # Bindings of the last minute: uid, namespace, name, pod_class, hub, node_name, at_us.
     bindings: Sequence[Row] = ()
     # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, hub, node_name, and
-    # of the pod that it went for (None: not known): by_uid, by_namespace, by_name, by_hub.
+    # of the pod that it went for (None: not known): by_uid, by_namespace, by_name.
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
@@ -206,7 +204,6 @@ def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
 
 def moment_of(rows: Rows) -> Moment:
     """Combine what is known."""
-    rows = _of_hubs(rows)
     at_us = rows.at_us
     chips = _chips(rows.pods)
     bound: dict[str, list[Row]] = {}
@@ -252,25 +249,6 @@ def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:
         count, oldest_us = waits.get(_kind(pod["pod_class"]), (0, pod["created_us"]))
         waits[_kind(pod["pod_class"])] = count + 1, oldest_us
     return waits
-
-
-def _of_hubs(rows: Rows) -> Rows:
-    """The rows of the hubs that `--hub` names."""
-    hubs = rows.hubs
-    if hubs is None:
-        return rows
-    nobody = {"namespace": "", "name": "", "pod_class": "", "image": "", "warm_target": ""}
-    unknown = {"by_uid": None, "by_namespace": None, "by_name": None}
-    return replace(
-        rows,
-        pods=[
-            pod if pod["hub"] in hubs else {**pod, **nobody}
-            for pod in rows.pods
-            if pod["hub"] in hubs or _is_bound(pod, rows.at_us)
-        ],
-        bindings=[row for row in rows.bindings if row["hub"] in hubs],
-        removals=[row if row["by_hub"] in hubs else {**row, **unknown} for row in rows.removals if row["hub"] in hubs],
-    )
 
 
 def _chips(pods: Sequence[Row]) -> dict[str, int]:

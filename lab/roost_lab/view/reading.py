@@ -30,23 +30,21 @@ _SECOND_US: Final = 1_000_000
 _FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
 
 
-def read_moment(
-    store: Store, at_us: int | None, now_us: int, hubs: frozenset[str] | None = None
-) -> tuple[Moment, Extent] | None:
+def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, Extent] | None:
     """The moment, and the time that the record covers; None when it is empty. Raises StoreError.
 
-    at_us: None for the latest state: of now, or of the record's end if it ended before. hubs: see `Rows`.
+    at_us: None for the latest state: of now, or of the record's end if it ended before.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
         if extent is None:
             return None
         last_us = max(extent.to_us, now_us) if now_us - extent.to_us < LIVE_US else extent.to_us
-        rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us), hubs)
+        rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us))
     return moment_of(rows), Extent(extent.from_us, last_us)
 
 
-def read_rows(connection: sa.Connection, at_us: int, hubs: frozenset[str] | None = None) -> Rows:
+def read_rows(connection: sa.Connection, at_us: int) -> Rows:
     """All rows that a moment is made of."""
 
     def rows(query: sa.Executable) -> list[Row]:
@@ -63,12 +61,10 @@ def read_rows(connection: sa.Connection, at_us: int, hubs: frozenset[str] | None
     ]
     pull, held, gap = schema.pull, schema.image_on_node.c, schema.gap.c
     was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
-    shown = [row for row in pods if hubs is None or row["hub"] in hubs]
-    names = [name for image in images_of_interest(at_us, shown) for name in spellings(normalise_reference(image))]
+    names = [name for image in images_of_interest(at_us, pods) for name in spellings(normalise_reference(image))]
     counts = sa.select(held.node_uid, sa.func.count().label("number")).where(*was_held).group_by(held.node_uid)
     return Rows(
         at_us=at_us,
-        hubs=hubs,
         pods=pods,
         nodes=nodes,
         later_changes=_in_parts(rows, node_uids, lambda part: _later_changes(part, at_us)),
@@ -82,13 +78,6 @@ def read_rows(connection: sa.Connection, at_us: int, hubs: frozenset[str] | None
         removals=rows(_removals(at_us)),
         gaps=rows(sa.select(schema.gap).where(gap.from_us <= at_us, gap.to_us > at_us)),
     )
-
-
-def find_pod(store: Store, uid: str) -> Row | None:
-    """The pod's row; None when it isn't recorded. Raises StoreError."""
-    with store.reading() as connection:
-        row = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
-    return dict(row) if row is not None else None
 
 
 def _in_parts(
@@ -194,7 +183,6 @@ def _removals(at_us: int) -> sa.Executable:
                 removal.by_uid,
                 other.c.namespace.label("by_namespace"),
                 other.c.name.label("by_name"),
-                other.c.hub.label("by_hub"),
             ),
         )
         .select_from(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -275,10 +274,9 @@ def test_a_node_says_for_how_many_pods_of_the_last_ten_minutes_the_warm_set_name
         pod_record("later", created_us=NOW + MINUTE, warm_target="warm"),
     ]
     store.write(told, {"pods": ("1", NOW + HOUR)})
-    for hubs, marks in ((None, {"warm": 2, "cold": 1}), (frozenset({""}), {"warm": 2, "cold": 0})):
-        found = read_moment(store, NOW, NOW, hubs)
-        assert found is not None
-        assert {node.name: node.warm for node in found[0].nodes} == marks
+    found = read_moment(store, NOW, NOW)
+    assert found is not None
+    assert {node.name: node.warm for node in found[0].nodes} == {"warm": 2, "cold": 1}
 
 
 def test_a_moment_within_a_gap_says_so(store: Store) -> None:
@@ -306,34 +304,6 @@ def test_the_json_refers_to_images_by_index_and_names_nodes_in_short(store: Stor
     assert (node["name"], len(node["short"]) <= view.NODE_LENGTH) == (long, True)
     assert document["counts"] == {"user": 1, "gpu": 1}
     assert DecisionKind.BIND not in json.dumps(document)
-
-
-def test_of_other_hubs_only_the_room_that_their_pods_take_is_shown(store: Store) -> None:
-    theirs = {"hub": "theirs", "namespace": "their-namespace", "cpu_millicores": 500}
-    written: list[Record] = [
-        node_record("n"),
-        *on_node("mine", hub="mine", cpu_millicores=500),
-        *on_node("secret-1", "n", NOW - SECOND, **theirs),
-        *on_node("system", "n", NOW - SECOND, namespace="secret-2", pod_class=""),
-        pod_record("secret-3", **theirs),
-        PreemptionRecord(victim_uid="secret-1", by_uid="mine", node_name="n", at_us=NOW, kind="preempted"),
-        *on_node("victim", "n", hub="mine", deleted_us=NOW),
-        PreemptionRecord(victim_uid="victim", by_uid="secret-1", node_name="n", at_us=NOW, kind="preempted"),
-    ]
-    # More than there are chips, and all before mine.
-    for number in range(view.MAX_CHIPS):
-        written += [pod_record(f"other-{number}", image=f"a{number}", hub="theirs")]
-    written += [ImageRecord(node_uid="uid-n", image=IMAGE, first_us=BEGIN, image_bytes=1)]
-    store.write(written, {"pods": ("1", NOW)})
-    everything, mine = (read_moment(store, NOW, NOW, hubs) for hubs in (None, frozenset({"mine"})))
-    assert everything is not None
-    assert mine is not None
-    (node,) = mine[0].nodes
-    assert ([pod.uid for pod in node.pods], node.others, node.cpu_millicores[0]) == (["mine"], 2, 1000)
-    assert [(change.name, change.by_name) for change in mine[0].changes] == [("hub/victim", "")]
-    assert (node.held, list(mine[0].chips), mine[0].pending_count) == (frozenset({IMAGE}), [IMAGE], 0)
-    assert re.findall("secret|theirs|their-namespace", json.dumps(as_json(mine[0]))) == []
-    assert re.findall("secret|their-namespace", json.dumps(as_json(everything[0]))) != []
 
 
 def test_at_any_time_each_pod_that_exists_is_shown_once_where_it_is(store: Store) -> None:

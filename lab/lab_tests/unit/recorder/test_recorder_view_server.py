@@ -115,15 +115,6 @@ def test_only_reading_is_possible(viewer: FlaskClient) -> None:
     assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/live")} == {405}
 
 
-def test_a_why_of_another_hubs_pod_is_as_if_it_were_not_recorded(store: Store) -> None:
-    store.write([pod_record("m", hub="mine")], {})
-    client = make_app([RecordSource(store, frozenset({"mine"}))], TokenAccess(TOKEN)).test_client()
-    client.get(f"/?token={TOKEN}")
-    assert client.get("/api/why?uid=m").status_code == 200
-    assert client.get("/api/why?uid=p").get_json() == {"error": "uid: found 'p', expected the uid of a recorded pod"}
-    assert client.get("/api/moment").get_json()["counts"] == {}
-
-
 def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("secret")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
@@ -124,6 +124,6 @@ def _limit(column: sa.ColumnElement[object]) -> int | None:
 
 
 _LIMITS: Final = {
-    kind: [(one.name, _limit(schema.metadata.tables[kind.TABLE].c[one.name])) for one in fields(kind)]
-    for kind in get_args(Record)
+    kind: [(column.name, _limit(column)) for column in schema.metadata.tables[kind.TABLE].columns]
+    for kind in Record.__subclasses__()
 }

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_lab.recorder.recording.decision_records import Judgement, failed_attempt, judged
-from roost_lab.recorder.recording.node_records import as_stored, image_record, node_changes, node_record, unseen_node
+from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
     disruptions,
     end_reason,
@@ -32,6 +32,7 @@ from roost_lab.recorder.store.records import (
     DecisionKind,
     DecisionRecord,
     GapRecord,
+    NodeRecord,
     Phase,
     PreemptionRecord,
     Record,
@@ -101,7 +102,7 @@ class Assembler:
         self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
         self._nodes: dict[str, NodeReading] = {}
         # Uids of nodes that have had all their images, or may have had them before they were first seen.
-        self._with_images = {uid for uid, node in known.nodes.items() if node.has_images}
+        self._with_images = {uid for uid, node in known.nodes.items() if node.images_ready_us is not None}
         self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
         # Pods and nodes in the database that no list has shown yet.
         self._unseen_pods = dict(known.pods)
@@ -144,7 +145,7 @@ class Assembler:
             for name in [name for name in self._nodes if name not in listed]:
                 records += self._node_gone(name, now_us)
             for uid, node in self._unseen_nodes.items():
-                records.append(unseen_node(uid, node.name, now_us))
+                records.append(NodeRecord(uid=uid, name=node.name, gone_us=now_us))
                 records += self._images_gone(uid, now_us)
             self._unseen_nodes.clear()
         self._synced.add(kind)
@@ -334,8 +335,8 @@ class Assembler:
         if before is None and not is_after_gap:
             # A list at the stored position shows what is already stored.
             stored = None
-        old = as_stored(before) if before is not None else stored
-        new = as_stored(node)
+        old = node_record(before) if before is not None else stored
+        new = node_record(node)
         if is_after_gap:
             late_us = max(MICRO_US, now_us - self._lost[NODES][0])
         changes = list(node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
@@ -344,7 +345,7 @@ class Assembler:
         if has_images:
             self._with_images.add(uid)
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
-            records.append(node_record(node, images_ready_us=now_us if is_filled else None))
+            records.append(replace(new, images_ready_us=now_us if is_filled else None))
         records += changes
         if name in self._nodeless:
             records += self._bound_before(node)

@@ -5,14 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from roost_lab.recorder.store.records import (
-    MAX_IMAGE,
-    ImageRecord,
-    NodeChangeRecord,
-    NodeRecord,
-    Record,
-    StoredNode,
-)
+from roost_lab.recorder.store.records import MAX_IMAGE, ImageRecord, NodeChangeRecord, NodeRecord, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,41 +15,23 @@ if TYPE_CHECKING:
 
 def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
     """A node in its current state."""
-    stored = as_stored(node)
+    state = node.state
     return NodeRecord(
-        uid=node.state.uid,
-        name=stored.name,
+        uid=state.uid,
+        name=state.name,
         created_us=node.created_us,
         ready_us=node.ready_us,
         images_ready_us=images_ready_us,
         gone_us=gone_us,
-        allocatable=stored.allocatable,
-        labels=stored.labels,
-        taints=stored.taints,
-        is_ready=stored.is_ready,
-        is_unschedulable=stored.is_unschedulable,
-    )
-
-
-def unseen_node(uid: str, name: str, now_us: int) -> NodeRecord:
-    """The end of a node that only the database knows; everything else that is stored of it stays."""
-    return NodeRecord(uid=uid, name=name, gone_us=now_us)
-
-
-def as_stored(node: NodeReading) -> StoredNode:
-    """The part of a node that the database stores, for comparison with what it holds."""
-    state = node.state
-    return StoredNode(
-        name=state.name,
-        is_ready=state.ready,
-        is_unschedulable=state.unschedulable,
-        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)),
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
         labels=json.dumps(dict(state.labels), sort_keys=True),
+        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)),
+        is_ready=state.ready,
+        is_unschedulable=state.unschedulable,
     )
 
 
-def node_changes(old: StoredNode, new: StoredNode, node: NodeReading, when: Step) -> Iterator[Record]:
+def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step) -> Iterator[Record]:
     """A record for each field in which a node differs from what is stored; an unknown field is not a change."""
     changes: list[tuple[str, str, str]] = []
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.pullers import Puller, read_pullers, selects
 from roost_core.placement.settings import KeySource, PodClass, read_pod_classes
-from roost_core.placement.settings_reader import DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.placement.settings_reader import DNS_NAME, Document, Reader, SettingsError, load_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,16 +44,7 @@ class RecorderSettings:
 
 def load_settings(path: Path) -> RecorderSettings:
     """Read release.json. Raises SettingsError with every fault at once."""
-    try:
-        text = path.read_bytes()
-        document = json.loads(text)
-    except OSError as error:
-        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a JSON object")]) from None
-    except ValueError as error:
-        raise SettingsError([Fault(str(path), f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
-    if not isinstance(document, dict):
-        raise SettingsError([Fault(str(path), describe(document), "a JSON object")])
-    return parse_settings(document, sha256(text).hexdigest()[:12])
+    return parse_settings(*load_object(str(path), path.read_bytes))
 
 
 def parse_settings(document: Document, settings_hash: str = "") -> RecorderSettings:

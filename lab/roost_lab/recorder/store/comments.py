@@ -108,20 +108,14 @@ COLUMNS: Final[Mapping[str, str]] = {
 }
 
 
-def explain_tables(metadata: sa.MetaData) -> None:
-    """Add the comments to the tables of the schema."""
-    for table in metadata.sorted_tables:
-        table.comment = TABLES.get(table.name)
-        for column in table.columns:
-            column.comment = COLUMNS.get(f"{table.name}.{column.name}") or EVERYWHERE.get(column.name)
-
-
 def write_comments(connection: sa.Connection, metadata: sa.MetaData) -> None:
     """Comment on all tables and columns, where the database has comments."""
     if not connection.dialect.supports_comments:
         return
     for table in metadata.sorted_tables:
+        table.comment = TABLES[table.name]
         connection.execute(SetTableComment(table))
         for column in table.columns:
+            column.comment = COLUMNS.get(f"{table.name}.{column.name}") or EVERYWHERE.get(column.name)
             if column.comment:
                 connection.execute(SetColumnComment(column))

@@ -10,10 +10,9 @@ import contextlib
 import sqlite3
 import time
 from collections import Counter
-from dataclasses import fields
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -21,15 +20,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 
 from roost_lab.recorder.store import schema, start_rows
 from roost_lab.recorder.store.comments import write_comments
-from roost_lab.recorder.store.records import (
-    DecisionKind,
-    Merge,
-    PodRecord,
-    PodSource,
-    Record,
-    StoredNode,
-    StoredState,
-)
+from roost_lab.recorder.store.records import DecisionKind, NodeRecord, PodRecord, PodSource, Record, StoredState
 from roost_lab.recorder.store.views import make_views
 
 if TYPE_CHECKING:
@@ -200,8 +191,8 @@ class Store:
             if pod_uid is not None:
                 started_pods.add(pod_uid)
             kind = type(record)
-            form = _FORMS[kind]
-            rows.setdefault(kind, []).append((form.key_of(record), form.values_of(record)))
+            _, key_of, values_of = _FORMS[kind]
+            rows.setdefault(kind, []).append((key_of(record), values_of(record)))
         with self._faults(), self.engine.begin() as connection:
             if PodRecord in rows:
                 start_rows.forget_estimates(connection, {uid for uid, _ in rows[PodRecord]})
@@ -232,18 +223,7 @@ class Store:
             for node_uid, image, first_us in present:
                 by_node.setdefault(node_uid, {})[image] = first_us
             known_pods = {row.uid: row.created_us for row in alive_pods}
-            known_nodes = {
-                row.uid: StoredNode(
-                    name=row.name,
-                    is_ready=row.is_ready,
-                    is_unschedulable=row.is_unschedulable,
-                    taints=row.taints,
-                    allocatable=row.allocatable,
-                    labels=row.labels,
-                    has_images=row.images_ready_us is not None,
-                )
-                for row in alive_nodes
-            }
+            known_nodes = {row.uid: NodeRecord(**row._mapping) for row in alive_nodes}
         heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
         return StoredState(known_pods, known_nodes, by_node, heard_us)
 
@@ -366,10 +346,10 @@ class Store:
         if upsert is None:
             compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
             # Compiled once and passed straight to the driver: SQLAlchemy's work for each row costs as much as SQLite's.
-            places = [_FORMS[kind].names.index(name) for name in compiled.positiontup or compiled.params]
+            places = [_FORMS[kind][0].index(name) for name in compiled.positiontup or compiled.params]
             upsert = self._upserts[kind] = str(compiled), places
         statement, places = upsert
-        names = _FORMS[kind].names
+        names = _FORMS[kind][0]
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
             if self.engine.dialect.positional:
@@ -392,28 +372,28 @@ class Store:
         for name, merge in kind.MERGE.items():
             old, new = table.c[name], insert.excluded[name]
             match merge:
-                case Merge.FIRST:
+                case schema.Merge.FIRST:
                     updates[name] = sa.func.coalesce(old, new)
-                case Merge.LAST:
+                case schema.Merge.LAST:
                     updates[name] = sa.func.coalesce(new, old)
-                case Merge.MIN:
+                case schema.Merge.MIN:
                     # SQLite's min of NULL is NULL.
                     updates[name] = lesser(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
-                case Merge.MAX:
+                case schema.Merge.MAX:
                     updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
-                case Merge.FINER:
+                case schema.Merge.FINER:
                     updates[name] = sa.case((_is_finer(table.c, insert.excluded), new), else_=old)
-                case Merge.EARLIER:
+                case schema.Merge.EARLIER:
                     updates[name] = sa.case((insert.excluded.at_us < table.c.at_us, new), else_=old)
-                case Merge.BETTER | Merge.BETTER_MIN:
+                case schema.Merge.BETTER | schema.Merge.BETTER_MIN:
                     is_other = old == sa.literal_column("''") if isinstance(old.type, sa.String) else sa.false()
-                    is_wanted = new < old if merge is Merge.BETTER_MIN else is_other
+                    is_wanted = new < old if merge is schema.Merge.BETTER_MIN else is_other
                     is_better = insert.excluded.source > table.c.source
                     is_equal = insert.excluded.source == table.c.source
                     updates[name] = sa.case((is_better | (is_equal & is_wanted), new), else_=old)
-                case Merge.END:
+                case schema.Merge.END:
                     updates[name] = sa.case((_is_its_end(table.c, insert.excluded), new), else_=old)
-                case Merge.FILLED:
+                case schema.Merge.FILLED:
                     updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
         return insert.on_conflict_do_update(index_elements=keys, set_=updates)
 
@@ -456,21 +436,13 @@ def _is_its_end(old: Any, new: Any) -> Any:  # noqa: ANN401 - as above
     return old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
 
 
-class _Form(NamedTuple):
-    """How records of one kind become rows."""
-
-    # Columns of the table.
-    names: tuple[str, ...]
-    key_of: Callable[[Record], Any]
-    values_of: Callable[[Record], tuple[Any, ...]]
+def _getters(kind: type[Record]) -> tuple[tuple[str, ...], Callable[[Record], Any], Callable[[Record], Any]]:
+    """The columns, and what reads the key and all values of a record."""
+    names = tuple(schema.metadata.tables[kind.TABLE].c.keys())
+    return names, attrgetter(*kind.KEY), attrgetter(*names)
 
 
-def _form(kind: type[Record]) -> _Form:
-    names = tuple(column.name for column in fields(kind))
-    return _Form(names, attrgetter(*kind.KEY), attrgetter(*names))
-
-
-_FORMS: Final = {kind: _form(kind) for kind in get_args(Record)}
+_FORMS: Final = {kind: _getters(kind) for kind in Record.__subclasses__()}
 
 
 def _is_misparsed(url: sa.URL) -> bool:

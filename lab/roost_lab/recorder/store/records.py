@@ -1,4 +1,4 @@
-"""The records that are stored: a class for each table, with the key that makes storing a record twice harmless.
+"""The records that are stored: a class for each table of schema.py, with the key that makes storing one twice harmless.
 
 All times are microseconds since 1970, UTC, by the clock of their source: API server, scheduler or kubelet.
 """
@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import orjson
 
+from roost_lab.recorder.store import schema
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from dataclasses import Field
+
+    import sqlalchemy as sa
 
 JSONObject = dict[str, Any]
 _MAX_INTEGER: Final = 2**63 - 1
@@ -28,31 +33,6 @@ MAX_IMAGE: Final = 512
 MAX_SCHEDULER: Final = 63
 
 
-class Merge(StrEnum):
-    """How a column of two records with the same key is merged. NULL never replaces anything."""
-
-    # The first value stays.
-    FIRST = "first"
-    # The last value stays.
-    LAST = "last"
-    # The smallest, the largest value.
-    MIN = "min"
-    MAX = "max"
-    # The value of the record with the smaller `resolution_us`; of equal ones, that of the smaller `at_us`.
-    FINER = "finer"
-    # The value of the record with the smaller `at_us`.
-    EARLIER = "earlier"
-    # The first value stays, unless it is "".
-    FILLED = "filled"
-    # The value of the record with the better `source` (PodSource); of equal ones the first that is not "".
-    BETTER = "better"
-    # Likewise; of equal ones the smaller value.
-    BETTER_MIN = "better min"
-    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two that were watched the
-    # first.
-    END = "end"
-
-
 class PodSource(StrEnum):
     """What a pod's row was made from. Databases compare them as text: a later letter knows more."""
 
@@ -66,114 +46,41 @@ class PodSource(StrEnum):
     WATCH = "watch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRecord:
+class Record:
+    """A row: its fields are the columns of its class's table, by name; those with a default may be left out."""
+
+    TABLE: ClassVar[str]
+    KEY: ClassVar[tuple[str, ...]]
+    MERGE: ClassVar[dict[str, schema.Merge]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, table: sa.Table) -> None:
+        cls.TABLE = table.name
+        cls.KEY = tuple(column.name for column in table.primary_key)
+        cls.MERGE = {column.name: column.info["merge"] for column in table.columns if column.info.get("merge")}
+        cls.__annotations__ = dict.fromkeys(table.columns.keys(), "Any")
+        for column in table.columns:
+            if column.nullable or "default" in column.info:
+                setattr(cls, column.name, column.info.get("default"))
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **columns: Any) -> None: ...  # noqa: ANN401 - what the columns hold
+
+        def __getattr__(self, column: str) -> Any: ...  # noqa: ANN401 - what the column holds
+
+
+class PodRecord(Record, table=schema.pod):
     """One pod. `hub`, `repo` and the like are from when it was first seen; "" and 0: not known."""
 
-    TABLE: ClassVar[str] = "pod"
-    KEY: ClassVar[tuple[str, ...]] = ("uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {
-        "namespace": Merge.BETTER,
-        "name": Merge.BETTER,
-        "pod_class": Merge.BETTER,
-        "hub": Merge.BETTER,
-        "repo": Merge.BETTER,
-        "ref": Merge.BETTER,
-        "image": Merge.BETTER,
-        "image_digest": Merge.FIRST,
-        "scheduler": Merge.BETTER,
-        "priority": Merge.BETTER,
-        "cpu_millicores": Merge.BETTER,
-        "memory_bytes": Merge.BETTER,
-        "created_us": Merge.BETTER_MIN,
-        "deleted_us": Merge.END,
-        "end_reason": Merge.END,
-        "source": Merge.MAX,
-        "warm_target": Merge.BETTER,
-    }
 
-    uid: str
-    namespace: str = ""
-    name: str = ""
-    # A key of the values' `podClasses`; "" for a pod without a class.
-    pod_class: str = ""
-    # The release that the pod belongs to, by its labels.
-    hub: str = ""
-    # For BinderHub: the repository, and the resolved reference within it, such as a commit.
-    repo: str = ""
-    ref: str = ""
-    # Of the first main container.
-    image: str = ""
-    # sha256:…; None until the kubelet reports it.
-    image_digest: str | None = None
-    scheduler: str = ""
-    priority: int = 0
-    cpu_millicores: int = 0
-    memory_bytes: int = 0
-    created_us: int
-    # When it was seen to be gone (phase `gone` has the resolution); None while it exists.
-    deleted_us: int | None = None
-    # deleted, preempted, evicted, finished, failed, node-gone, unseen (it ended while nobody watched).
-    end_reason: str | None = None
-    # A PodSource.
-    source: str = PodSource.WATCH
-    # The node of its class's warm set that the webhook preferred most for it; "": none, or not known.
-    warm_target: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRecord:
+class NodeRecord(Record, table=schema.node):
     """One node in its current state; `node_change` has its history."""
 
-    TABLE: ClassVar[str] = "node"
-    KEY: ClassVar[tuple[str, ...]] = ("uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {
-        "ready_us": Merge.MIN,
-        "gone_us": Merge.FIRST,
-        "images_ready_us": Merge.MIN,
-        "allocatable": Merge.LAST,
-        "labels": Merge.LAST,
-        "taints": Merge.LAST,
-        "is_ready": Merge.LAST,
-        "is_unschedulable": Merge.LAST,
-    }
 
-    uid: str
-    name: str
-    # 0: not known.
-    created_us: int = 0
-    ready_us: int | None = None
-    # When the image gate was first seen to have labelled it for every image that it needs; None: not seen, or the gate
-    # labels no nodes.
-    images_ready_us: int | None = None
-    gone_us: int | None = None
-    # As last reported; None: not known. JSON objects as text: resource -> amount; key -> value.
-    allocatable: str | None = None
-    labels: str | None = None
-    # `key=value:effect`, separated by commas.
-    taints: str | None = None
-    is_ready: bool | None = None
-    is_unschedulable: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChangeRecord:
+class NodeChangeRecord(Record, table=schema.node_change):
     """One change of a node: ready, cordoned, taints, a label, allocatable resources."""
-
-    TABLE: ClassVar[str] = "node_change"
-    KEY: ClassVar[tuple[str, ...]] = ("node_uid", "resource_version", "field")
-    MERGE: ClassVar[dict[str, Merge]] = {}
-
-    node_uid: str
-    resource_version: str
-    # ready, unschedulable, taints, allocatable, label:KEY.
-    field: str
-    # When it was reported.
-    at_us: int
-    # It may have happened so much earlier: 1, or the time for which nobody watched.
-    resolution_us: int
-    old: str
-    new: str
 
 
 class Phase(StrEnum):
@@ -200,24 +107,8 @@ class Phase(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseRecord:
+class PhaseRecord(Record, table=schema.phase):
     """One step of one pod, the first time it was reached."""
-
-    TABLE: ClassVar[str] = "phase"
-    KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "phase", "detail")
-    # Events have microseconds where the pod itself has seconds.
-    MERGE: ClassVar[dict[str, Merge]] = {"at_us": Merge.FINER, "source": Merge.FINER, "resolution_us": Merge.FINER}
-
-    pod_uid: str
-    phase: Phase
-    # The image, the container or the gate; "" for the whole pod.
-    detail: str = ""
-    at_us: int
-    # Resolution of `at_us`: 1 or 1,000,000; for what was seen late, how much earlier it may have happened.
-    resolution_us: int
-    # pod (its object), event, watch (when the recorder saw it).
-    source: str
 
 
 class DecisionKind(StrEnum):
@@ -239,69 +130,12 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionRecord:
+class DecisionRecord(Record, table=schema.decision):
     """One decision about one pod."""
 
-    TABLE: ClassVar[str] = "decision"
-    KEY: ClassVar[tuple[str, ...]] = ("id",)
-    MERGE: ClassVar[dict[str, Merge]] = {
-        "tries": Merge.MAX,
-        "last_us": Merge.MAX,
-        "at_us": Merge.FINER,
-        "source": Merge.FINER,
-        "resolution_us": Merge.FINER,
-        # The pod, or its Event, may be seen before its node.
-        "node_uid": Merge.FILLED,
-        # An audit log's binding doesn't name it.
-        "scheduler": Merge.FILLED,
-        # The Event may come before the pod, which brings the model's verdict.
-        "nodes_total": Merge.FIRST,
-        "nodes_feasible": Merge.FIRST,
-        "model": Merge.FIRST,
-        "model_node": Merge.FIRST,
-        "model_note": Merge.FIRST,
-    }
 
-    # `<pod uid>/<kind>/<what is unique among its kind>`: the same whatever it is learnt from.
-    id: str
-    pod_uid: str
-    kind: DecisionKind
-    # "" for kind fail.
-    node_name: str
-    node_uid: str
-    at_us: int
-    # Resolution of `at_us`: 1 or 1,000,000.
-    resolution_us: int
-    # Of the last repetition, and the number of tries that the scheduler's Event counted (a lower bound).
-    last_us: int
-    tries: int = 1
-    scheduler: str
-    # watch or event.
-    source: str
-    nodes_total: int | None = None
-    nodes_feasible: int | None = None
-    # JSON object as text: reason -> number of nodes.
-    reasons: str = "{}"
-    message: str = ""
-    # A Verdict on a binding; None for other kinds.
-    model: str | None = None
-    model_node: str | None = None
-    model_note: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidatesRecord:
+class CandidatesRecord(Record, table=schema.candidates):
     """The nodes at the time of a decision, all in one row: they are many, and always read together."""
-
-    TABLE: ClassVar[str] = "candidates"
-    KEY: ClassVar[tuple[str, ...]] = ("decision_id",)
-    MERGE: ClassVar[dict[str, Merge]] = {}
-
-    decision_id: str
-    # The number of nodes, and a JSON object of lists, see `Candidates`.
-    number: int
-    nodes: str
 
 
 class Candidates(NamedTuple):
@@ -354,21 +188,8 @@ def unpack_candidates(nodes: str) -> list[JSONObject]:
     return candidates
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingRecord:
+class WaitingRecord(Record, table=schema.waiting):
     """The nodes as they stood when a scheduler last found none for a pod: one row a pod, replaced at each attempt."""
-
-    TABLE: ClassVar[str] = "waiting"
-    KEY: ClassVar[tuple[str, ...]] = ("pod_uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {"at_us": Merge.LAST, "number": Merge.LAST, "nodes": Merge.LAST}
-
-    pod_uid: str
-    # When the recorder saw the attempt.
-    at_us: int
-    # Nodes in all; `nodes` has those that lack least.
-    number: int
-    # As `nodes` of CandidatesRecord, with `lacks`: for each node what it lacks, see recording/shortfalls.py.
-    nodes: str
 
 
 def pack_waiting(
@@ -380,128 +201,24 @@ def pack_waiting(
     return WaitingRecord(pod_uid=pod_uid, at_us=at_us, number=number, nodes=nodes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRecord:
+class PullRecord(Record, table=schema.pull):
     """One image of one pod, as its kubelet reported."""
 
-    TABLE: ClassVar[str] = "pull"
-    KEY: ClassVar[tuple[str, ...]] = ("pod_uid", "image")
-    # The first one: a restarted container finds its image warm.
-    MERGE: ClassVar[dict[str, Merge]] = {
-        "node_name": Merge.EARLIER,
-        "at_us": Merge.EARLIER,
-        "warm": Merge.EARLIER,
-        "pull_us": Merge.EARLIER,
-        "pull_and_wait_us": Merge.EARLIER,
-        "image_bytes": Merge.EARLIER,
-    }
 
-    pod_uid: str
-    image: str
-    node_name: str
-    # When the image was ready to use.
-    at_us: int
-    # The node already had it.
-    warm: bool
-    # Without and with the wait in the kubelet's queue; None for warm pulls.
-    pull_us: int | None = None
-    pull_and_wait_us: int | None = None
-    image_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageRecord:
+class ImageRecord(Record, table=schema.image_on_node):
     """An image on a node, from its `status.images` (a kubelet lists 50 at most)."""
 
-    TABLE: ClassVar[str] = "image_on_node"
-    KEY: ClassVar[tuple[str, ...]] = ("node_uid", "image", "first_us")
-    MERGE: ClassVar[dict[str, Merge]] = {"gone_us": Merge.FIRST}
 
-    node_uid: str
-    image: str
-    first_us: int
-    image_bytes: int
-    # When the node's list last lost it, or the node went; None while it is there.
-    gone_us: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionRecord:
+class PreemptionRecord(Record, table=schema.preemption):
     """A pod that was pre-empted for another, or evicted."""
 
-    TABLE: ClassVar[str] = "preemption"
-    KEY: ClassVar[tuple[str, ...]] = ("victim_uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {"by_uid": Merge.LAST, "at_us": Merge.MIN}
 
-    victim_uid: str
-    # None when not known (an eviction, or a lost Event).
-    by_uid: str | None = None
-    node_name: str
-    at_us: int
-    # preempted or evicted.
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoscalerRecord:
+class AutoscalerRecord(Record, table=schema.autoscaler):
     """An Event of an autoscaler."""
 
-    TABLE: ClassVar[str] = "autoscaler"
-    KEY: ClassVar[tuple[str, ...]] = ("event_uid",)
-    MERGE: ClassVar[dict[str, Merge]] = {"count": Merge.MAX, "last_us": Merge.MAX}
 
-    event_uid: str
-    at_us: int
-    last_us: int
-    count: int
-    # TriggeredScaleUp, NotTriggerScaleUp, ScaleDown…, Nominated, DisruptionLaunching …
-    reason: str
-    about: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapRecord:
+class GapRecord(Record, table=schema.gap):
     """A time in which changes may have been missed."""
-
-    TABLE: ClassVar[str] = "gap"
-    KEY: ClassVar[tuple[str, ...]] = ("kind", "from_us")
-    MERGE: ClassVar[dict[str, Merge]] = {"to_us": Merge.MAX}
-
-    # pods, nodes or events.
-    kind: str
-    from_us: int
-    to_us: int
-    why: str
-
-
-Record = (
-    PodRecord
-    | NodeRecord
-    | NodeChangeRecord
-    | PhaseRecord
-    | DecisionRecord
-    | CandidatesRecord
-    | WaitingRecord
-    | PullRecord
-    | ImageRecord
-    | PreemptionRecord
-    | AutoscalerRecord
-    | GapRecord
-)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredNode:
-    """A node as stored; None: not known. See NodeRecord."""
-
-    name: str
-    is_ready: bool | None = None
-    is_unschedulable: bool | None = None
-    taints: str | None = None
-    allocatable: str | None = None
-    labels: str | None = None
-    has_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +227,7 @@ class StoredState:
 
     # uid -> creation time.
     pods: Mapping[str, int] = field(default_factory=dict)
-    nodes: Mapping[str, StoredNode] = field(default_factory=dict)
+    nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
     # Node uid -> image -> when it was first seen.
     images: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # Kind -> its stream's last sign of life.

@@ -93,14 +93,15 @@ _UNUSED: Final = (
 
 def pod_of(record: Record) -> str | None:
     """The uid of the pod whose start a record is about; None when it is about none."""
+    uid: str | None = None
     match record:
         case PodRecord():
-            return record.uid
+            uid = record.uid
         case PhaseRecord() if record.phase in _PHASES:
-            return record.pod_uid
+            uid = record.pod_uid
         case DecisionRecord() if record.kind == DecisionKind.BIND:
-            return record.pod_uid
-    return None
+            uid = record.pod_uid
+    return uid
 
 
 def refresh(connection: sa.Connection, uids: Collection[str]) -> None:

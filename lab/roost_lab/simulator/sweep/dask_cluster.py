@@ -34,7 +34,7 @@ class DaskCluster:
         try:
             distributed = import_module("distributed")
         except ImportError:
-            raise SweepError("--dask needs the package distributed: install Roost with its extra [dask]") from None
+            raise SweepError("--dask needs the package distributed: install roost-lab[dask]") from None
         try:
             # A client that never connected leaves a thread and a traceback behind, so connect by hand first.
             asyncio.run(asyncio.wait_for(_probe(self.address), CONNECT_SECONDS))

@@ -15,7 +15,7 @@ from roost_core.objects.images import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_lab.recorder.recording.decision_records import failed_attempt
-from roost_lab.recorder.recording.node_records import as_stored, image_record, node_changes, node_record
+from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.reading import NodeReading, Step
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.database import StoreError as DatabaseError
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from roost_core.objects.node import Node
     from roost_core.scheduler.cycle import Decision
-    from roost_lab.recorder.store.records import Record, StoredNode
+    from roost_lab.recorder.store.records import NodeRecord, Record
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.node_images import Pull
     from roost_lab.simulator.engine.results import RunResult
@@ -90,14 +90,14 @@ class ReplayRecorder:
         story = self._nodes.get(node.name)
         if story is None:
             reading = _reading(state, 0)
-            story = self._nodes[node.name] = _NodeStory(reading, as_stored(reading))
+            story = self._nodes[node.name] = _NodeStory(reading, node_record(reading))
             # Before its pods: their rows have its age.
             self._batch.append(node_record(reading))
         self._changes += 1
         reading = _reading(state, self._changes)
         step = Step(self._time(now), 1)
         if _recorded(story.reading.state) != _recorded(state):
-            new = as_stored(reading)
+            new = node_record(reading)
             self._batch += node_changes(story.stored, new, reading, step)
             story.stored = new
         story.reading = reading
@@ -215,7 +215,7 @@ class _NodeStory:
     """A node that exists."""
 
     reading: NodeReading
-    stored: StoredNode
+    stored: NodeRecord
     # What it reports now, by the engine's references; and the node's own list of it.
     images: dict[str, _SeenImage] = field(default_factory=dict)
     reported: Mapping[str, int] = field(default_factory=dict)
