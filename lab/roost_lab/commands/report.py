@@ -14,7 +14,7 @@ import click
 from roost_core.kube.process import version
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.report.formats import to_csv, to_json, to_openmetrics
+from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.report.scope import EVERY_POD, Scope, ScopeError
@@ -79,8 +79,6 @@ def _text(report: Report, form: str, database: str) -> str:
     match form:
         case "json":
             return to_json(report)
-        case "openmetrics":
-            return to_openmetrics(report)
         case _:
             name = re.split(r"[/\\]", database)[-1]
             return make_page(report, f"Database {name}, read by roost {version()}.")
@@ -97,11 +95,10 @@ def _text(report: Report, form: str, database: str) -> str:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "json", "csv", "openmetrics"]),
+    type=click.Choice(["html", "json", "csv"]),
     default="html",
     show_default=True,
-    help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table. "
-    "openmetrics: histograms of the start phases.",
+    help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table.",
 )
 @click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")

@@ -1,4 +1,4 @@
-"""Write a report for programs: as JSON, as CSV, and as OpenMetrics histograms of the start phases."""
+"""Write a report for programs: as JSON, and as CSV."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ import io
 import json
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client.core import CollectorRegistry, HistogramMetricFamily
-from prometheus_client.openmetrics.exposition import generate_latest
-
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import csv_cell, data_cell, iso_time
 from roost_lab.report.sections import tables
-from roost_lab.report.starts import Starts
-from roost_lab.report.statistics import BOUNDS_SECONDS, Spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roost_lab.report.subject import Report
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
@@ -60,51 +53,3 @@ def to_csv(report: Report) -> dict[str, str]:
             writer.writerow(csv_cell(data_cell(cell, column.unit)) for column, cell in cells)
         sheets[table.name] = text.getvalue()
     return sheets
-
-
-def to_openmetrics(report: Report) -> str:
-    """Histograms in OpenMetrics' text format: start phases by class, profile and node's age, by image; new nodes."""
-    registry = CollectorRegistry()
-    registry.register(_Histograms(report))
-    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
-    return text.decode()
-
-
-class _Histograms:
-    """Collects the report's histograms."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    def collect(self) -> Iterator[HistogramMetricFamily]:
-        starts = self._report[Starts]
-        yield _family(
-            "roost_start_phase_seconds",
-            "Time that pods took for a phase of their start.",
-            ("phase", "pod_class", "scheduler", "node_age"),
-            sorted(starts.histograms.items()),
-        )
-        yield _family(
-            "roost_image_start_phase_seconds",
-            "Time that pods took for a phase of their start, by image, without placeholders. Phase pull: images that "
-            "were not on the node.",
-            ("phase", "image"),
-            (((phase, *image), spans) for image, phases in starts.by_image.items() for phase, spans in phases.items()),
-        )
-        yield _family(
-            "roost_node_phase_seconds",
-            "Time that new nodes took until they were ready, and from then until they had all images of the hub.",
-            ("phase",),
-            (((phase,), spans) for phase, spans in starts.new_nodes.items()),
-        )
-
-
-def _family(
-    name: str, text: str, labels: tuple[str, ...], histograms: Iterable[tuple[tuple[str, ...], Spans]]
-) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(name, text, labels=labels, unit="seconds")
-    bounds = [*(str(bound) for bound in BOUNDS_SECONDS), "+Inf"]
-    for values, spans in histograms:
-        counts = [*spans.at_most(), spans.count]
-        family.add_metric(values, list(zip(bounds, counts, strict=True)), sum_value=spans.sum_us / US)
-    return family

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
+from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
@@ -86,13 +87,13 @@ def notices(report: Report) -> Iterator[str]:
     if origin is None:
         return
     yield (
-        f"{_pods(origin.pods)} of this period {_are(origin.pods)} known from imported Events alone. Events tell "
-        "neither when a pod was created nor when it was ready: the second of its first Event and the start of its last "
-        "container are used instead, and most times are exact to a second. Labels, requests and repositories are not "
-        "known: names tell the class (jupyter-…, build-…)."
+        f"{plural(origin.pods, 'pod')} of this period {'is' if origin.pods == 1 else 'are'} known from imported Events "
+        "alone. Events tell neither when a pod was created nor when it was ready: the second of its first Event and "
+        "the start of its last container are used instead, and most times are exact to a second. Labels, requests and "
+        "repositories are not known: names tell the class (jupyter-…, build-…)."
     )
     missing = [
-        f"of {_pods(number)} {what}"
+        f"of {plural(number, 'pod')} {what}"
         for number, what in (
             (origin.unbound, "no binding to a node"),
             (origin.unstarted, "no start of a container"),
@@ -107,14 +108,6 @@ def notices(report: Report) -> Iterator[str]:
             f"Missing, because Events expire after an hour, are dropped when they are many, or don't tell: "
             f"{'; '.join(missing)}."
         )
-
-
-def _pods(number: int) -> str:
-    return f"{number:,} pod{'' if number == 1 else 's'}"
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 TABLE: Final = TableOf[Origin](

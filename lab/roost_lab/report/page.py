@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import render
-from roost_lab.pages.phrases import show_span
+from roost_lab.pages.phrases import plural, show_span
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store.records import EVENTS, PODS
 from roost_lab.report import imported
@@ -79,6 +79,6 @@ def _notices(report: Report) -> list[str]:
             missing_us = sum(
                 min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
             )
-            where = f"{len(spans)} gap{'' if len(spans) == 1 else 's'}, grey in the plots"
+            where = f"{plural(len(spans), 'gap')}, grey in the plots"
             notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
     return [*imported.notices(report), *notices]

@@ -8,6 +8,7 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
+from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
@@ -53,7 +54,7 @@ def removed_text(report: Report) -> str:
 
 def _count_text(pods: int, pod_class: str) -> str:
     if pod_class in (USER, BUILD, PLACEHOLDER):
-        return f"{pods:,} {pod_class}{'' if pods == 1 else 's'}"
+        return plural(pods, pod_class)
     return f"{pods:,} of {f'class {pod_class}' if pod_class else NO_CLASS}"
 
 

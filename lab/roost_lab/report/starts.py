@@ -50,16 +50,6 @@ MAX_DRAWN_PAIRS: Final = 8
 _INDEXES: Final = 2**20
 
 
-class StartKey(NamedTuple):
-    """What a histogram of starts is about."""
-
-    phase: str
-    pod_class: str
-    scheduler: str
-    # A name of AGE_NAMES.
-    node_age: str
-
-
 @dataclass(slots=True)
 class Starts:
     """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
@@ -73,7 +63,6 @@ class Starts:
     by_hub: Groups = field(default_factory=dict)
     by_image: Groups = field(default_factory=dict)
     by_node_age: Groups = field(default_factory=dict)
-    histograms: dict[StartKey, Spans] = field(default_factory=dict)
     # Phase -> spans.
     new_nodes: dict[str, Spans] = field(default_factory=dict)
 
@@ -102,10 +91,7 @@ class Starts:
             pair = (kind.pod_class, kind.scheduler)
             if pair not in pairs:
                 continue
-            targets = [
-                numbers.by_class.setdefault(pair, {}).setdefault(row.phase, Spans()),
-                numbers.histograms.setdefault(StartKey(row.phase, *pair, node_age), Spans()),
-            ]
+            targets = [numbers.by_class.setdefault(pair, {}).setdefault(row.phase, Spans())]
             if kind.pod_class in numbers.classes:
                 image = kind.image if kind.image in by_image else OTHER_IMAGES
                 targets.append(by_image[image].setdefault(row.phase, Spans()))

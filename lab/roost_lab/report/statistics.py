@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from roost_lab.pages.dates import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
@@ -29,8 +29,6 @@ LONGEST_BEFORE: Final = 2700
 _LAST_EDGE_US: Final = 2**42 - 1
 LONGEST_US: Final = _LAST_EDGE_US + 1 - LONGEST_STEP_US
 LAST_INDEX: Final = LONGEST_BEFORE + _LAST_EDGE_US // LONGEST_STEP_US + 1
-# Upper bounds of OpenMetrics' buckets, in seconds; each is an edge of a step, so that counts below it are exact.
-BOUNDS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
 def edge_at(index: int) -> int:
@@ -79,11 +77,6 @@ class Spans:
             if seen >= rank:
                 return edge_us
         return None
-
-    def at_most(self, bounds_seconds: Sequence[float] = BOUNDS_SECONDS) -> list[int]:
-        """The number of spans no longer than each bound; exact for bounds that are edges."""
-        bounds_us = [round(bound * US) for bound in bounds_seconds]
-        return [sum(count for edge, count in self.counts.items() if edge <= bound) for bound in bounds_us]
 
 
 class Steps(NamedTuple):

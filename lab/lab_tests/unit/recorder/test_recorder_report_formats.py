@@ -3,14 +3,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from lab_tests.recorded import empty_store, story_records
 from roost.__main__ import main
-from roost_lab.report.formats import to_csv, to_json, to_openmetrics
+from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 
     from roost_lab.recorder.store.database import Store
     from roost_lab.report.subject import Report
-
-
-def families(text: str) -> dict[str, Any]:
-    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # prometheus_client gives no types here
-    return {one.name: one for one in parsed}
 
 
 def test_csv_has_each_cell_of_the_json(report: Report) -> None:
@@ -40,26 +34,6 @@ def test_an_empty_database_gives_tables_without_rows(tmp_path: Path) -> None:
     report = gather(empty_store(tmp_path))
     assert json.loads(to_json(report))["tables"]["starts_by_image"] == []
     assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
-    assert list(families(to_openmetrics(report)))
-
-
-def test_openmetrics_histograms_count_what_the_report_counts(report: Report) -> None:
-    found = families(to_openmetrics(report))
-    samples = found["roost_start_phase_seconds"].samples
-    whole = {
-        (sample.name.rpartition("_")[2], sample.labels.get("le")): sample.value
-        for sample in samples
-        if sample.labels["phase"] == "whole" and sample.labels["pod_class"] == "user"
-    }
-    assert (whole["count", None], whole["sum", None], whole["bucket", "+Inf"]) == (1, 3.0, 1)
-    assert (whole["bucket", "2.5"], whole["bucket", "5.0"]) == (0, 1)
-    assert "roost_image_start_phase_seconds" in found
-    of_nodes = {
-        (sample.labels["phase"], sample.name.rpartition("_")[2]): sample.value
-        for sample in found["roost_node_phase_seconds"].samples
-    }
-    assert [of_nodes[phase, "sum"] for phase in ("ready", "images")] == [1.0, 59.0]
-    assert of_nodes["images", "count"] == 1
 
 
 @pytest.mark.parametrize(
@@ -93,9 +67,8 @@ def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*database, "--since", "2027-01-15T08:00", "--output", str(page)]) == 0
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert capsys.readouterr().out == ""
-    for form, start in (("json", "{"), ("openmetrics", "# HELP")):
-        assert main([*database, "--format", form]) == 0
-        assert capsys.readouterr().out.startswith(start)
+    assert main([*database, "--format", "json"]) == 0
+    assert capsys.readouterr().out.startswith("{")
     folder = tmp_path / "sheets" / "week"
     assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
     assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.settings import USER_CLASS
 from roost_lab.pages.phrases import show_plain
-from roost_lab.recorder.store.records import DecisionKind, Verdict
+from roost_lab.recorder.store.records import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ _NODE_TERMS: Final[Mapping[str, str]] = {
 
 def deciding_rule(story: PodStory) -> list[str]:
     """A sentence that says which rule decided between the feasible nodes; none when that isn't known."""
-    bind = next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+    bind = story.bind
     if bind is None or bind["model"] != Verdict.AGREES:
         return []
     chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)

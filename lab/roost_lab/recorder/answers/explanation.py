@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import show_bytes, show_plain, show_span, show_time
+from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.steps import draw
 from roost_lab.recorder.answers.waiting import advise, is_waiting, node_lines, rules
@@ -77,12 +77,8 @@ def _head(story: PodStory) -> Iterator[str]:
         yield f"{created}; {'it never became ready' if pod['deleted_us'] else f'not ready yet{until}'}."
 
 
-def _bind(story: PodStory) -> Row | None:
-    return next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
-
-
 def _where(story: PodStory) -> Iterator[str]:
-    bind = _bind(story)
+    bind = story.bind
     if bind is None:
         yield "Where it went: nowhere; no scheduler has bound it."
     else:
@@ -92,8 +88,8 @@ def _where(story: PodStory) -> Iterator[str]:
         chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
         if chosen is not None:
             yield (
-                f"  The node then ran {_count(chosen['users'], 'user')}, "
-                f"{_count(chosen['placeholders'], 'placeholder')} and {_count(chosen['builds'], 'build')}; "
+                f"  The node then ran {plural(chosen['users'], 'user')}, "
+                f"{plural(chosen['placeholders'], 'placeholder')} and {plural(chosen['builds'], 'build')}; "
                 f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
             )
         yield from _node_lines(story, bind)
@@ -127,7 +123,7 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
 
 def _image(story: PodStory) -> Iterator[str]:
     """Where the image was, if the pod's own node lacked it."""
-    bind, image = _bind(story), story.pod["image"]
+    bind, image = story.bind, story.pod["image"]
     if not image or not story.nodes or any(row["warm"] for row in story.pulls):
         return
     if bind is not None and (not story.pulls or bind["node_name"] in story.holders) and story.at(Phase.READY):
@@ -136,13 +132,13 @@ def _image(story: PodStory) -> Iterator[str]:
     if story.holders:
         named = show_plain(", ".join(story.holders[:MAX_CANDIDATES]))
         more = f" and {len(story.holders) - MAX_CANDIDATES} more" if len(story.holders) > MAX_CANDIDATES else ""
-        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {_count(number, 'node')})."
+        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {plural(number, 'node')})."
     else:
-        yield f"Where its image was: on none of {_count(number, 'node')}, as far as they report their images."
+        yield f"Where its image was: on none of {plural(number, 'node')}, as far as they report their images."
     earlier = story.earlier_pulls
     if earlier is not None:
         median, least, most = (show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max"))
-        yield f"  Its {_count(earlier['count'], 'pull')} of the week before took {median} (median; {least} to {most})."
+        yield f"  Its {plural(earlier['count'], 'pull')} of the week before took {median} (median; {least} to {most})."
 
 
 def _while_waiting(story: PodStory) -> Iterator[str]:
@@ -165,7 +161,7 @@ def _help(story: PodStory) -> Iterator[str]:
 
 
 def _alternatives(story: PodStory) -> Iterator[str]:
-    bind = _bind(story)
+    bind = story.bind
     others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
     if not others or bind is None:
         return
@@ -177,7 +173,7 @@ def _alternatives(story: PodStory) -> Iterator[str]:
         room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
         image = "has the image" if row["has_image"] else "lacks the image"
         verdict = f"rejected: {row['refused']}" if row["refused"] else _compare(chosen, row)
-        yield f"  {row['node_name']}: {_count(row['users'], 'user')}, {room}, {image}; {verdict}"
+        yield f"  {row['node_name']}: {plural(row['users'], 'user')}, {room}, {image}; {verdict}"
     if len(others) > MAX_CANDIDATES:
         yield f"  and {len(others) - MAX_CANDIDATES} more."
 
@@ -195,7 +191,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
     created_us = story.pod["created_us"]
     scheduled_us = story.at(Phase.SCHEDULED)
-    bind = _bind(story)
+    bind = story.bind
     if scheduled_us is None and bind is not None:
         scheduled_us = bind["at_us"]
     failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
@@ -265,7 +261,7 @@ def _autoscaler(row: Row) -> str:
 
 def _tries(failures: Sequence[Row]) -> str:
     tries = sum(row["tries"] for row in failures)
-    return f", after at least {_count(tries, 'failed attempt', 'failed attempts')}:" if tries else ""
+    return f", after at least {plural(tries, 'failed attempt')}:" if tries else ""
 
 
 def _reasons(row: Row) -> str:
@@ -322,7 +318,3 @@ def _doubts(story: PodStory) -> Iterator[str]:
             f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some {gap['kind']} "
             f"may be missing from the record ({gap['why']})."
         )
-
-
-def _count(number: int, singular: str, plural: str = "") -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -57,6 +57,11 @@ class PodStory:
     # The time until which the record is complete, in µs; None: not known.
     heard_us: int | None = None
 
+    @property
+    def bind(self) -> Row | None:
+        """The decision that put it on its node; None: no scheduler has bound it."""
+        return next((row for row in self.decisions if row["kind"] == DecisionKind.BIND), None)
+
     def at(self, phase: Phase) -> int | None:
         """When it reached a phase (the last of several details), in µs; None when it did not, or it is not recorded."""
         return max((row["at_us"] for row in self.phases if row["phase"] == phase), default=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_plain, show_span, show_time
-from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource
+from roost_lab.recorder.store.records import Phase, PodSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,7 @@ class Step:
 def steps_of(story: PodStory) -> list[Step]:
     """The steps in order of time. Those that took no time by the clocks' resolution are there, too."""
     pod = story.pod
-    bind = next((row["at_us"] for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
-    scheduled_us = story.at(Phase.SCHEDULED) or bind
+    scheduled_us = story.at(Phase.SCHEDULED) or (story.bind["at_us"] if story.bind is not None else None)
     gone_us = story.at(Phase.TERMINATING) or pod["deleted_us"]
     is_gated = any(row["phase"] == Phase.GATED for row in story.phases)
     ungated_us = story.at(Phase.UNGATED)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.pages.phrases import show_bytes, show_plain, show_time
+from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_time
 from roost_lab.recorder.recording.shortfalls import CORDON, GATE, LABEL, OTHER, ROOM, TAINT
 from roost_lab.recorder.store.records import DecisionKind, Phase
 
@@ -67,7 +67,7 @@ class Nodes:
 
 def is_waiting(story: PodStory) -> bool:
     """Whether no scheduler has bound the pod (it may be gone)."""
-    return not any(row["kind"] == DecisionKind.BIND for row in story.decisions) and story.at(Phase.SCHEDULED) is None
+    return story.bind is None and story.at(Phase.SCHEDULED) is None
 
 
 def nodes_of(story: PodStory) -> Nodes:
@@ -164,7 +164,7 @@ def _lack_kind(lack: Mapping[str, Any]) -> str:
 def _stood(row: Row | None) -> str:
     if row is None:
         return ""
-    pods = ", ".join(_count(row[f"{kind}s"], kind) for kind in ("user", "placeholder", "build") if row[f"{kind}s"])
+    pods = ", ".join(plural(row[f"{kind}s"], kind) for kind in ("user", "placeholder", "build") if row[f"{kind}s"])
     return f" ({f'{pods}, ' if pods else ''}{'has' if row['has_image'] else 'lacks'} the image)"
 
 
@@ -194,7 +194,7 @@ def rules(story: PodStory) -> list[str]:
         found.append(f"Placeholders, or other pods of lower priority, make room for it on {nominated[-1]}.")
     elif placeholders:
         found.append(
-            f"{_count(placeholders, 'placeholder')} on {names_of(holders)} did not make room for it: what they hold is "
+            f"{plural(placeholders, 'placeholder')} on {names_of(holders)} did not make room for it: what they hold is "
             "too little, or the pod may not use these nodes, or its priority is not above theirs."
         )
     elif nodes.number == len(nodes.each):
@@ -357,7 +357,3 @@ def names_of(nodes: Sequence[NodeLack]) -> str:
     if len(names) <= _MAX_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[: _MAX_NAMES - 1])} and {len(names) - _MAX_NAMES + 1} more"
-
-
-def _count(number: int, singular: str) -> str:
-    return f"{number} {singular}{'' if number == 1 else 's'}"

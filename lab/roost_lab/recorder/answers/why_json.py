@@ -113,7 +113,7 @@ def _state(story: PodStory) -> str:
 
 
 def _bound(story: PodStory) -> JSONObject | None:
-    bind = next((row for row in story.decisions if row["kind"] == DecisionKind.BIND), None)
+    bind = story.bind
     if bind is None:
         return None
     return {

@@ -44,6 +44,8 @@ from roost_lab.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from roost_lab.recorder.recording.live_starts import LiveStarts
+
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
     # A node's labels -> the labels that the image gate sets when the node has all its images.
@@ -72,16 +74,6 @@ class Judge(Protocol):
         """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
-class Follower(Protocol):
-    """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
-
-    def pod_changed(self, pod: PodReading, pod_class: str, hub: str, now_us: int, *, was_there: bool) -> None:
-        """A pod in its current state. was_there: it may have been like this before the recorder began."""
-
-    def pod_gone(self, uid: str) -> None:
-        """A pod is gone."""
-
-
 class Assembler:
     """Follows one cluster and makes its records. Owned by one thread."""
 
@@ -91,7 +83,7 @@ class Assembler:
         known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
-        starts: Follower | None = None,
+        starts: LiveStarts | None = None,
     ) -> None:
         self._classify = classify
         self._starts = starts
@@ -242,25 +234,15 @@ class Assembler:
         state, now_us = pod.state, seen.at_us
         status, since_us, _, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
         if state.node_name and (before is None or not before.state.node_name):
-            decision_id = f"{state.uid}/bind"
-            decision = DecisionRecord(
-                id=decision_id,
-                pod_uid=state.uid,
-                kind=DecisionKind.BIND,
-                node_name=state.node_name,
-                node_uid=self._node_uid(state.node_name),
-                at_us=since_us if status == "True" and since_us is not None else pod.created_us,
-                resolution_us=SECOND_US,
-                last_us=since_us or now_us,
-                scheduler=state.scheduler_name[:MAX_SCHEDULER],
-                source="watch",
-            )
+            bound_us = since_us if status == "True" and since_us is not None else pod.created_us
+            by = (state.scheduler_name, "watch", Step(bound_us, SECOND_US), since_us or now_us)
+            decision = self._decision(DecisionKind.BIND, state.uid, state.node_name, by)
             self._await_node(decision)
             judgement = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
             if watched and not {PODS, NODES} <= self._synced:
                 judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
             elif watched and self._judge is not None:
-                judgement = self._judge.judge(decision_id, pod, state.node_name, now_us)
+                judgement = self._judge.judge(decision.id, pod, state.node_name, now_us)
             yield judged(decision, judgement)
             if judgement.candidates is not None:
                 yield judgement.candidates
@@ -274,18 +256,8 @@ class Assembler:
                 yield from self._examined(pod, now_us)
         nominated = state.nominated_node
         if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
-            yield DecisionRecord(
-                id=f"{state.uid}/nominate/{nominated}"[:MAX_ID],
-                pod_uid=state.uid,
-                kind=DecisionKind.NOMINATE,
-                node_name=nominated,
-                node_uid=self._node_uid(nominated),
-                at_us=now_us,
-                resolution_us=seen.resolution_us,
-                last_us=now_us,
-                scheduler=state.scheduler_name[:MAX_SCHEDULER],
-                source="watch",
-            )
+            by = (state.scheduler_name, "watch", seen, now_us)
+            yield self._decision(DecisionKind.NOMINATE, state.uid, nominated, by, detail=f"/{nominated}")
             yield phase_record(state.uid, Phase.NOMINATED, seen, "watch")
 
     def _examined(self, pod: PodReading, now_us: int) -> Iterator[Record]:
@@ -425,7 +397,7 @@ class Assembler:
 
     def _scheduled(self, event: EventReading, uid: str, when: Step) -> list[Record]:
         node_name = event.note.rpartition(" to ")[2]
-        decision = self._decision(event, f"{uid}/bind", DecisionKind.BIND, uid, node_name)
+        decision = self._decision(DecisionKind.BIND, uid, node_name, _told_by(event))
         self._await_node(decision)
         return [phase_record(uid, Phase.SCHEDULED, when, "event"), decision]
 
@@ -437,25 +409,37 @@ class Assembler:
             victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.first_us, kind="preempted"
         )
         if by_uid:
-            decision = self._decision(event, f"{by_uid}/preempt/{uid}", DecisionKind.PREEMPT, by_uid, node_name)
+            told_by = _told_by(event)
+            decision = self._decision(DecisionKind.PREEMPT, by_uid, node_name, told_by, detail=f"/{uid}")
             yield replace(decision, message=event.note)
 
     def _decision(
-        self, event: EventReading, decision_id: str, kind: DecisionKind, pod_uid: str, node_name: str
+        self,
+        kind: DecisionKind,
+        pod_uid: str,
+        node_name: str,
+        by: tuple[str, str, Step, int],
+        *,
+        detail: str = "",
     ) -> DecisionRecord:
-        """A decision for a node, as an Event reports it."""
+        """A decision for a node. by: scheduler, source, when, and when last; detail: what tells it from its kind's."""
+        scheduler, source, when, last_us = by
         return DecisionRecord(
-            id=decision_id,
+            id=f"{pod_uid}/{kind}{detail}"[:MAX_ID],
             pod_uid=pod_uid,
             kind=kind,
             node_name=node_name,
             node_uid=self._node_uid(node_name),
-            at_us=event.first_us,
-            resolution_us=event.resolution_us,
-            last_us=event.last_us,
-            scheduler=event.controller[:MAX_SCHEDULER],
-            source="event",
+            at_us=when.at_us,
+            resolution_us=when.resolution_us,
+            last_us=last_us,
+            scheduler=scheduler[:MAX_SCHEDULER],
+            source=source,
         )
+
+
+def _told_by(event: EventReading) -> tuple[str, str, Step, int]:
+    return event.controller, "event", Step(event.first_us, event.resolution_us), event.last_us
 
 
 def _is_unschedulable(pod: PodReading) -> bool:

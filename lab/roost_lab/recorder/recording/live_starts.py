@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.reading import US
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from roost_lab.recorder.recording.metrics import Metrics
     from roost_lab.recorder.recording.reading import PodReading
     from roost_lab.recorder.store.records import PullRecord
 
@@ -52,19 +53,6 @@ class Whose(NamedTuple):
     hub: str
 
 
-class StartMetrics(Protocol):
-    """What is found goes here; see metrics.py."""
-
-    def observe_phase(self, whose: Whose, phase: str, seconds: float) -> None:
-        """A phase of a start took so long: node, containers, ready, whole or pull, as reports name them."""
-
-    def count_start(self, whose: Whose, result: str) -> None:
-        """A start has ended."""
-
-    def show_oldest_pending(self, whose: Whose, created_us: Callable[[], int | None]) -> None:
-        """From now on, show the age of the oldest pod that is pending; None: none is."""
-
-
 @dataclass(slots=True)
 class _Start:
     whose: Whose
@@ -74,7 +62,7 @@ class _Start:
 class LiveStarts:
     """Owned by one thread, except for what `show_oldest_pending` was given."""
 
-    def __init__(self, metrics: StartMetrics) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
@@ -109,7 +97,7 @@ class LiveStarts:
             self._pulls.pop(uid, None)
             return
         for phase, seconds in _phases(pod):
-            self._metrics.observe_phase(start.whose, phase, seconds)
+            self._metrics.phases.labels(*start.whose, phase).observe(seconds)
         self._untold[uid] = len({container.image for container in pod.containers})
         self._deadlines.append((now_us + TOLD_AFTER_US, uid))
         self._count_if_told(uid)
@@ -118,7 +106,7 @@ class LiveStarts:
         """A pod is gone."""
         start = self._starts.get(uid)
         if start is not None and not start.has_ended:
-            self._metrics.count_start(start.whose, Result.FAILED)
+            self._metrics.starts.labels(*start.whose, Result.FAILED).inc()
         elif uid in self._untold:
             self._count(uid)
         if start is not None:
@@ -153,8 +141,9 @@ class LiveStarts:
         whose, pulls = self._starts[uid].whose, self._pulls.pop(uid, {})
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
-            self._metrics.observe_phase(whose, PULL, max(spans_us) / US)
-        self._metrics.count_start(whose, Result.COLD if spans_us else Result.WARM if pulls else Result.UNKNOWN)
+            self._metrics.phases.labels(*whose, PULL).observe(max(spans_us) / US)
+        result = Result.COLD if spans_us else Result.WARM if pulls else Result.UNKNOWN
+        self._metrics.starts.labels(*whose, result).inc()
 
     def _hub_label(self, hub: str) -> str:
         if hub not in self._hubs and len(self._hubs) >= MAX_HUBS:

@@ -75,7 +75,7 @@ class _Judge:
             yield
         except Exception:  # whatever makes the model fail, the pod's rows must be stored
             log.exception("the model failed")
-            self._metrics.count_not_recorded(DecisionRecord.TABLE)
+            self._metrics.not_recorded.labels(DecisionRecord.TABLE).inc()
 
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         with self._counted():
@@ -214,7 +214,7 @@ class Recording:
             try:
                 self._queue.put(notice, timeout=1.0)
             except queue.Full:
-                self._metrics.count_wait()
+                self._metrics.waits.inc()
             else:
                 return
 
@@ -242,8 +242,8 @@ class Recording:
             self._starts.give_up(now_us)
         except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
-            self._metrics.count_not_recorded(notice.kind)
-        self._metrics.count_change(notice.kind, notice.change.value)
+            self._metrics.not_recorded.labels(notice.kind).inc()
+        self._metrics.changes.labels(notice.kind, notice.change.value).inc()
         # A list at the stored position leads no further, whenever it was read.
         if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
             self._versions[notice.kind] = notice.version
@@ -293,7 +293,7 @@ class Recording:
 
     def _malformed(self, notice: Notice, item: Malformed, now_us: int, late_us: int) -> list[Record]:
         log.warning("not recorded kind=%s key=%s: malformed object", notice.kind, notice.key)
-        self._metrics.count_not_recorded(notice.kind)
+        self._metrics.not_recorded.labels(notice.kind).inc()
         if notice.change is not Change.DELETED:
             self._assembler.malformed(notice.kind, notice.key, item.uid)
             return []
@@ -336,7 +336,7 @@ class Recording:
             for row in rows:
                 key = "/".join(str(getattr(row, name)) for name in row.KEY)
                 log.error("row skipped table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - the message is enough
-                self._metrics.count_not_recorded(row.TABLE)
+                self._metrics.not_recorded.labels(row.TABLE).inc()
             self._store.write([], positions)
 
     def _note_fault(self, fault: str) -> None:
