@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.view_record import records
 from roost_core.http.server import bind
 from roost_lab.recorder.store.database import Store
-from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
 from roost_lab.view.sources import RecordSource
 from tools import browser
@@ -78,7 +77,7 @@ def main() -> int:
         store = Store.open(str(Path(folder) / "roost.db"))
         store.migrate()
         store.write(records(now_us, options.nodes, options.pods), {"pods": ("1", now_us)})
-        app = make_app([RecordSource(store, now_us=lambda: now_us)], TokenAccess(TOKEN))
+        app = make_app([RecordSource(store, now_us=lambda: now_us)], TOKEN)
         client = app.test_client()
         client.get(f"/?token={TOKEN}")
         spans = []

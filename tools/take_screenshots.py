@@ -24,7 +24,6 @@ from roost_lab.simulator.sweep.recording import Recording, record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
-from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
 from roost_lab.view.sources import RecordSource
 from tools import browser
@@ -75,7 +74,7 @@ def served_view(stores: Sequence[Store]) -> Iterator[str]:
     """The address of `roost view` of two replays, while the context lasts."""
     bound = bind("127.0.0.1", 0)
     bound.listen(16)
-    app = make_app([*map(RecordSource, stores)], TokenAccess("token"), names=POLICIES)
+    app = make_app([*map(RecordSource, stores)], "token", names=POLICIES)
     server = serve(app, bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -14,7 +14,7 @@ from roost_lab.commands import share
 from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
-from roost_lab.recorder.importing.counts import UnreadableError
+from roost_lab.recorder.importing.files import UnreadableError
 from roost_lab.recorder.importing.history import History
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.waits import describe_waits

@@ -20,7 +20,6 @@ from roost_core.kube.user_account import connect_as_user
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.view.access import TokenAccess
 from roost_lab.view.live import LiveCluster, find_settings
 from roost_lab.view.server import make_app, serve
 from roost_lab.view.sources import LiveSource, RecordSource
@@ -62,7 +61,7 @@ def run(
         bound.listen(_BACKLOG)
         token = secrets.token_urlsafe(24)
         moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
-        server = serve(make_app(sources, TokenAccess(token), names=names), bound)
+        server = serve(make_app(sources, token, names=names), bound)
         click.echo(f"http://{LOOPBACK}:{bound.getsockname()[1]}/?token={token}{moment}")
         click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
         server.serve_forever()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final, NamedTuple
+from typing import Final
 
 US: Final = 1_000_000
 # 9999-12-31T23:59:59.999999Z, the last time of a date.
@@ -26,22 +26,15 @@ def offset_us(at_us: int, zone: tzinfo) -> int:
     return (as_date(at_us, zone).utcoffset() or timedelta()) // timedelta(microseconds=1)
 
 
-class Change(NamedTuple):
-    """From when a zone's clocks are ahead of UTC by how much, in µs."""
-
-    from_us: int
-    offset_us: int
-
-
-def offsets(from_us: int, to_us: int, zone: tzinfo) -> list[Change]:
-    """The offset at `from_us`, and each change of it until `to_us`, to the second; at least one."""
-    changes = [Change(from_us, offset_us(from_us, zone))]
+def offsets(from_us: int, to_us: int, zone: tzinfo) -> list[tuple[int, int]]:
+    """From when the zone's clocks are ahead of UTC by how much, in µs: at `from_us`, and each change until `to_us`."""
+    changes = [(from_us, offset_us(from_us, zone))]
     # Clocks are changed twice a year at most, so days are near enough, until thousands of them would take too long.
     stride_us = max(86_400 * US, (to_us - from_us) // 20_000)
     for day_us in range(from_us, to_us, stride_us):
         before_us, after_us = day_us, day_us + stride_us
         later = offset_us(after_us, zone)
-        if later == changes[-1].offset_us:
+        if later == changes[-1][1]:
             continue
         while after_us - before_us > US:
             middle_us = (before_us + after_us) // 2
@@ -49,5 +42,5 @@ def offsets(from_us: int, to_us: int, zone: tzinfo) -> list[Change]:
                 after_us = middle_us
             else:
                 before_us = middle_us
-        changes.append(Change(after_us // US * US, later))
+        changes.append((after_us // US * US, later))
     return changes

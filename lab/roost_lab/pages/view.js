@@ -305,7 +305,7 @@ function showPending(side) {
   side.$("pending-title").textContent = `${many(state.pending_count, "pod")} without a node`;
   const lines = state.pending.map((pod) => {
     const line = make("li");
-    line.append(podButton(pod.uid, pod.name), ` (${pod.kind}) for ${span(state.at - pod.created)}: ${pod.reason || "no failed attempt is recorded"}`);
+    line.append(podButton(pod.uid, pod.name), ` (${pod.kind}) for ${span(state.at - pod.created_us)}: ${pod.reason || "no failed attempt is recorded"}`);
     return line;
   });
   if (state.pending_count > lines.length) lines.push(make("li", "", `and ${state.pending_count - lines.length} younger ones`));
@@ -316,10 +316,10 @@ function showChanges(side) {
   const state = side.state;
   const lines = state.changes.map((change) => {
     const line = make("li");
-    line.append(`${clock(change.at)} ${change.kind} ${change.pod_kind} `, podButton(change.uid, change.name));
-    if (change.from) line.append(change.kind === "moved" ? `: ${change.from}` : ` on ${change.from}`);
-    if (change.to) line.append(` → ${change.to}`);
-    if (change.by) line.append(" for ", podButton(change.by_uid, change.by));
+    line.append(`${clock(change.at_us)} ${change.kind} ${change.pod_kind} `, podButton(change.uid, change.name));
+    if (change.from_node) line.append(change.kind === "moved" ? `: ${change.from_node}` : ` on ${change.from_node}`);
+    if (change.to_node) line.append(` → ${change.to_node}`);
+    if (change.by_name) line.append(" for ", podButton(change.by_uid, change.by_name));
     return line;
   });
   const counts = Object.entries(state.change_counts);
@@ -332,7 +332,7 @@ function showChanges(side) {
 
 function showNodes(side) {
   const { state, boxes } = side;
-  const fresh = new Set(state.changes.filter((change) => change.to).map((change) => change.uid));
+  const fresh = new Set(state.changes.filter((change) => change.to_node).map((change) => change.uid));
   const focused = document.activeElement?.closest?.(".pods") ? document.activeElement.dataset.uid : null;
   const shown = new Set();
   const list = side.$("nodes");
@@ -347,7 +347,7 @@ function showNodes(side) {
       box = { key, item };
       boxes.set(node.uid, box);
     }
-    box.item.querySelector(".age").textContent = node.created > 0 ? span(state.at - node.created) : "";
+    box.item.querySelector(".age").textContent = node.created_us > 0 ? span(state.at - node.created_us) : "";
     const place = before ? before.nextElementSibling : list.firstElementChild;
     if (place !== box.item) list.insertBefore(box.item, place);
     before = box.item;
@@ -390,7 +390,7 @@ function contents(node) {
   for (const pod of node.pods) counts.set(pod.kind, (counts.get(pod.kind) ?? 0) + 1);
   const words = [...counts].map(([kind, number]) => many(number, kind));
   if (node.others) words.push(many(node.others, "other"));
-  const [cpu, cpus] = node.cpu, [memory, memories] = node.memory;
+  const [cpu, cpus] = node.cpu_millicores, [memory, memories] = node.memory_bytes;
   const size = [];
   if (cpus) size.push(`${(cpu / 1000).toFixed(1)} of ${(cpus / 1000).toFixed(1)} CPU`);
   if (memories) size.push(`${(memory / 2 ** 30).toFixed(1)} of ${(memories / 2 ** 30).toFixed(1)} GiB`);
@@ -414,7 +414,7 @@ function podBox(state, pod, isFresh, isFirst) {
   const kind = LETTERS[pod.kind] ? pod.kind : "";
   const box = podButton(pod.uid, LETTERS[pod.kind] ?? pod.kind[0]);
   box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}`;
-  box.title = `${pod.name}: ${pod.kind}, ${pod.state}, created ${day(pod.created)} UTC, ${state.images[pod.image] || "image not recorded"}`;
+  box.title = `${pod.name}: ${pod.kind}, ${pod.state}, created ${day(pod.created_us)} UTC, ${state.images[pod.image] || "image not recorded"}`;
   box.setAttribute("aria-label", box.title);
   box.tabIndex = isFirst ? 0 : -1;
   return box;
@@ -449,10 +449,10 @@ function drawArrows(side) {
     return [box.left + box.width / 2 - board.left, box.top + 12 - board.top];
   };
   const ends = (change) => {
-    const from = byName.get(change.from), to = podOf(byName.get(change.to), change.uid);
+    const from = byName.get(change.from_node), to = podOf(byName.get(change.to_node), change.uid);
     if (change.kind === "placed" && to) {
       const [x] = middle(to), y = to.getBoundingClientRect().top - board.top;
-      return [x, Math.max(byName.get(change.to).getBoundingClientRect().top - board.top, y - PLACED_LENGTH), x, y];
+      return [x, Math.max(byName.get(change.to_node).getBoundingClientRect().top - board.top, y - PLACED_LENGTH), x, y];
     }
     if (change.kind === "moved" && from && to) return [...top(from), ...middle(to)];
     const by = podOf(byName.get(nodeOf.get(change.by_uid)), change.by_uid);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy
-from roost_lab.report.query import MAX_STEPS, Extent, Query, consistent_reads, read_extent
+from roost_lab.report.query import MAX_STEPS, Query, consistent_reads, read_extent
 from roost_lab.report.scope import EVERY_POD, Scope
 from roost_lab.report.sections import SECTIONS
 from roost_lab.report.statistics import Span, cut
@@ -67,9 +67,7 @@ def gather(
     return replace(report, is_empty=is_empty or is_outside)
 
 
-def choose_window(
-    extent: Extent | None, since_us: int | None, until_us: int | None, last_us: int | None = None
-) -> Span:
+def choose_window(extent: Span | None, since_us: int | None, until_us: int | None, last_us: int | None = None) -> Span:
     """The window of the report."""
     if extent is None:
         to_us = until_us if until_us is not None else (since_us or 0) + 1

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Tile
 from roost_lab.pages.table import Cell, Unit
+from roost_lab.recorder.store import schema
 from roost_lab.report.failures import Failures
 from roost_lab.report.pulls import Pulls
+from roost_lab.report.query import count
 from roost_lab.report.removals import Removals, removed_text, removed_users
-from roost_lab.report.starts import Starts, show
+from roost_lab.report.starts import Starts, leading_classes, show
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
-from roost_lab.report.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from roost_lab.report.query import Query
+
+
+HOUR_US: Final = 3_600_000_000
+
+
+@dataclass(slots=True)
+class Usage:
+    """Users that started something, and nodes, in the window."""
+
+    # Different names of the leading classes' pods.
+    users: int = 0
+    nodes: int = 0
+    # None: no node was recorded.
+    node_hours: float | None = None
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Nodes last until they were seen to go, or until the record's end."""
+        pod, node = schema.pod.c, schema.node.c
+        named = (
+            sa.select(pod.namespace, pod.name)
+            .where(query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
+            .distinct()
+            .subquery()
+        )
+        (users,) = query.rows(sa.select(count()).select_from(named))
+        numbers = cls(users.number)
+        from_us, to_us = query.recorded
+        gone_us = sa.func.coalesce(node.gone_us, to_us)
+        # Nodes without a creation are known from their pods only.
+        there = sa.and_(node.created_us > 0, node.created_us < to_us, gone_us > from_us)
+        lasted_us = 0
+        for row in query.rows(sa.select(node.created_us, gone_us.label("gone_us")).where(there)):
+            numbers.nodes += 1
+            lasted_us += min(to_us, row.gone_us) - max(from_us, row.created_us)
+        if numbers.nodes:
+            numbers.node_hours = lasted_us / HOUR_US
+        return numbers
 
 
 class KeyFigure(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from functools import cached_property
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -44,13 +44,6 @@ _MAX_AMOUNT: Final = edge_at(LAST_INDEX)
 _MAPPED_BYTES: Final = 2**31 - 2**16
 
 
-class Extent(NamedTuple):
-    """The time that the database covers, in µs: from the first recorder's start to its last sign of life."""
-
-    from_us: int
-    to_us: int
-
-
 class Query:
     """Runs queries over one window of time, on one state of the database."""
 
@@ -58,7 +51,7 @@ class Query:
         self,
         connection: sa.Connection,
         window: Span,
-        extent: Extent,
+        extent: Span,
         scope: Scope = EVERY_POD,
         zone: tzinfo = UTC,
     ) -> None:
@@ -66,6 +59,7 @@ class Query:
         self.scope = scope
         self.window = window
         self.zone = zone
+        # The time that the database covers: from the first recorder's start to its last sign of life.
         self.extent = extent
         self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
 
@@ -127,7 +121,7 @@ class Query:
         return any(self._connection.execute(sa.select(1).where(condition).limit(1)).first() for condition in conditions)
 
 
-def read_extent(connection: sa.Connection) -> Extent | None:
+def read_extent(connection: sa.Connection) -> Span | None:
     """The time that the database covers; None when it has no records."""
 
     def read(
@@ -155,7 +149,7 @@ def read_extent(connection: sa.Connection) -> Extent | None:
     known_ends = [end for end in ends if end is not None]
     if from_us is None or not known_ends:
         return None
-    return Extent(from_us, max(*known_ends, from_us) + 1)
+    return Span(from_us, max(*known_ends, from_us) + 1)
 
 
 @contextlib.contextmanager

@@ -129,10 +129,10 @@ def _hour_of_week(query: Query, time_us: sa.ColumnElement[int]) -> Number:
     """The number of a time's hour in its week, from Monday's first, on the clocks of the query's zone."""
     from_us = max(query.window.from_us, query.extent.from_us)
     changes = offsets(from_us, min(query.window.to_us, query.extent.to_us), query.zone)[:_MAX_CHANGES]
-    ahead_us: Any = sa.literal(changes[0].offset_us)
+    ahead_us: Any = sa.literal(changes[0][1])
     if len(changes) > 1:
-        later = [(time_us >= change.from_us, change.offset_us) for change in reversed(changes)]
-        ahead_us = sa.case(*later, else_=changes[0].offset_us)
+        later = [(time_us >= since_us, ahead_us) for since_us, ahead_us in reversed(changes)]
+        ahead_us = sa.case(*later, else_=changes[0][1])
     hour: Number = ((time_us + ahead_us) // _HOUR_US + _FIRST_HOUR) % _WEEK_HOURS
     return hour
 

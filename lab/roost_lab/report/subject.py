@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost_lab.pages.drawing import Figure
-    from roost_lab.report.query import Extent, Query
+    from roost_lab.report.query import Query
     from roost_lab.report.statistics import Span, Steps
 
 NO_CLASS: Final = "no class"
@@ -42,7 +42,7 @@ class Report:
 
     window: Span
     # None: the database has no records at all.
-    extent: Extent | None
+    extent: Span | None
     steps: Steps
     # Whether nothing at all was recorded in the window.
     is_empty: bool = True

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from roost_core.placement.settings import PodClass
     from roost_lab.view.moment import Moment, Row
 
+    # The release's namespace ("" where none was found) and its classes, which then are those of the default values.
+    Settings = tuple[str, Mapping[str, PodClass]]
+
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
@@ -43,15 +46,7 @@ _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
 _UNSEEN: Final = "Live from the API server, without a record: only this moment is known"
 
 
-class LiveSettings:
-    """The release whose classes pods have; "" where none was found, which then are those of the default values."""
-
-    def __init__(self, namespace: str, classes: Mapping[str, PodClass]) -> None:
-        self.namespace = namespace
-        self.classes = classes
-
-
-def find_settings(client: Client, path: str | None = None) -> LiveSettings:
+def find_settings(client: Client, path: str | None = None) -> Settings:
     """The classes of the release that is installed there; those of the default values where none is, or can be read.
 
     path: a document of the release, such as release.json, in place of the cluster's. Of several releases, that of the
@@ -59,7 +54,7 @@ def find_settings(client: Client, path: str | None = None) -> LiveSettings:
     """
     if path is not None:
         settings = load_settings(Path(path))
-        return LiveSettings(settings.namespace, settings.classes)
+        return settings.namespace, settings.classes
     try:
         listed = client.get(f"/api/v1/configmaps?{_OWN}").get("items") or []
     except ApiError:
@@ -70,10 +65,10 @@ def find_settings(client: Client, path: str | None = None) -> LiveSettings:
             found = _settings_of(text)
             if found is not None:
                 return found
-    return LiveSettings("", read_pod_classes(Reader(), read_defaults().values))
+    return "", read_pod_classes(Reader(), read_defaults().values)
 
 
-def _settings_of(text: str) -> LiveSettings | None:
+def _settings_of(text: str) -> Settings | None:
     try:
         document = json.loads(text)
     except ValueError:
@@ -82,14 +77,14 @@ def _settings_of(text: str) -> LiveSettings | None:
         return None
     reader = Reader()
     classes = read_pod_classes(reader, document)
-    return None if reader.faults else LiveSettings(str(document["namespace"]), classes)
+    return None if reader.faults else (str(document["namespace"]), classes)
 
 
 class LiveCluster:
     """The watches that a moment needs."""
 
-    def __init__(self, client: Client, settings: LiveSettings) -> None:
-        self._classes = Classes(settings.namespace, settings.classes)
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._classes = Classes(*settings)
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
             return WatchCache(client, path, read, kind=kind)

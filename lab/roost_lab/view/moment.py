@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
@@ -104,8 +104,7 @@ class Rows:
     notices: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodBox:
+class PodBox(NamedTuple):
     """A pod on a node."""
 
     uid: str
@@ -120,8 +119,7 @@ class PodBox:
     awaits: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeBox:
+class NodeBox(NamedTuple):
     """A node with its pods, the oldest pod first."""
 
     uid: str
@@ -147,8 +145,7 @@ class NodeBox:
     memory_bytes: tuple[int, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class PendingPod:
+class PendingPod(NamedTuple):
     """A pod without a node."""
 
     uid: str
@@ -159,8 +156,7 @@ class PendingPod:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What happened to a pod in the last minute."""
 
     at_us: int
@@ -458,9 +454,8 @@ def as_json(moment: Moment) -> JSONObject:
     index = {image: number for number, image in enumerate(images)}
     short_nodes = shorten((node.name for node in moment.nodes), NODE_LENGTH)
     short_images = shorten(moment.chips, IMAGE_LENGTH)
-    counts = Counter(pod.kind for node in moment.nodes for pod in node.pods)
     return {
-        "counts": dict(counts),
+        "counts": dict(Counter(pod.kind for node in moment.nodes for pod in node.pods)),
         "notices": list(moment.notices),
         "images": images,
         "chips": [
@@ -469,51 +464,16 @@ def as_json(moment: Moment) -> JSONObject:
         ],
         "nodes": [
             {
-                "uid": node.uid,
-                "name": node.name,
+                **node._asdict(),
                 "short": short_nodes[node.name],
-                "created": node.created_us,
-                "state": node.state,
-                "attracts": list(node.attracts),
-                "warm": node.warm,
                 "held": sorted(index[image] for image in node.held),
                 "pulling": sorted(index[image] for image in node.pulling),
-                "images": node.images,
-                "others": node.others,
-                "cpu": node.cpu_millicores,
-                "memory": node.memory_bytes,
-                "pods": [
-                    {
-                        "uid": pod.uid,
-                        "name": pod.name,
-                        "kind": pod.kind,
-                        "state": pod.state,
-                        "image": index[pod.image],
-                        "created": pod.created_us,
-                    }
-                    for pod in node.pods
-                ],
+                "pods": [{**pod._asdict(), "image": index[pod.image]} for pod in node.pods],
             }
             for node in moment.nodes
         ],
-        "pending": [
-            {"uid": pod.uid, "name": pod.name, "kind": pod.kind, "created": pod.created_us, "reason": pod.reason}
-            for pod in moment.pending
-        ],
+        "pending": [pod._asdict() for pod in moment.pending],
         "pending_count": moment.pending_count,
         "change_counts": {str(kind): count for kind, count in moment.change_counts.items()},
-        "changes": [
-            {
-                "at": change.at_us,
-                "kind": change.kind,
-                "uid": change.uid,
-                "name": change.name,
-                "pod_kind": change.pod_kind,
-                "from": change.from_node,
-                "to": change.to_node,
-                "by_uid": change.by_uid,
-                "by": change.by_name,
-            }
-            for change in moment.changes
-        ],
+        "changes": [change._asdict() for change in moment.changes],
     }

@@ -11,7 +11,8 @@ from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_lab.recorder.answers.pod_story import spellings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind, Phase
-from roost_lab.report.query import Extent, consistent_reads, read_extent
+from roost_lab.report.query import consistent_reads, read_extent
+from roost_lab.report.statistics import Span
 from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, Moment, Rows, images_of_interest, moment_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _SECOND_US: Final = 1_000_000
 _FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
 
 
-def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, Extent] | None:
+def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, Span] | None:
     """The moment, and the time that the record covers; None when it is empty. Raises StoreError.
 
     at_us: None for the latest state: of now, or of the record's end if it ended before.
@@ -41,7 +42,7 @@ def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, E
             return None
         last_us = max(extent.to_us, now_us) if now_us - extent.to_us < LIVE_US else extent.to_us
         rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us))
-    return moment_of(rows), Extent(extent.from_us, last_us)
+    return moment_of(rows), Span(extent.from_us, last_us)
 
 
 def read_rows(connection: sa.Connection, at_us: int) -> Rows:

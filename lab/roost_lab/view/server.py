@@ -5,18 +5,18 @@ A source is a record or a live cluster. Each request needs the token.
 
 from __future__ import annotations
 
+import hmac
 import logging
 import threading
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from flask import Flask, Response, abort, request
+from flask import Flask, Response, abort, redirect, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view.access import JSON, refusal
 from roost_lab.view.feed import Feed, State, TooManyViewersError
 from roost_lab.view.moment import as_json
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from socket import socket
 
-    from roost_lab.view.access import TokenAccess
+    from werkzeug.wrappers import Response as AnyResponse
+
     from roost_lab.view.sources import Source
 
 log = logging.getLogger(__name__)
 
+JSON: Final = "application/json"
+COOKIE: Final = "roost-view"
 # Name below /, of roost_lab/pages -> type.
 FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
 POLICY: Final = (
@@ -49,8 +52,8 @@ _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
 
 
-def make_app(sources: Sequence[Source], access: TokenAccess, *, names: Sequence[str] = ("", "")) -> Flask:
-    """The application. sources: one, or two that are shown beside each other; names: what they are called."""
+def make_app(sources: Sequence[Source], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
+    """The application. sources: one, or two that are shown beside each other, with their names; token: see `_admit`."""
     app = Flask(__name__, static_folder=None)
 
     def chosen() -> Source:
@@ -71,7 +74,7 @@ def make_app(sources: Sequence[Source], access: TokenAccess, *, names: Sequence[
 
     @app.before_request
     def admit() -> Any:  # noqa: ANN401 - Flask's
-        return access.admit()
+        return _admit(token)
 
     @app.get("/")
     def page() -> Response:
@@ -132,6 +135,24 @@ def make_app(sources: Sequence[Source], access: TokenAccess, *, names: Sequence[
         return response
 
     return app
+
+
+def _admit(token: str) -> AnyResponse | None:
+    """Swap a token in the address for a cookie; refuse whoever has neither. None: they may see everything."""
+    cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
+    if hmac.compare_digest(request.args.get("token", "").encode(), token.encode()):
+        # Without the token in the address, which browsers remember.
+        answer = redirect(request.path)
+        answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
+        return answer
+    if hmac.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
+        return None
+    return refusal(403, "open the address that `roost view` printed: it holds this page's token")
+
+
+def refusal(status: int, message: str) -> Response:
+    """An answer that says in one sentence what is wrong."""
+    return Response(orjson.dumps({"error": message}), status=status, mimetype=JSON)
 
 
 def serve(app: Flask, bound: socket) -> BaseWSGIServer:

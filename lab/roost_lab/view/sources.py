@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import read_story
 from roost_lab.recorder.store import schema
-from roost_lab.report.query import Extent
+from roost_lab.report.statistics import Span
 from roost_lab.view.live import why_of
 from roost_lab.view.reading import read_moment
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Something that knows nodes and pods. Its methods raise StoreError."""
 
-    def moment(self, at_us: int | None) -> tuple[Moment, Extent] | None:
+    def moment(self, at_us: int | None) -> tuple[Moment, Span] | None:
         """The cluster at that time (None: the latest), and the time that is known; None where nothing is."""
 
     def why(self, uid: str) -> str | None:
@@ -39,7 +39,7 @@ class RecordSource:
         self._store = store
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
 
-    def moment(self, at_us: int | None) -> tuple[Moment, Extent] | None:
+    def moment(self, at_us: int | None) -> tuple[Moment, Span] | None:
         """As `Source`."""
         return read_moment(self._store, at_us, self._now_us())
 
@@ -56,10 +56,10 @@ class LiveSource:
     def __init__(self, cluster: LiveCluster) -> None:
         self._cluster = cluster
 
-    def moment(self, at_us: int | None) -> tuple[Moment, Extent] | None:  # noqa: ARG002 - there is no past
+    def moment(self, at_us: int | None) -> tuple[Moment, Span] | None:  # noqa: ARG002 - there is no past
         """As `Source`."""
         moment = self._cluster.moment()
-        return moment, Extent(moment.at_us, moment.at_us)
+        return moment, Span(moment.at_us, moment.at_us)
 
     def why(self, uid: str) -> str | None:
         """As `Source`."""

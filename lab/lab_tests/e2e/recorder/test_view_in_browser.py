@@ -14,7 +14,6 @@ from benchmarks.view_record import MINUTE, SECOND, records
 from lab_tests.recorded import HOUR, bind_record, empty_store, pod_record
 from roost_core.http.server import bind
 from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
-from roost_lab.view.access import TokenAccess
 from roost_lab.view.server import make_app, serve
 from roost_lab.view.sources import RecordSource
 
@@ -67,7 +66,7 @@ def page(tmp_path: Path) -> Iterator[Served]:
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
-    server = serve(make_app([RecordSource(store, now_us=lambda: end_us)], TokenAccess(TOKEN)), bound)
+    server = serve(make_app([RecordSource(store, now_us=lambda: end_us)], TOKEN), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
@@ -89,7 +88,7 @@ def two(tmp_path: Path) -> Iterator[Served]:
     stores[0].write([late], {"pods": ("1", end_us)})
     bound = bind("127.0.0.1", 0)
     bound.listen(64)
-    app = make_app([*map(RecordSource, stores)], TokenAccess(TOKEN), names=["first", "second"])
+    app = make_app([*map(RecordSource, stores)], TOKEN, names=["first", "second"])
     server = serve(app, bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

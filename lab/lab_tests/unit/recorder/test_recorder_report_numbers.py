@@ -41,15 +41,15 @@ from roost_lab.report.failures import Failures
 from roost_lab.report.formats import to_json
 from roost_lab.report.gaps import Gaps
 from roost_lab.report.gather import USUAL_US, choose_window, gather
+from roost_lab.report.key_figures import Usage
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import OTHER_IMAGES, Pulls
-from roost_lab.report.query import Extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.scope import Scope
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
 from roost_lab.report.starts import Starts, show
-from roost_lab.report.usage import Usage
+from roost_lab.report.statistics import Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -470,4 +470,4 @@ def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_pat
 def test_a_report_tells_of_the_last_week_unless_told_otherwise(
     since_us: int | None, until_us: int | None, expected: tuple[int, int]
 ) -> None:
-    assert choose_window(Extent(4, 90 * 24 * HOUR), since_us, until_us) == expected
+    assert choose_window(Span(4, 90 * 24 * HOUR), since_us, until_us) == expected

@@ -18,7 +18,6 @@ from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
 from roost_lab.recorder.store.database import StoreError
 from roost_lab.view import sources
-from roost_lab.view.access import TokenAccess
 from roost_lab.view.feed import Feed, State, TooManyViewersError
 from roost_lab.view.server import make_app, serve
 from roost_lab.view.sources import RecordSource
@@ -44,7 +43,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def viewer(store: Store) -> FlaskClient:
     """Somebody who has opened the printed address."""
-    client = make_app([RecordSource(store, now_us=lambda: BEGIN + 3 * HOUR)], TokenAccess(TOKEN)).test_client()
+    client = make_app([RecordSource(store, now_us=lambda: BEGIN + 3 * HOUR)], TOKEN).test_client()
     assert client.get(f"/?token={TOKEN}").status_code == 302
     return client
 
@@ -53,14 +52,14 @@ def viewer(store: Store) -> FlaskClient:
     "path", ["/", "/view.js", "/api/moment", "/api/why?uid=p", "/api/live", "/?token=wrong", "/?token=%C3%A9"]
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
-    answer = make_app([RecordSource(store)], TokenAccess(TOKEN)).test_client().get(path)
+    answer = make_app([RecordSource(store)], TOKEN).test_client().get(path)
     assert answer.status_code == 403
     assert "Set-Cookie" not in answer.headers
     assert list(answer.get_json()) == ["error"]
 
 
 def test_the_token_becomes_a_cookie_that_pages_cannot_read(store: Store) -> None:
-    answer = make_app([RecordSource(store)], TokenAccess(TOKEN)).test_client().get(f"/?token={TOKEN}")
+    answer = make_app([RecordSource(store)], TOKEN).test_client().get(f"/?token={TOKEN}")
     assert answer.headers["Location"] == "/"
     assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
 
@@ -139,7 +138,7 @@ def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pyte
 
 
 def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
-    client = make_app([RecordSource(empty_store(tmp_path))], TokenAccess(TOKEN)).test_client()
+    client = make_app([RecordSource(empty_store(tmp_path))], TOKEN).test_client()
     client.get(f"/?token={TOKEN}")
     assert client.get("/api/moment").get_json() == {"empty": True}
 
@@ -177,7 +176,7 @@ def test_a_state_in_which_only_the_time_differs_is_not_sent_again() -> None:
 def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
     bound = bind("127.0.0.1", 0)
     bound.listen(8)
-    server = serve(make_app([RecordSource(store)], TokenAccess(TOKEN)), bound)
+    server = serve(make_app([RecordSource(store)], TOKEN), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -215,7 +214,7 @@ def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
         stores.append(empty_store(tmp_path / name))
         stores[-1].write([pod_record(f"of-{name}")], {"pods": ("1", BEGIN)})
     both = [RecordSource(store, now_us=lambda: BEGIN) for store in stores]
-    app = make_app(both, TokenAccess(TOKEN), names=["one", "two"])
+    app = make_app(both, TOKEN, names=["one", "two"])
     client = app.test_client()
     assert client.get("/api/records").status_code == 403
     client.get(f"/?token={TOKEN}")

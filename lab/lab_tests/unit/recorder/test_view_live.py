@@ -343,7 +343,7 @@ class Cluster:
 def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones() -> None:
     listed = {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
     found: Any = find_settings(Cluster("{", "[]", json.dumps({"podClasses": 1, "namespace": ""}), json.dumps(listed)))  # type: ignore[arg-type]
-    assert (found.namespace, list(found.classes)) == ("jhub", ["pupil"])
+    assert (found[0], list(found[1])) == ("jhub", ["pupil"])
     for cluster in (Cluster(), Cluster(status=403)):
         found = find_settings(cluster)  # type: ignore[arg-type]
-        assert {USER, BUILD, PLACEHOLDER} <= set(found.classes)
+        assert {USER, BUILD, PLACEHOLDER} <= set(found[1])

@@ -9,19 +9,17 @@ from __future__ import annotations
 import io
 import sys
 import zlib
+from collections import Counter
+from dataclasses import dataclass, field
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
 
 import orjson
 import yaml
 
-from roost_lab.recorder.importing.counts import Place, UnreadableError
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from roost_lab.recorder.importing.counts import Counts
 
 STDIN: Final = "-"
 # Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must not fill memory.
@@ -40,6 +38,36 @@ _YAML: Final = (b"apiVersion:", b"kind:", b"items:", b"metadata:", b"- apiVersio
 _OPENINGS: Final = {b"{": b"}", b"[": b"]"}
 # A log line may begin with its time and the like before the JSON.
 _MOST_PREFIX: Final = 200
+
+
+class Place(NamedTuple):
+    """Where something stands: a file's name as typed, and a line counted from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class UnreadableError(Exception):
+    """A file can't be read at all; the message names it, says what was found, what is accepted and how to get there."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What an import read and skipped."""
+
+    # Kind of object (Events, pods, …) -> how many were used.
+    used: Counter[str] = field(default_factory=Counter)
+    # Reason -> how many objects or lines were skipped for it, and the first of them.
+    skipped: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Place] = field(default_factory=dict)
+
+    def skip(self, reason: str, place: Place) -> None:
+        """Count something that is not used."""
+        self.skipped[reason] += 1
+        self.first.setdefault(reason, place)
 
 
 def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, Place]]:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from roost_lab.recorder.importing.audit import audit_records
-from roost_lab.recorder.importing.counts import Counts
-from roost_lab.recorder.importing.files import read_values
+from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
 from roost_lab.recorder.importing.wrappers import Found, Kind, find_objects
 from roost_lab.recorder.store import schema
@@ -20,7 +19,7 @@ from roost_lab.recorder.store.records import PodRecord, Record
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_lab.recorder.importing.counts import Place
+    from roost_lab.recorder.importing.files import Place
     from roost_lab.recorder.store.database import Store
 
 # Rows of one transaction.
