@@ -17,7 +17,7 @@ from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.report.scope import EVERY_POD, Scope, ScopeError
+from roost_lab.report.query import EVERY_POD, Scope, ScopeError
 
 if TYPE_CHECKING:
     from roost_lab.report.subject import Report

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy
-from roost_lab.report.query import MAX_STEPS, Query, consistent_reads, read_extent
-from roost_lab.report.scope import EVERY_POD, Scope
+from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.sections import SECTIONS
 from roost_lab.report.statistics import Span, cut
 from roost_lab.report.subject import Report

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from functools import cached_property
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -20,7 +20,6 @@ from roost_lab.pages.dates import offset_us
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import SQLITE, Store
 from roost_lab.recorder.store.records import DecisionKind
-from roost_lab.report.scope import EVERY_POD, Scope
 from roost_lab.report.statistics import (
     LAST_INDEX,
     LONGEST_BEFORE,
@@ -42,6 +41,50 @@ _MAX_AMOUNT: Final = edge_at(LAST_INDEX)
 # How much of an SQLite file is mapped; the most that SQLite allows. Looking up uids touches pages at random, and is
 # twice as fast as with reads. The mapping is the kernel's page cache, which is given back when others need memory.
 _MAPPED_BYTES: Final = 2**31 - 2**16
+
+
+# Values that an error about a scope lists at most.
+_MOST_LISTED: Final = 10
+
+
+class ScopeError(Exception):
+    """Nothing in the record fits an option; the text names what would."""
+
+
+class Scope(NamedTuple):
+    """What a report's pods have in common; None: anything."""
+
+    hub: str | None = None
+    pod_class: str | None = None
+    image: str | None = None
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Option -> the value that was asked for."""
+        options = {"hub": self.hub, "class": self.pod_class, "image": self.image}
+        return {option: value for option, value in options.items() if value is not None}
+
+    def has(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+        """Whether the pod of that uid is one of them. A pod that the record doesn't know is so only if all are."""
+        if not self.chosen:
+            return sa.true()
+        pod = schema.pod.c
+        return pod_uid.in_(sa.select(pod.uid).where(*(_COLUMNS[name] == value for name, value in self.chosen.items())))
+
+    def check(self, connection: sa.Connection) -> None:
+        """Raise ScopeError if the record, at any time, has no pod with one of the values."""
+        for option, value in self.chosen.items():
+            column = _COLUMNS[option]
+            if connection.execute(sa.select(1).where(column == value).limit(1)).first() is None:
+                query = sa.select(column).where(column != "").group_by(column).order_by(sa.func.count().desc(), column)
+                known = list(connection.execute(query.limit(_MOST_LISTED + 1)).scalars())
+                listed = ", ".join(known[:_MOST_LISTED]) + (" and others" if len(known) > _MOST_LISTED else "")
+                expected = f"expected one that pods of the record have: {listed or 'there is none'}"
+                raise ScopeError(f"--{option}: found {value!r}, {expected}")
+
+
+EVERY_POD: Final = Scope()
+_COLUMNS: Final = {"hub": schema.pod.c.hub, "class": schema.pod.c.pod_class, "image": schema.pod.c.image}
 
 
 class Query:

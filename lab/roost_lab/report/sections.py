@@ -1,6 +1,6 @@
 """The table of the report's sections, in the order of the page.
 
-A section is one file that ends in SECTION: its numbers, tables and figures; the page, JSON and CSV follow.
+A section is a Section at the end of a file, with its numbers, tables and figures; the page, JSON and CSV follow.
 To add one, copy failures.py (numbers of its own) or by_image.py (those of another) and add it here.
 """
 
@@ -10,46 +10,38 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.report import (
-    by_class,
-    by_hub,
     by_image,
-    by_node_age,
     failures,
     gaps,
     imported,
     key_figures,
-    new_nodes,
     occupancy,
     pulls,
-    pulls_by_node,
     removals,
-    slowest,
     start_times,
+    starts,
 )
 
 if TYPE_CHECKING:
     from roost_lab.pages.table import Table
     from roost_lab.report.subject import Report, Section
 
-SECTIONS: Final[tuple[Section, ...]] = tuple(
-    module.SECTION
-    for module in (
-        key_figures,
-        start_times,
-        slowest,
-        by_class,
-        by_hub,
-        by_image,
-        by_node_age,
-        new_nodes,
-        pulls,
-        occupancy,
-        failures,
-        pulls_by_node,
-        removals,
-        gaps,
-        imported,
-    )
+SECTIONS: Final[tuple[Section, ...]] = (
+    key_figures.SECTION,
+    start_times.SECTION,
+    start_times.SLOWEST,
+    starts.BY_CLASS,
+    starts.BY_HUB,
+    by_image.SECTION,
+    starts.BY_NODE_AGE,
+    starts.NEW_NODES,
+    pulls.SECTION,
+    occupancy.SECTION,
+    failures.SECTION,
+    pulls.BY_NODE,
+    removals.SECTION,
+    gaps.SECTION,
+    imported.SECTION,
 )
 
 

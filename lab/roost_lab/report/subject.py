@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from roost_lab.pages.table import Cell, Column, Table, Unit
-from roost_lab.report.scope import EVERY_POD, Scope
+from roost_lab.report.query import EVERY_POD, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

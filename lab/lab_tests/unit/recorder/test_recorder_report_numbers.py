@@ -44,8 +44,8 @@ from roost_lab.report.gather import USUAL_US, choose_window, gather
 from roost_lab.report.key_figures import Usage
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import OTHER_IMAGES, Pulls
+from roost_lab.report.query import Scope
 from roost_lab.report.removals import Removals
-from roost_lab.report.scope import Scope
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
 from roost_lab.report.starts import Starts, show

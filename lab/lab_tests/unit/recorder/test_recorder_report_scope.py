@@ -26,7 +26,7 @@ from roost_lab.recorder.store.records import Phase, PreemptionRecord, PullRecord
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import TITLE, make_page, title
-from roost_lab.report.scope import Scope, ScopeError
+from roost_lab.report.query import Scope, ScopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
