@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from roost_lab.pages.drawing import Figure
-    from roost_lab.pages.table import Cell, Column, Table
+    from roost_lab.pages.table import Cell, Table
 
 
 class Tile(NamedTuple):
@@ -44,13 +43,6 @@ class Part(NamedTuple):
     # The text when none of the figures has anything to draw.
     nothing: str
     beside: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _PageTable:
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[tuple[Cell, Column]]]
 
 
 def render(
@@ -95,7 +87,11 @@ def _section(part: Part) -> dict[str, Any] | None:
     if not any(part.figures) and not part.nothing and not any(table.rows for table in tables):
         return None
     shown = [
-        _PageTable(table.title, table.columns, [list(zip(row, table.columns, strict=True)) for row in table.rows])
+        {
+            "title": table.title,
+            "columns": table.columns,
+            "rows": [list(zip(row, table.columns, strict=True)) for row in table.rows],
+        }
         for table in tables
     ]
     return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}

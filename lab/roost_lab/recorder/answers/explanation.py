@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
@@ -22,24 +21,8 @@ MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3
 
 
-def _plain(rows: Sequence[Row]) -> list[Row]:
-    return [{key: show_plain(cell) if isinstance(cell, str) else cell for key, cell in row.items()} for row in rows]
-
-
 def explain(story: PodStory) -> str:
     """The explanation, one or more lines for each part, parts separated by an empty line."""
-    story = replace(
-        story,
-        pod=_plain([story.pod])[0],
-        decisions=_plain(story.decisions),
-        candidates=_plain(story.candidates),
-        pulls=_plain(story.pulls),
-        gaps=_plain(story.gaps),
-        autoscaler=_plain(story.autoscaler),
-        phases=_plain(story.phases),
-        victims=_plain(story.victims),
-        preemptor=_plain([story.preemptor])[0] if story.preemptor is not None else None,
-    )
     parts = (
         _head(story),
         _where(story),
@@ -52,7 +35,8 @@ def explain(story: PodStory) -> str:
         _end(story),
         _doubts(story),
     )
-    return "\n\n".join(text for part in parts if (text := "\n".join(part))) + "\n"
+    # Names and messages are the cluster's: none may break a line or command the terminal.
+    return "\n\n".join(text for part in parts if (text := "\n".join(map(show_plain, part)))) + "\n"
 
 
 def _head(story: PodStory) -> Iterator[str]:

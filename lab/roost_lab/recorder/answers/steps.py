@@ -20,7 +20,7 @@ _MARK: Final = "#"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StartStep:
     """One step of a start."""
 
     # A stable word: gates, node, kubelet, pull-queue, pull, init, containers, ready.
@@ -32,7 +32,7 @@ class Step:
     to_us: int | None
 
 
-def steps_of(story: PodStory) -> list[Step]:
+def steps_of(story: PodStory) -> list[StartStep]:
     """The steps in order of time. Those that took no time by the clocks' resolution are there, too."""
     pod = story.pod
     scheduled_us = story.at(Phase.SCHEDULED) or (story.bind["at_us"] if story.bind is not None else None)
@@ -42,16 +42,16 @@ def steps_of(story: PodStory) -> list[Step]:
     steps = []
     since_us = pod["created_us"]
     if is_gated and (ungated_us is not None or scheduled_us is None):
-        steps.append(Step("gates", "", since_us, ungated_us or gone_us))
+        steps.append(StartStep("gates", "", since_us, ungated_us or gone_us))
         since_us = ungated_us
     if since_us is not None:
-        steps.append(Step("node", "", since_us, scheduled_us if scheduled_us is not None else gone_us))
+        steps.append(StartStep("node", "", since_us, scheduled_us if scheduled_us is not None else gone_us))
     for row in story.pulls:
         if not row["warm"] and row["pull_and_wait_us"]:
             pulling_us = row["at_us"] - (row["pull_us"] or row["pull_and_wait_us"])
             if row["pull_us"] is not None and row["pull_and_wait_us"] > row["pull_us"]:
-                steps.append(Step("pull-queue", row["image"], row["at_us"] - row["pull_and_wait_us"], pulling_us))
-            steps.append(Step("pull", row["image"], pulling_us, row["at_us"]))
+                steps.append(StartStep("pull-queue", row["image"], row["at_us"] - row["pull_and_wait_us"], pulling_us))
+            steps.append(StartStep("pull", row["image"], pulling_us, row["at_us"]))
     # Events alone tell neither when init containers were done nor when it was ready.
     is_watched = pod["source"] != PodSource.EVENT
     accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
@@ -64,10 +64,10 @@ def steps_of(story: PodStory) -> list[Step]:
     ):
         if from_us is not None and to_us is not None:
             # In whole seconds a step may seem to come before the one that it follows.
-            steps.append(Step(name, "", from_us, max(from_us, to_us)))
+            steps.append(StartStep(name, "", from_us, max(from_us, to_us)))
     if scheduled_us is not None and ready_us is None and (is_watched or started_us is None):
         reached = [at_us for at_us in (scheduled_us, accepted_us, initialized_us, started_us) if at_us is not None]
-        steps.append(Step("ready" if started_us else "containers", "", max(reached), gone_us))
+        steps.append(StartStep("ready" if started_us else "containers", "", max(reached), gone_us))
     return sorted(steps, key=lambda step: (step.from_us, step.to_us or step.from_us))
 
 

@@ -23,7 +23,7 @@ SQLITE: Final = "sqlite"
 HOUR_US: Final = 3_600_000_000
 
 
-class View(NamedTuple):
+class SqlView(NamedTuple):
     """One view."""
 
     comment: str
@@ -42,8 +42,8 @@ _POD: Final = {
     "pod_class": ("pod.pod_class", "Its class: user, build, placeholder, one of podClasses, or empty"),
     "hub": ("pod.hub", "The release that it belongs to, by its labels; or empty"),
 }
-VIEWS: Final[Mapping[str, View]] = {
-    "v_start": View(
+VIEWS: Final[Mapping[str, SqlView]] = {
+    "v_start": SqlView(
         "One row a pod: when it reached each step of its start, and how long the steps took",
         {
             **_POD,
@@ -85,7 +85,7 @@ VIEWS: Final[Mapping[str, View]] = {
         },
         "FROM start JOIN pod ON pod.uid = start.pod_uid LEFT JOIN start_place AS place ON place.id = start.place_id",
     ),
-    "v_phase": View(
+    "v_phase": SqlView(
         "One row a step of a pod's start or end, the first time that it was reached",
         {
             **_POD,
@@ -104,7 +104,7 @@ VIEWS: Final[Mapping[str, View]] = {
         },
         "FROM phase LEFT JOIN pod ON pod.uid = phase.pod_uid",
     ),
-    "v_pull": View(
+    "v_pull": SqlView(
         "One row an image of a pod: whether its node had it, and how long the pull took",
         {
             **_POD,
@@ -121,7 +121,7 @@ VIEWS: Final[Mapping[str, View]] = {
         },
         "FROM pull LEFT JOIN pod ON pod.uid = pull.pod_uid",
     ),
-    "v_node_hours": View(
+    "v_node_hours": SqlView(
         "One row a node and hour (UTC): which part of the hour the node existed; sum hours for node-hours",
         {
             "node": ("node.name", "The node's name"),
@@ -150,7 +150,7 @@ VIEWS: Final[Mapping[str, View]] = {
         )
         """,
     ),
-    "v_failure": View(
+    "v_failure": SqlView(
         "One row a failed scheduling attempt and reason: how many nodes could not take the pod for it",
         {
             **_POD,
@@ -224,7 +224,7 @@ def make_views(connection: sa.Connection) -> None:
                 connection.execute(_text(f"COMMENT ON COLUMN {name}.{column} IS {_quoted(comment)}"))
 
 
-def _select(view: View, dialect: str) -> str:
+def _select(view: SqlView, dialect: str) -> str:
     columns = ", ".join(f'{expression} AS "{name}"' for name, (expression, _) in view.columns.items())
     text = f"{view.head} SELECT {columns} {view.rest}"
     text = text.replace("{reasons}", _DIALECTS[dialect].reasons).replace("HOUR_US", str(HOUR_US))
