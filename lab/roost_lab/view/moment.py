@@ -105,18 +105,21 @@ class Rows:
 
 
 class PodBox(NamedTuple):
-    """A pod on a node."""
+    """A pod."""
 
     uid: str
     # namespace/name.
     name: str
     # user, build, placeholder, or another class.
     kind: str
-    state: PodState
-    image: str
     created_us: int
+    # None: it has no node.
+    state: PodState | None = None
+    image: str = ""
     # The image that it waits for, where the cluster says so; else "".
     awaits: str = ""
+    # Why it has no node; "": none is recorded.
+    reason: str = ""
 
 
 class NodeBox(NamedTuple):
@@ -145,17 +148,6 @@ class NodeBox(NamedTuple):
     memory_bytes: tuple[int, int | None]
 
 
-class PendingPod(NamedTuple):
-    """A pod without a node."""
-
-    uid: str
-    name: str
-    kind: str
-    created_us: int
-    # "": none is recorded.
-    reason: str
-
-
 class Change(NamedTuple):
     """What happened to a pod in the last minute."""
 
@@ -182,7 +174,7 @@ class Moment:
     # Images with chips -> users who run or await them; most users first.
     chips: Mapping[str, int]
     # The oldest first, of at most MAX_PENDING.
-    pending: Sequence[PendingPod]
+    pending: Sequence[PodBox]
     pending_count: int
     # Of all of these, by kind: how many, and when the oldest was created.
     waits: Mapping[str, tuple[int, int]]
@@ -218,12 +210,12 @@ def moment_of(rows: Rows) -> Moment:
         sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
         chips,
         [
-            PendingPod(
+            PodBox(
                 pod["uid"],
                 _full_name(pod),
                 _kind(pod["pod_class"]),
                 pod["created_us"],
-                reasons.get(pod["uid"], "")[:MAX_REASON],
+                reason=reasons.get(pod["uid"], "")[:MAX_REASON],
             )
             for pod in pending[:MAX_PENDING]
         ],
@@ -303,9 +295,9 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
                     pod["uid"],
                     _full_name(pod),
                     _kind(pod["pod_class"]),
+                    pod["created_us"],
                     _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
                     pod["image"],
-                    pod["created_us"],
                     pod.get("awaits", ""),
                 )
                 for pod in here

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from roost_lab.view.live import LiveCluster
-    from roost_lab.view.moment import Change, Moment, NodeBox, PendingPod
+    from roost_lab.view.moment import Change, Moment, NodeBox, PodBox
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
@@ -215,7 +215,7 @@ def _fails(pulls: Sequence[Awaited]) -> bool:
     return any(pull.is_failing for pull in pulls)
 
 
-def _waiting(pods: Sequence[PendingPod], columns: int) -> list[Text]:
+def _waiting(pods: Sequence[PodBox], columns: int) -> list[Text]:
     if not pods:
         return []
     names = _short([pod.name for pod in pods], columns // 3)

@@ -149,7 +149,7 @@ class Store:
         raise StoreError(f"database {self.shown_url}: {_NEWER}")
 
     def migrate(self) -> None:
-        """Bring the schema up to date; safe when several processes do so at once. Raises StoreError."""
+        """Make the schema, or bring it up to date; safe when several processes do so at once. Raises StoreError."""
         from alembic import command  # noqa: PLC0415 - slow to import, and needed only here
         from alembic.config import Config  # noqa: PLC0415 - likewise
         from alembic.util import CommandError  # noqa: PLC0415 - likewise
@@ -166,7 +166,11 @@ class Store:
             config.attributes["connection"] = connection
             before = self._revision(connection)
             try:
-                command.upgrade(config, "head")
+                if before is None:
+                    schema.metadata.create_all(connection, checkfirst=False)
+                    command.stamp(config, "head")
+                else:
+                    command.upgrade(config, "head")
             except CommandError:
                 # Its revision is unknown.
                 raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
