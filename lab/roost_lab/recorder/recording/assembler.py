@@ -44,8 +44,6 @@ from roost_lab.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from roost_lab.recorder.recording.live_starts import LiveStarts
-
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
     # A node's labels -> the labels that the image gate sets when the node has all its images.
@@ -74,6 +72,16 @@ class Judge(Protocol):
         """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
+class Follower(Protocol):
+    """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
+
+    def pod_changed(self, pod: PodReading, pod_class: str, hub: str, now_us: int, *, was_there: bool) -> None:
+        """A pod in its current state. was_there: it may have been like this before the recorder began."""
+
+    def pod_gone(self, uid: str) -> None:
+        """A pod is gone."""
+
+
 class Assembler:
     """Follows one cluster and makes its records. Owned by one thread."""
 
@@ -83,7 +91,7 @@ class Assembler:
         known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
-        starts: LiveStarts | None = None,
+        starts: Follower | None = None,
     ) -> None:
         self._classify = classify
         self._starts = starts
