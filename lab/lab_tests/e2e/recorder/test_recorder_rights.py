@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,7 @@ def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_h
             told[name] = done.stdout
         assert f"{stack.namespace}/{POD}: a pod of class user" in told["why"]
         assert told["report"].startswith("<!DOCTYPE html>")
-        assert "last decisions" in told["top"]
+        assert re.search(r"pending: .*placeholder", told["top"])
         assert set(told) == {"why", "report", "top"}
 
 
