@@ -37,6 +37,7 @@ _DECIDING: Final = (
     "roost_lab.recorder.answers.sniffer_log",
     "roost_lab.recorder.recording.reading",
     "roost_lab.recorder.store.records",
+    "roost_lab.recorder.store.schema",
 )
 
 
