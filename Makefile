@@ -41,13 +41,13 @@ check: setup  ## ruff, mypy, import directions, freshness of generated files
 	@tools/check.sh
 
 unit: setup  ## the tests that need no cluster
-	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties lab/lab_tests/unit lab/lab_tests/properties
+	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties lab/tests/unit lab/tests/properties
 
 parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
 
 e2e: setup  ## the tests on the real control plane
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e lab/lab_tests/e2e -m "not minors"
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e lab/tests/e2e -m "not minors"
 
 test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
 	@tools/test_packages.sh

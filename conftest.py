@@ -1,4 +1,4 @@
-"""What every test may ask for: those of Roost (tests) and of its laboratory (lab/lab_tests)."""
+"""What every test may ask for: those of Roost (tests) and of its laboratory (lab/tests)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hour of lab_tests/e2e/simulator/test_simulator_hour_warm.py, with some of its nodes real: kubelet and containerd.
+"""The hour of lab/tests/e2e/simulator/test_simulator_hour_warm.py, with some of its nodes real: kubelet and containerd.
 
 python -m benchmarks.hour_on_kubelets [--kubelets 2]
 
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import machine, say
-from lab_tests.e2e.simulator.hour_in_step import unexplained
-from lab_tests.e2e.simulator.played_hour import LAUNCHES
-from lab_tests.e2e.simulator.warm_hour import in_step, play
+from lab.tests.e2e.simulator.hour_in_step import unexplained
+from lab.tests.e2e.simulator.played_hour import LAUNCHES
+from lab.tests.e2e.simulator.warm_hour import in_step, play
 from tests.harness.binaries import HarnessUnavailableError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """`make quick`: ruff, import directions, and the fast unit tests of the rooms that changed since main.
 
-A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/lab_tests/unit/recorder,
+A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/tests/unit/recorder,
 `webhook/...` has tests/unit/webhook; templates and chart are the generator's. What is changed: all that differs from
 where the branch left main, committed or not; on main, from HEAD. Left out: tests marked `slow`, and those on
 PostgreSQL.
@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 UNIT: Final = Path("tests", "unit")
 LAB: Final = Path("lab", "roost_lab")
-LAB_UNIT: Final = Path("lab", "lab_tests", "unit")
+LAB_UNIT: Final = Path("lab", "tests", "unit")
 # The same for the lab.
 LAB_ROOMS: Final = {
     "report": "recorder",

@@ -46,7 +46,7 @@ imaging=$!
 set +m
 building=
 trap 'kill -- "-$control_plane" ${building:+"-$building"} "-$imaging" 2>/dev/null' EXIT
-run_tests unit "${WORKERS:-2}" tests/unit tests/properties lab/lab_tests/unit lab/lab_tests/properties || failed=1
+run_tests unit "${WORKERS:-2}" tests/unit tests/properties lab/tests/unit lab/tests/properties || failed=1
 if kill -0 "$control_plane" 2>/dev/null; then
   echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
@@ -56,7 +56,7 @@ build >"$logs/build.log" 2>&1 &
 building=$!
 set +m
 # These mostly wait for other programs: four processes keep two cores busy.
-run_tests e2e "${WORKERS:-4}" tests/e2e lab/lab_tests/e2e tests/parity || failed=1
+run_tests e2e "${WORKERS:-4}" tests/e2e lab/tests/e2e tests/parity || failed=1
 show_if_failed "$building" build
 wait "$imaging" # or a build container would stay behind
 

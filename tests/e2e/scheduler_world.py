@@ -138,6 +138,7 @@ class Tally:
     nominations: int = 0
     victims: int = 0
     refused_by_api: int = 0
+    outrun: int = 0
     plugins: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
@@ -375,18 +376,24 @@ class World:
             self._give_up(created, log)
 
     def _catch_up(self, unruly: Object, log: Log) -> None:
-        """Remove a pod that went its own way, and argument it pre-empted meanwhile."""
+        """Remove a pod that went its own way, and what it pre-empted meanwhile."""
         if log.all(TARGET, pod=_key(unruly)):
             time.sleep(1)
         self._give_up(unruly, log)
+        self._heed_late_victims()
+
+    def _heed_late_victims(self) -> bool:
+        """Forget the pods that the scheduler deleted beside what was compared; whether there were any."""
         present = {_key(body) for body in self._api.list("/api/v1/pods")}
-        for key in sorted(self._bound.keys() - present):
-            log.wait("Delete event for scheduled pod", pod=key)
+        gone = sorted(self._bound.keys() - present)
+        for key in gone:
             self._state.remove_pod(key)
             del self._bound[key]
+        return bool(gone)
 
     def _compare_one(self, log: Log) -> None:
         body = self._draw_pod()
+        self._heed_late_victims()
         log.forget()
         created = self._create(body)
         if created is None:
@@ -398,6 +405,12 @@ class World:
         tally = self._tally
         tally.pods += 1
         faults = self._faults_of(pod, decision, end, log)
+        if faults and self._heed_late_victims():
+            # What a pod given up before had pre-empted went in the meantime: two clusters were compared.
+            tally.outrun += 1
+            self._count_attempts(pod, decision, log)
+            self._give_up(created, log)
+            return
         if faults:
             head = f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}, 1.{self._minor}"
             tally.differences.append(

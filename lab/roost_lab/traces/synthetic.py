@@ -1,7 +1,7 @@
 """Generate launches that resemble mybinder.org's, for replays without a trace.
 
 Calibrated to the published figures of 2019-05-22..31 (130,729 records): popularity, shape of day and week, dispersion
-of minutes, new specs, re-use. lab_tests/unit/simulator/test_simulator_synthetic.py compares them with
+of minutes, new specs, re-use. lab/tests/unit/simulator/test_simulator_synthetic.py compares them with
 the trace.
 Four sources make the launches: a few steady names with most of them; classes, hundreds of launches of one name in some
 hours; a long tail of rarely visited names; and names never seen before, launched once or a few times.

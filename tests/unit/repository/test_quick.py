@@ -12,17 +12,17 @@ from tools.quick import tests_of as rooms_of
 @pytest.mark.parametrize(
     ("changed", "room"),
     [
-        ("lab/roost_lab/recorder/store/schema.py", "lab/lab_tests/unit/recorder"),
-        ("lab/roost_lab/pages/table.py", "lab/lab_tests/unit/pages"),
+        ("lab/roost_lab/recorder/store/schema.py", "lab/tests/unit/recorder"),
+        ("lab/roost_lab/pages/table.py", "lab/tests/unit/pages"),
         ("roost_core/kube/client.py", "tests/unit/roost_core"),
         ("webhook/rules/warm.py", "tests/unit/webhook"),
         ("chart/values.yaml", "tests/unit/generator"),
         ("docs/architecture.md", "tests/unit/repository"),
         ("roost/cli.py", "tests/unit/commands"),
-        ("lab/roost_lab/traces/order.py", "lab/lab_tests/unit/simulator"),
+        ("lab/roost_lab/traces/order.py", "lab/tests/unit/simulator"),
         (
-            "lab/lab_tests/unit/simulator/test_simulator_pods.py",
-            "lab/lab_tests/unit/simulator/test_simulator_pods.py",
+            "lab/tests/unit/simulator/test_simulator_pods.py",
+            "lab/tests/unit/simulator/test_simulator_pods.py",
         ),
     ],
 )

@@ -1,0 +1,379 @@
+"""The page of `roost view` in Chromium: what is drawn, goes back in time, follows the record, and works by keys."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.view_record import MINUTE, SECOND, records
+from lab.tests.recorded import HOUR, bind_record, empty_store, pod_record
+from roost_core.http.server import bind
+from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
+from roost_lab.view.server import make_app, serve
+from roost_lab.view.sources import RecordSource
+
+browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.recorder.store.records import Record
+
+if browser.missing() and os.environ.get("CI"):
+    pytest.fail(browser.missing(), pytrace=False)
+pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
+
+PHONE, DESK = 390, 1280
+NODES, PODS = 12, 260
+TOKEN = "token"
+ATTACK = "<img src=x onerror=\"window.attacked = 'yes'\">"
+PODS_OF_FIRST = "return document.querySelectorAll('#nodes > li:first-child .pod').length"
+
+
+class Served:
+    """A page that is served, and the database behind it."""
+
+    def __init__(self, store: Store, end_us: int, address: str) -> None:
+        self.store, self.end_us, self.address = store, end_us, address
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with browser.open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Served]:
+    end_us = time.time_ns() // 1000
+    store = empty_store(tmp_path)
+    odd: list[Record] = [
+        NodeRecord(uid=f"uid-{ATTACK}", name=ATTACK, created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"),
+        pod_record("odd-pod", name=ATTACK * 9, namespace=ATTACK, image=ATTACK, created_us=end_us - MINUTE),
+        bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
+    ]
+    store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
+    bound = bind("127.0.0.1", 0)
+    bound.listen(64)
+    server = serve(make_app([RecordSource(store, now_us=lambda: end_us)], TOKEN), bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
+    server.shutdown()
+    thread.join(30)
+    bound.close()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Served]:
+    """Two records: the second has fewer nodes, and ends five minutes earlier; then the first gets another node."""
+    end_us = time.time_ns() // 1000 - HOUR
+    stores = []
+    for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE)):
+        (tmp_path / name).mkdir()
+        stores.append(empty_store(tmp_path / name))
+        stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
+    late = NodeRecord(uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}")
+    stores[0].write([late], {"pods": ("1", end_us)})
+    bound = bind("127.0.0.1", 0)
+    bound.listen(64)
+    app = make_app([*map(RecordSource, stores)], TOKEN, names=["first", "second"])
+    server = serve(app, bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield Served(stores[0], end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
+    server.shutdown()
+    thread.join(30)
+    bound.close()
+
+
+def show(driver: Chrome, address: str, width: int = DESK) -> None:
+    browser.set_size(driver, width, 900)
+    driver.get("about:blank")
+    browser.console(driver)
+    driver.get(address)
+    wait(driver, "document.documentElement.dataset.shown")
+
+
+def wait(driver: Chrome, condition: str) -> Any:
+    return WebDriverWait(driver, 60).until(lambda one: one.execute_script(f"return {condition}"))
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_everything_is_drawn_fits_and_is_only_text(driver: Chrome, page: Served, width: int) -> None:
+    show(driver, page.address, width)
+    assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES + 1
+    assert driver.execute_script("return document.querySelectorAll('#nodes .pod').length") == PODS + 1
+    assert driver.execute_script("return document.querySelectorAll('#pending li').length") == 10
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    driver.find_element("id", "changes-title").click()
+    pod = driver.find_element("css selector", "#nodes li:last-child .pod")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", pod)
+    pod.click()
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
+    assert browser.console(driver) == []
+
+
+def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome, page: Served) -> None:
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND))
+    show(driver, f"{page.address}#at={then.replace('Z', '+00:00')}")
+    assert driver.find_element("id", "when").text == then.replace("T", " ").replace("Z", " UTC")
+    # The ten that wait weren't there, and neither was the last node.
+    assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES
+    assert not driver.find_element("id", "pending-section").is_displayed()
+    assert driver.find_element("id", "live").get_attribute("aria-pressed") == "false"
+    for _ in range(5):
+        shown = driver.execute_script("return document.documentElement.dataset.shown")
+        driver.find_element("id", "forth").click()
+        wait(driver, f"document.documentElement.dataset.shown !== '{shown}'")
+    wait(driver, "document.querySelectorAll('#nodes .node').length === 13")
+    slider = driver.find_element("id", "slider")
+    slider.send_keys(Keys.HOME)
+    wait(driver, "!document.querySelector('#nodes .pod')")
+    wait(driver, "location.hash.startsWith('#at=')")
+    driver.find_element("id", "live").click()
+    wait(driver, "document.querySelectorAll('#pending li').length === 10")
+    assert "#" not in driver.current_url
+    assert browser.console(driver) == []
+
+
+def test_what_is_recorded_appears_by_itself_and_focus_stays(driver: Chrome, page: Served) -> None:
+    show(driver, page.address)
+    before = driver.execute_script(PODS_OF_FIRST)
+    first = driver.execute_script("return document.querySelector('#nodes .pod')")
+    uid = first.get_attribute("data-uid")
+    driver.execute_script("arguments[0].focus()", first)
+    name = driver.execute_script("return document.querySelector('#nodes h3 span').title")
+    new: list[Record] = [
+        pod_record("new", created_us=page.end_us - SECOND),
+        replace(bind_record("new", page.end_us - SECOND, name), node_uid="uid-0"),
+    ]
+    page.store.write(new, {"pods": ("2", page.end_us)})
+    wait(driver, f"document.querySelectorAll('#nodes > li:first-child .pod').length === {before + 1}")
+    assert driver.execute_script("return document.querySelector('#nodes [data-uid=new]').className").split() == [
+        *("pod", "user", "pulling", "fresh"),
+    ]
+    assert driver.execute_script("return document.activeElement.dataset.uid") == uid
+
+
+def test_keys_reach_every_pod_and_its_why(driver: Chrome, page: Served) -> None:
+    show(driver, page.address)
+    driver.find_element("id", "changes-title").click()
+
+    def focused() -> str:
+        return str(driver.execute_script("return document.activeElement.dataset.uid ?? ''"))
+
+    uids = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes > li')].map((node) => "
+        "[...node.querySelectorAll('.pod')].map((pod) => pod.dataset.uid))"
+    )
+    driver.execute_script("document.querySelector('#nodes .pod').focus()")
+    for key, target in (
+        (Keys.ARROW_RIGHT, uids[0][1]),
+        (Keys.END, uids[0][-1]),
+        (Keys.ARROW_RIGHT, uids[0][-1]),
+        (Keys.HOME, uids[0][0]),
+        (Keys.TAB, uids[1][0]),
+    ):
+        driver.switch_to.active_element.send_keys(key)
+        assert focused() == target
+    driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    tops = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes > li:nth-child(2) .pod')].map((pod) => pod.offsetTop)"
+    )
+    assert tops[uids[1].index(focused())] > tops[0]
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    wait(driver, "!document.getElementById('why').open")
+    assert focused() in uids[1]
+
+
+def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(driver: Chrome, page: Served) -> None:
+    since_us = page.end_us - 30 * SECOND
+    left = {"name": "placeholder-0", "pod_class": "placeholder"}
+    show(driver, page.address)
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
+    )
+    moved: list[Record] = [
+        pod_record("first", created_us=page.end_us - HOUR, deleted_us=since_us, **left),
+        PreemptionRecord(victim_uid="first", node_name=names[1], at_us=since_us, kind="evicted"),
+        pod_record("second", created_us=since_us, **left),
+        replace(bind_record("second", since_us + SECOND, names[6]), node_uid="uid-6"),
+    ]
+    page.store.write(moved, {"pods": ("2", page.end_us)})
+    wait(driver, "document.querySelector('#arrows line.moved')")
+    for width in (PHONE, DESK):
+        browser.set_size(driver, width, 900)
+        # The ends of the arrow, and what they are on; the arrow is redrawn for the new width.
+        wait(
+            driver,
+            """(() => {
+              const board = document.getElementById('board').getBoundingClientRect();
+              const line = document.querySelector('#arrows line.moved');
+              const at = (name) => Number(line.getAttribute(name));
+              const end = (n) => [at(`x${n}`) + board.left, at(`y${n}`) + board.top];
+              const isIn = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
+              return isIn(end(1), document.querySelectorAll('#nodes > li')[1].getBoundingClientRect())
+                && isIn(end(2), document.querySelector('#nodes [data-uid=second]').getBoundingClientRect());
+            })()""",
+        )
+    assert driver.execute_script("return document.querySelectorAll('#arrows line.moved').length") == 1
+    assert browser.console(driver) == []
+
+
+def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_only_so_many(
+    driver: Chrome, page: Served
+) -> None:
+    show(driver, page.address)
+    # The made-up minute: the pod of the second node was placed there, and a placeholder of that node went for it.
+    wait(driver, "document.querySelectorAll('#arrows line.placed').length >= 2")
+    ends = driver.execute_script(
+        """
+        const board = document.getElementById('board').getBoundingClientRect();
+        const isIn = (x, y, box) => x + board.left >= box.left && x + board.left <= box.right
+          && y + board.top >= box.top - 1 && y + board.top <= box.bottom + 1;
+        const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect());
+        return [...document.querySelectorAll('#arrows line')].map((line) => {
+          const at = (name) => Number(line.getAttribute(name));
+          const style = getComputedStyle(line);
+          const on = (n, all) => all.findIndex((box) => isIn(at(`x${n}`), at(`y${n}`), box));
+          return {kind: line.classList[1], dash: style.strokeDasharray, head: line.getAttribute('marker-end'),
+            to: on(2, boxes('#nodes > li')), fresh: on(2, boxes('#nodes .fresh')) >= 0,
+            by: on(1, boxes('#nodes .fresh')) >= 0, colour: style.stroke};
+        });
+        """
+    )
+    by_kind = {one["kind"]: one for one in ends}
+    assert set(by_kind) == {"placed", "pre-empted"}
+    assert all(one["fresh"] for one in ends if one["kind"] == "placed")
+    victim = by_kind["pre-empted"]
+    assert victim["by"]
+    assert victim["to"] >= 0
+    looks = {(one["kind"], one["dash"], one["head"]) for one in ends}
+    assert len(looks) == len({dash for _, dash, _ in looks}) == len({head for _, _, head in looks}) == 2
+    assert len({one["colour"] for one in ends}) == 1
+    # Many more: only the newest have arrows, and the others are counted.
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
+    )
+    crowd: list[Record] = []
+    for number in range(120):
+        at_us = page.end_us - number * SECOND // 4
+        crowd.append(pod_record(f"crowd-{number}", created_us=at_us))
+        crowd.append(replace(bind_record(f"crowd-{number}", at_us, names[2]), node_uid="uid-2"))
+    page.store.write(crowd, {"pods": ("3", page.end_us)})
+    wait(driver, "document.querySelectorAll('#nodes [data-uid=crowd-119]').length === 1")
+    assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 40
+    all_of_them = len(crowd) // 2 + len(ends)
+    assert driver.find_element("id", "arrows-note").text == (
+        f"Arrows: 40 of {all_of_them}, the newest whose pods are still there."
+    )
+    driver.find_element("id", "changes-title").click()
+    assert driver.find_element("css selector", "#changes li:last-child").text == f"and {all_of_them - 100} before these"
+    assert browser.console(driver) == []
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
+    driver: Chrome, two: Served, width: int
+) -> None:
+    show(driver, two.address, width)
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('.side > h2:first-child')].map((one) => one.innerText)"
+    )
+    assert names == ["first", "second"]
+    counts = "return [...document.querySelectorAll('.nodes')].map((one) => one.children.length)"
+    assert driver.execute_script(counts) == [NODES, 5]
+    first, second = driver.execute_script(
+        "return [...document.querySelectorAll('.side')].map((one) => one.getBoundingClientRect().toJSON())"
+    )
+    assert (first["bottom"] <= second["top"]) if width == PHONE else (first["right"] <= second["left"])
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    assert not driver.find_element("id", "live").is_displayed()
+    # It begins with the last moment of both; then one of them has ended.
+    assert driver.find_element("id", "when").text == utc(two.end_us - 5 * MINUTE)
+    driver.find_element("id", "slider").send_keys(Keys.END)
+    ends = f"The record ends {utc(two.end_us - 5 * MINUTE)}; this is its last state. 5 nodes: "
+    wait(driver, f"document.getElementById('counts-2').innerText.startsWith('{ends}')")
+    assert driver.execute_script(counts) == [NODES + 1, 5]
+    assert driver.find_element("id", "counts").text.startswith(f"{NODES + 1} nodes: ")
+    # An address without a time is again the last moment of both.
+    driver.execute_script("location.hash = ''")
+    wait(driver, f"document.getElementById('when').innerText === '{utc(two.end_us - 5 * MINUTE)}'")
+    assert driver.execute_script(counts) == [NODES, 5]
+    assert driver.find_element("id", "counts-2").text.startswith("5 nodes: ")
+    # A pod's why is of its own record.
+    pod = driver.find_element("css selector", "#nodes-2 .pod")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", pod)
+    pod.click()
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    assert "api/why?record=1&" in str(
+        driver.execute_script("return performance.getEntriesByType('resource').map((one) => one.name).join(' ')")
+    )
+    assert driver.execute_script("return document.querySelectorAll('[id]').length") == driver.execute_script(
+        "return new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
+    )
+    assert browser.console(driver) == []
+
+
+def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Served) -> None:
+    # Each begins a second before the first pod's binding.
+    begins = [two.end_us - 101 * MINUTE - SECOND - later for later in (0, 5 * MINUTE)]
+    show(driver, f"{two.address}#at={utc(begins[1] + 2 * MINUTE).replace(' UTC', 'Z').replace(' ', 'T')}")
+    said = [driver.find_element("id", name).text for name in ("counts", "counts-2")]
+    assert said[0].startswith(f"The record begins {utc(begins[0])}; of the time before, only this is known. 2 nodes: ")
+    assert not said[1].startswith("The record")
+    driver.execute_script("location.hash = '#at=2020-01-01T00:00:00Z'")
+    wait(driver, "document.getElementById('when').innerText.startsWith('2020')")
+    assert [driver.find_element("id", name).text for name in ("counts", "counts-2")] == [
+        f"The record begins {utc(begin_us)}." for begin_us in begins
+    ]
+    assert browser.console(driver) == []
+
+
+def test_keys_play_both_records_at_the_chosen_speed_until_their_end(driver: Chrome, two: Served) -> None:
+    begin_us = two.end_us - 10 * MINUTE
+    show(driver, f"{two.address}#at={utc(begin_us).replace(' UTC', 'Z').replace(' ', 'T')}")
+    shown = "Number(document.documentElement.dataset.shown)"
+    began_us = driver.execute_script(f"return {shown}")
+    driver.execute_script("document.getElementById('play').focus()")
+    driver.switch_to.active_element.send_keys(Keys.SPACE)
+    assert driver.find_element("id", "play").text == "Pause"
+    wait(driver, f"{shown} > {began_us + 10 * SECOND}")
+    driver.switch_to.active_element.send_keys(Keys.SPACE)
+    paused_us = driver.execute_script(f"return {shown}")
+    # A minute a second: the answers of a few seconds.
+    assert paused_us < began_us + 5 * MINUTE
+    wait(driver, "location.hash.startsWith('#at=')")
+    time.sleep(0.5)
+    assert driver.execute_script(f"return {shown}") - paused_us < 2 * MINUTE
+    driver.find_element("id", "speed").send_keys("1 h")
+    driver.find_element("id", "play").click()
+    wait(driver, "document.getElementById('play').textContent === 'Play'")
+    assert driver.find_element("id", "when").text == utc(two.end_us)
+    # Once more: from the slider's left end.
+    driver.find_element("id", "speed").send_keys("10 s")
+    driver.find_element("id", "play").click()
+    wait(driver, f"{shown} < {two.end_us - 30 * MINUTE}")
+    driver.find_element("id", "back").click()
+    assert driver.find_element("id", "play").get_attribute("aria-pressed") == "false"
+    assert browser.console(driver) == []
+
+
+def utc(at_us: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us // SECOND))

@@ -1,0 +1,304 @@
+"""Play the hour in the simulator in step with the real control plane, and name the cause of each decision that differs.
+
+Left alone, the two part for good at the first decision that differs, and what follows says nothing. Here the simulator
+decides each pod in the state that the real decisions made; where it decides otherwise, the cause is named, and it then
+does as kube-scheduler did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import pytest
+
+from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX
+from lab.tests.small_worlds import WatchedWorld
+from roost_core.objects.pod import copy_pod
+from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.preemption import Nomination
+from roost_lab.simulator.engine import scheduling
+from roost_lab.simulator.engine.hub import Hub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from lab.tests.e2e.simulator.played_hour import HourWitness, Played
+    from roost_core.objects.pod import Pod
+    from roost_core.scheduler.profile import Profile
+    from roost_core.scheduler.state import ClusterState
+    from roost_lab.simulator.engine.entities import SimPod
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+SAME: Final = "same"
+# Nodes with equal scores: kube-scheduler draws one, the model takes the first.
+TIE: Final = "tie of scores"
+# Victims that started in the same second: kube-scheduler takes any.
+VICTIM: Final = "victims of equal rank"
+# A pod went a moment before the decision on one side and a moment after it on the other.
+MOMENT: Final = "moment of a deletion"
+UNEXPLAINED: Final = "unexplained"
+# How far apart the two sides may be, compressed seconds: what requests and watches take on a loaded machine.
+APART_SECONDS: Final = 0.5
+
+
+class Placeholder(NamedTuple):
+    """A placeholder's life on the real control plane, in seconds of the hour; infinity for never."""
+
+    node: str
+    bound_at: float
+    gone_at: float
+    # As its status has it, in whole seconds of the cluster's clock.
+    started: float
+
+
+class User(NamedTuple):
+    """A user's pod there."""
+
+    node: str
+    # When its node was chosen: its binding was seen, or before that its nomination or its victim's end.
+    decided_at: float
+    gone_at: float
+    # The placeholder that was pre-empted for it.
+    victim: Placeholder | None
+    # Its containers ran.
+    ran_at: float
+    # As the webhook let it in.
+    admitted: Pod | None
+
+
+class Followed(NamedTuple):
+    """What the real control plane did."""
+
+    # By launch.
+    users: dict[int, User]
+    # Those that were bound.
+    placeholders: Sequence[Placeholder]
+    # Others that take room: when they came to their node.
+    others: Sequence[tuple[float, Pod]]
+
+
+class Outcome(NamedTuple):
+    """How often the simulator would have decided so too (SAME), or why not."""
+
+    # By launch.
+    users: dict[int, str]
+    placeholders: Counter[str]
+
+
+def unexplained(causes: Mapping[int, str], played: Played) -> set[int]:
+    """The launches without a named cause, but for those around stalls of the machine."""
+    return {number for number, cause in causes.items() if cause == UNEXPLAINED} - played.stalled
+
+
+def followed_from(witness: HourWitness, began_at: float) -> Followed:
+    """Put together what was seen. began_at: seconds since 1970."""
+    pods = list(witness.pods.values())
+
+    def moment(at: float | None) -> float:
+        return math.inf if at is None else at - began_at
+
+    placeholders = [
+        Placeholder(
+            one.node,
+            moment(one.bound_seen),
+            moment(one.gone_seen),
+            # Pre-empted before its start was told, it counts as started last.
+            min(
+                (at_us / 1e6 - began_at for (step, _), at_us in one.steps.items() if step == "accepted"),
+                default=math.inf,
+            ),
+        )
+        for one in pods
+        if PLACEHOLDER_PREFIX in one.name and one.node
+    ]
+    free = sorted((one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at)
+    users: dict[int, User] = {}
+    bound = [one for one in pods if one.name.startswith(USER_PREFIX) and one.node]
+    for one in sorted(bound, key=lambda one: moment(one.bound_seen)):
+        nominated = [at - began_at for at, node in witness.nominations.get(one.name, ()) if node == one.node]
+        decided_at, victim = moment(one.bound_seen), None
+        if nominated:
+            decided_at = min(decided_at, nominated[0])
+            # Victims are deleted before the nomination is written.
+            victim = next((lost for lost in free if lost.node == one.node and lost.gone_at <= decided_at + 0.2), None)
+            if victim is not None:
+                free.remove(victim)
+                decided_at = min(decided_at, victim.gone_at)
+        number = int(one.name.removeprefix(USER_PREFIX))
+        ran_at, admitted = moment(witness.ran.get(one.name)), witness.admitted.get(one.name)
+        users[number] = User(one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted)
+    others = sorted(((at - began_at, pod) for at, pod in witness.others.values()), key=lambda one: one[0])
+    return Followed(users, placeholders, others)
+
+
+class PunctualHub(Hub):
+    """Ends sessions when they really ended, however long their start took."""
+
+    def _session_seconds(self, attempt: Attempt) -> float:
+        world = cast("StepWorld", self._world)
+        user = world.followed.users.get(attempt.number)
+        return max(0.0, (math.inf if user is None else min(user.gone_at, 1e6)) - world.now)
+
+
+class StepWorld(WatchedWorld):
+    """A world that follows: every pod comes, is bound and goes when it really did so."""
+
+    def __init__(self, policy: Policy, assumptions: Assumptions, followed: Followed) -> None:
+        super().__init__(policy, assumptions, 1)
+        self.hub: Any = PunctualHub(self)
+        self.followed = followed
+        self.outcome = Outcome({}, Counter())
+        # Real placeholders that no pod of this world stands for yet, in order of binding.
+        self._unbound = sorted(followed.placeholders, key=lambda one: one.bound_at)
+        # By the pod's number.
+        self._stands_for: dict[int, Placeholder] = {}
+        # (when, pod) of those that went.
+        self._went: list[tuple[float, Pod]] = []
+
+    def _begin(self, moment: float) -> None:
+        for one in self.followed.placeholders:
+            self.at(max(moment, one.bound_at), self._wake)
+        for user in self.followed.users.values():
+            self.at(max(moment, user.decided_at), self._wake)
+        super()._begin(moment)
+
+    def _wake(self, _: None) -> None:
+        self.scheduling.retry()
+
+    def _start_placeholder(self, pod: SimPod) -> None:
+        super()._start_placeholder(pod)
+        real = self._stands_for[pod.order]
+        pod.state = copy_pod(pod.state, started=real.started)
+        self.pods[pod.key] = pod.state
+        self.state.add_pod(pod.state)
+        if real.gone_at < math.inf:
+            self.at(real.gone_at, self._gone, pod)
+
+    def preempt(self, pod: SimPod) -> None:
+        """It keeps its room until it really went."""
+        pod.state = copy_pod(pod.state, leaving=True, preempted=True)
+        self.pods[pod.key] = pod.state
+        self.state.add_pod(pod.state)
+
+    def remove(self, pod: SimPod) -> None:
+        if pod.bound_at is not None:
+            self._went.append((self.now, pod.state))
+        super().remove(pod)
+
+    def decide(self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0) -> Decision:
+        """What was really done, at its time; notes whether the model would have done so, or why not."""
+        mine = self.sim_pods[pod.key]
+        waits = Decision(None, message="not yet", next_start=start)
+        if mine.launch is None:
+            return self._place(mine, state, profile, waits)
+        number = mine.launch.attempt.number
+        user = self.followed.users.get(number)
+        if user is None or user.decided_at > self.now + 1e-6:
+            return waits
+        decision = schedule(pod, state, profile, start=start)
+        if number not in self.outcome.users:
+            self.outcome.users[number] = self._cause(pod, state, profile, decision, user.node)
+        if decision.node == user.node:
+            return decision
+        if decision.node is not None and user.node not in decision.rejections:
+            return replace(decision, node=user.node)
+        victim = next(
+            (one for one in self.sim_pods.values() if self._stands_for.get(one.order) == user.victim and one.node), None
+        )
+        if user.victim is None or victim is None or victim.state.leaving:
+            # It gets the room as soon as that is free.
+            return waits
+        return replace(decision, node=None, nomination=Nomination(user.node, (victim.state,)))
+
+    def _place(self, mine: SimPod, state: ClusterState, profile: Profile, waits: Decision) -> Decision:
+        """A placeholder waits until a real one was bound, and takes its node."""
+        due = [one for one in self._unbound if one.bound_at <= self.now + 1e-6]
+        if not due:
+            return waits
+        decision = schedule(mine.state, state, profile)
+        for one in due:
+            if decision.node is None or one.node in decision.rejections:
+                continue
+            # Those before the hour come all at once, in an order that isn't recorded.
+            if one.bound_at >= 0:
+                self.outcome.placeholders[self._cause(mine.state, state, profile, decision, one.node)] += 1
+            self._unbound.remove(one)
+            self._stands_for[mine.order] = one
+            return replace(decision, node=one.node)
+        return waits
+
+    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+        cause = agrees(decision, wanted)
+        if cause is not None:
+            return cause
+        others = self._a_moment_apart(pod, state, profile)
+        return MOMENT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
+
+    def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[Decision]:
+        """What would be decided if pods had gone a moment earlier, or later."""
+        soon = self.now + APART_SECONDS
+        going = [one.state for one in self.sim_pods.values() if one.node is not None and self._goes_at(one) <= soon]
+        gone = [one for at, one in self._went if at >= self.now - APART_SECONDS and one.node_name in state.rows]
+        for less, more in ((going, []), ([], gone), (going, gone)):
+            yield self._with(pod, state, profile, less, more)
+        for one in going:
+            yield self._with(pod, state, profile, [one], [])
+        for one in gone:
+            yield self._with(pod, state, profile, [], [one])
+
+    def _goes_at(self, pod: SimPod) -> float:
+        if pod.launch is None:
+            return self._stands_for[pod.order].gone_at
+        user = self.followed.users.get(pod.launch.attempt.number)
+        return math.inf if user is None else user.gone_at
+
+    def _with(
+        self,
+        pod: Pod,
+        state: ClusterState,
+        profile: Profile,
+        less: Sequence[Pod],
+        more: Sequence[Pod],
+    ) -> Decision:
+        less = [one for one in less if state.get_pod(one.key) is not None]
+        more = [one for one in more if state.get_pod(one.key) is None]
+        kept = [state.get_pod(one.key) for one in less]
+        for one in less:
+            state.remove_pod(one.key)
+        for one in more:
+            state.add_pod(one)
+        try:
+            return schedule(pod, state, profile)
+        finally:
+            for one in more:
+                state.remove_pod(one.key)
+            for other in kept:
+                assert other is not None
+                state.add_pod(other)
+
+
+def agrees(decision: Decision, wanted: str) -> str | None:
+    """SAME, TIE or VICTIM if kube-scheduler might have decided so in this state, else None."""
+    if decision.node is not None:
+        if decision.node == wanted:
+            return SAME
+        return TIE if decision.table is not None and wanted in decision.table.best else None
+    nomination = decision.nomination
+    if nomination is None:
+        return None
+    if nomination.node == wanted:
+        return SAME
+    return VICTIM if wanted in nomination.equals else None
+
+
+def play_in_step(attempts: Sequence[Attempt], world: StepWorld) -> Outcome:
+    """Play, and say of each launch whether the simulator decided as was really done, or why not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduling, "schedule", world.decide)
+        world.play(attempts)
+    return world.outcome

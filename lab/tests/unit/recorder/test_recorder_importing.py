@@ -1,0 +1,351 @@
+"""What people exported of their cluster becomes a record: each start once, in any order, and no more than is told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lab.tests.history import (
+    BEGIN,
+    IMAGE,
+    Events,
+    as_lines,
+    contents,
+    import_texts,
+    listed,
+    micros_of,
+    morning,
+    rows,
+    seconds_text,
+    uid_of,
+    user_pod,
+)
+from lab.tests.recorded import SECOND, empty_store
+from roost.cli import run
+from roost_lab.commands import records as command
+from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import PodSource
+from roost_lab.report.gather import gather
+from roost_lab.report.page import make_page
+from roost_lab.report.starts import Starts
+
+Object = dict[str, Any]
+REPOSITORY = Path(__file__).parents[4]
+
+
+def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:
+    store, events = empty_store(tmp_path), Events()
+    at = BEGIN + timedelta(milliseconds=250)
+    events.start("jupyter-ada", at, wait=95, pull=40, end=1800)
+    history = import_texts(store, tmp_path, listed(events.items))
+    assert (history.counts.used, history.counts.skipped) == ({"Events": 7}, {})
+    (pod,) = rows(store, schema.pod)
+    assert (pod["uid"], pod["namespace"], pod["name"], pod["pod_class"]) == (
+        uid_of("jupyter-ada"),
+        "hub",
+        "jupyter-ada",
+        "user",
+    )
+    assert (pod["image"], pod["scheduler"], pod["source"]) == (IMAGE, "hub-user-scheduler", PodSource.EVENT)
+    assert pod["created_us"] == micros_of(BEGIN)
+    assert (pod["deleted_us"], pod["end_reason"]) == (micros_of(BEGIN + timedelta(minutes=30)), "deleted")
+    (pull,) = rows(store, schema.pull)
+    assert (pull["warm"], pull["image_bytes"], pull["node_name"]) == (False, 1203405607, "node-1")
+    assert (pull["pull_us"], pull["pull_and_wait_us"]) == (39_500_000, 40 * SECOND)
+    (start,) = contents(store)["starts"]
+    assert start["bound_us"] - start["created_us"] == 95_250_000
+    assert start["started_us"] == start["ready_us"] == micros_of(BEGIN + timedelta(seconds=136))
+
+
+def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, database, page = tmp_path / "events.json", str(tmp_path / "h.db"), tmp_path / "report.html"
+    events = morning(6)
+    for event in events.items:
+        event["message"] = event["message"].partition(" Image size")[0]
+    file.write_text(listed(events.items))
+    assert run(["records", "import", str(file), "--database", database]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{len(events.items)} Events read: 6 pods (6 user)",
+        "Users waited, in 6 starts: median 41 s, 95 % within 2 min 16 s",
+        "  until it has a node: median 250 ms, 95 % within 1 min 35 s",
+        "  until its containers run: median 40.8 s, 95 % within 40.8 s",
+        "  4 of 6 pulls were cold: median 40 s, 95 % within 40 s",
+    ]
+    assert run(["report", "--database", database, "--output", str(page)]) == 0
+    text = page.read_text()
+    assert "6 pods of this period are known from imported Events alone." in text
+    assert "of 3 pods no end (in the plots they stay); of 4 of 4 cold pulls no size." in text
+    assert run(["why", "jupyter-user-2", "--database", database]) == 0
+    said = capsys.readouterr().out
+    assert "First Event 2026-10-05 08:02:00 UTC, its containers ran 2 min 16 s later." in said
+    assert "1 min 35 s for a node, after at least 1 failed attempt" in said
+    assert "40 s for image" in said
+    assert "Note: known from imported Events alone." in said
+    assert "becoming ready" not in said
+    assert "  containers start   |" in said
+
+
+def test_a_recorders_own_report_says_nothing_of_imports(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    pod = user_pod("jupyter-ada", BEGIN)
+    import_texts(store, tmp_path, listed([pod]))
+    with store.engine.begin() as connection:
+        connection.execute(schema.pod.update().values(source="watch"))
+    page = make_page(gather(store), "")
+    assert "imported" not in page.partition("<script")[0]
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_overlapping_files_in_any_order_are_as_one(tmp_path: Path, data: st.DataObject) -> None:
+    items: list[Object] = [*morning(6).items, user_pod("jupyter-user-1", BEGIN + timedelta(seconds=59))]
+    items += [user_pod("jupyter-user-2", BEGIN + timedelta(seconds=118), component="binderhub-build")]
+    whole = empty_store(tmp_path)
+    import_texts(whole, tmp_path, listed(items))
+    expected = contents(whole)
+    whole.close()
+    parts = data.draw(st.lists(st.sets(st.integers(0, len(items) - 1)), max_size=4))
+    missing = set(range(len(items))) - set().union(*parts)
+    split = empty_store(tmp_path)
+    for part in data.draw(st.permutations([*parts, missing])):
+        import_texts(split, tmp_path, listed(items[number] for number in data.draw(st.permutations(sorted(part)))))
+    assert contents(split) == expected
+    split.close()
+
+
+def test_a_pods_object_knows_more_than_its_events_whichever_comes_first(tmp_path: Path) -> None:
+    events = Events()
+    # The scheduler took two seconds: its Event is not the creation.
+    events.start("jupyter-ada", BEGIN + timedelta(seconds=2), end=600)
+    texts = [listed(events.items), listed([user_pod("jupyter-ada", BEGIN)])]
+    found = []
+    for order in (texts, texts[::-1]):
+        store = empty_store(tmp_path)
+        for text in order:
+            import_texts(store, tmp_path, text)
+        found.append(contents(store))
+        store.close()
+    assert found[0] == found[1]
+    (pod,), (start,) = found[0]["pod"], found[0]["starts"]
+    assert (pod["source"], pod["hub"], pod["cpu_millicores"]) == (PodSource.POD, "our-hub", 500)
+    assert start["created_us"] == micros_of(BEGIN)
+    assert start["ready_us"] == micros_of(BEGIN + timedelta(seconds=6))
+    assert pod["deleted_us"] == micros_of(BEGIN + timedelta(seconds=602))
+
+
+def test_classes_are_recognised_as_the_chart_recognises_them() -> None:
+    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+    assert {one["match"]["labels"]["component"]: name for name, one in classes.items()} == CLASS_OF_COMPONENT
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "pod_class"),
+    [
+        ("jupyter-ada--lab", "hub", "user"),
+        ("build-conda-2d-1f", "hub", "build"),
+        ("user-placeholder-0", "hub", "placeholder"),
+        ("hub-user-placeholder-3", "hub", "placeholder"),
+        ("hub-7f", "hub", ""),
+        ("my-jupyter-x", "hub", ""),
+        ("jupyter-ada", "kube-system", ""),
+    ],
+)
+def test_without_labels_names_tell_the_class(tmp_path: Path, name: str, namespace: str, pod_class: str) -> None:
+    store, events = empty_store(tmp_path), Events()
+    event = events.add(name, "Created", "Created container: notebook", BEGIN)
+    event["involvedObject"]["namespace"] = namespace
+    import_texts(store, tmp_path, listed(events.items))
+    assert [row["pod_class"] for row in rows(store, schema.pod)] == [pod_class]
+
+
+def test_a_pod_whose_start_no_event_tells_is_no_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, events = empty_store(tmp_path), Events()
+    events.add("jupyter-old", "Killing", "Stopping container notebook", BEGIN)
+    events.start("jupyter-new", BEGIN, pull=40)
+    import_texts(store, tmp_path, listed(events.items))
+    assert command.export(str(tmp_path / "roost.db"), "launches", 0) == 0
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["name"], line["image_bytes"], line["ready_seconds"]) == ("hub/jupyter-new", 1203405607, 41.0)
+    whole = gather(store)[Starts].whole
+    assert whole.count == 1
+
+
+def test_what_ends_a_container_that_starts_again_ends_no_pod(tmp_path: Path) -> None:
+    store, events = empty_store(tmp_path), Events()
+    events.start("jupyter-ada", BEGIN)
+    events.add(
+        "jupyter-ada",
+        "Killing",
+        "Container notebook failed liveness probe, will be restarted",
+        BEGIN + timedelta(hours=1),
+    )
+    events.add("jupyter-ada", "Started", "Started container notebook", BEGIN + timedelta(hours=1))
+    import_texts(store, tmp_path, listed(reversed(events.items)))
+    (start,) = contents(store)["starts"]
+    assert start["deleted_us"] is None
+    assert start["started_us"] == micros_of(BEGIN + timedelta(seconds=1))
+
+
+def test_repeats_that_an_event_counts_are_tries(tmp_path: Path) -> None:
+    store, events = empty_store(tmp_path), Events()
+    failed = events.schedule("jupyter-ada", "FailedScheduling", "0/4 nodes are available: 4 Insufficient cpu.", BEGIN)
+    failed["series"] = {"count": 7, "lastObservedTime": seconds_text(BEGIN + timedelta(minutes=3))}
+    import_texts(store, tmp_path, listed(events.items))
+    (decision,) = rows(store, schema.decision)
+    assert (decision["tries"], decision["last_us"] - decision["at_us"]) == (7, 180 * SECOND)
+
+
+def forms(items: list[Object]) -> dict[str, bytes]:
+    """The same Events in every form that kubectl, gzip and shells give them."""
+    indented = listed(items).encode()
+    return {
+        "list": indented,
+        "list in a line": json.dumps(json.loads(indented)).encode(),
+        "lines": as_lines(items).encode(),
+        "watch": "\n".join(json.dumps(item, indent=4) for item in items).encode(),
+        "watch events": as_lines({"type": "ADDED", "object": item} for item in items).encode(),
+        "array": json.dumps(items, indent=2).encode(),
+        "yaml": yaml.safe_dump(json.loads(indented)).encode(),
+        "yaml documents": yaml.safe_dump_all(items, explicit_start=True).encode(),
+        "gzip": gzip.compress(indented),
+        "gzip in parts": gzip.compress(indented[:500]) + gzip.compress(indented[500:]),
+        "PowerShell": indented.decode().replace("\n", "\r\n").encode("utf-16"),
+        "byte order mark": b"\xef\xbb\xbf" + as_lines(items).encode(),
+    }
+
+
+@pytest.mark.parametrize("form", forms([]))
+def test_every_form_of_the_same_events_gives_the_same_record(tmp_path: Path, form: str) -> None:
+    items = morning(3).items
+    store = empty_store(tmp_path)
+    import_texts(store, tmp_path, listed(items))
+    expected = contents(store)
+    store.close()
+    store = empty_store(tmp_path)
+    history = import_texts(store, tmp_path, forms(items)[form])
+    assert not history.counts.skipped
+    assert contents(store) == expected
+
+
+def test_damage_costs_what_is_damaged(tmp_path: Path) -> None:
+    items = morning(3).items
+    lines = as_lines(items).encode().splitlines(keepends=True)
+    lines[2] = lines[2][:80] + b"\n"
+    lines.insert(5, b"\xff\xfe\x00 binary\n")
+    lines.insert(6, b"2026-10-05 08:00:00 an ordinary log line\n")
+    history = import_texts(empty_store(tmp_path), tmp_path, b"".join(lines))
+    assert history.counts.used == {"Events": len(items) - 1}
+    assert history.counts.skipped == {"not valid JSON": 3}
+    assert str(history.counts.first["not valid JSON"]) == f"{tmp_path}/file-0.json:3"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_list_that_breaks_off_gives_its_whole_items(tmp_path: Path, share: float) -> None:
+    items = morning(3).items
+    text = listed(items)
+    cut = text[: int(len(text) * share)]
+    whole = cut.count("\n        }")
+    history = import_texts(empty_store(tmp_path), tmp_path, cut)
+    assert 0 < whole < len(items)
+    assert history.counts.used == {"Events": whole}
+    assert history.counts.skipped == {"not valid JSON": 1}
+
+
+def test_gzip_that_breaks_off_gives_what_is_there(tmp_path: Path) -> None:
+    packed = gzip.compress(as_lines(morning(60).items).encode())
+    history = import_texts(empty_store(tmp_path), tmp_path, packed[: len(packed) // 2])
+    assert history.counts.used["Events"] > 50
+    assert "the compressed data breaks off or is damaged from here on" in history.counts.skipped
+
+
+ODD: list[tuple[str, Any, str]] = [
+    ("involvedObject", {"kind": "Pod", "namespace": "hub", "name": "p"}, "an Event without the uid of its pod"),
+    ("involvedObject", {"kind": "Node", "name": "n", "uid": "u"}, "an Event of something else than a pod"),
+    ("firstTimestamp", None, ""),
+    ("message", "\0", ""),
+    ("count", "many", "malformed Events"),
+    ("count", 10**30, ""),
+    ("source", "kubelet", "malformed Events"),
+    ("metadata", None, "malformed Events"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "reason"), ODD)
+def test_an_odd_event_is_counted_and_the_others_are_stored(
+    tmp_path: Path, key: str, value: object, reason: str
+) -> None:
+    events = morning(2)
+    odd = events.add("jupyter-odd", "Started", "Started container notebook", BEGIN)
+    odd[key] = value
+    history = import_texts(empty_store(tmp_path), tmp_path, listed(events.items))
+    assert dict(history.counts.skipped) == ({reason: 1} if reason else {})
+    assert history.counts.used["Events"] == len(events.items) - bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "column"),
+    [
+        ("uid", "u" * 65, "uid"),
+        ("name", "n" * 254, "name"),
+        ("name", "a\0b", "name"),
+        ("namespace", "n" * 64, "namespace"),
+    ],
+)
+def test_a_text_that_a_database_refuses_is_counted(tmp_path: Path, field: str, value: str, column: str) -> None:
+    events = morning(2)
+    odd = events.add("jupyter-odd", "Created", "Created container: notebook", BEGIN)
+    odd["involvedObject"][field] = value
+    history = import_texts(empty_store(tmp_path), tmp_path, listed(events.items))
+    assert dict(history.counts.skipped) == {f"Events with a value that no database holds ({column})": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"BZh91AY", "found bzip2, expected text or gzip. Unpack it: bzip2 -dc"),
+        (b"", "found no pod's Event"),
+        (b"hello\n", "found no pod's Event"),
+        (b'{"apiVersion": "v1", "kind": "ConfigMap"}\n', "found no pod's Event"),
+        (b"apiVersion: v1\nitems: [\n", "found no pod's Event"),
+        (b"apiVersion: &a v1\nitems: [*a]\n", "found no pod's Event"),
+    ],
+)
+def test_a_file_without_history_says_what_is_accepted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+) -> None:
+    file = tmp_path / "odd.json"
+    file.write_bytes(content)
+    assert command.take_in(str(tmp_path / "h.db"), [str(file)]) == 1
+    error = capsys.readouterr().err
+    assert f"roost records: {file}: {said}" in error
+    assert "Traceback" not in error
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.take_in(str(tmp_path / "h.db"), [str(tmp_path / "none.json")]) == 1
+    assert f"roost records: {tmp_path}/none.json: No such file or directory\n" in capsys.readouterr().err
+
+
+def test_a_row_that_the_database_refuses_costs_no_other(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER picky BEFORE INSERT ON phase WHEN NEW.detail = 'picky' BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    events = morning(2)
+    odd = events.add("jupyter-user-0", "Started", "Started container picky", BEGIN)
+    odd["involvedObject"]["fieldPath"] = "spec.containers{picky}"
+    history = import_texts(store, tmp_path, listed(events.items))
+    assert history.counts.skipped == {"a row that the database refuses": 1}
+    assert len(contents(store)["starts"]) == 2

@@ -1,0 +1,473 @@
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lab.tests.recorded import (
+    BEGIN,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    story_records,
+)
+from lab.tests.unit.recorder.spans import edge_of, spans_us
+from roost.__main__ import main
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.records import (
+    GapRecord,
+    NodeRecord,
+    Phase,
+    PreemptionRecord,
+    PullRecord,
+    Record,
+)
+from roost_lab.report.failures import Failures
+from roost_lab.report.formats import to_json
+from roost_lab.report.gaps import Gaps
+from roost_lab.report.gather import USUAL_US, choose_window, gather
+from roost_lab.report.key_figures import Usage
+from roost_lab.report.occupancy import Occupancy
+from roost_lab.report.pulls import OTHER_IMAGES, Pulls
+from roost_lab.report.query import Scope
+from roost_lab.report.removals import Removals
+from roost_lab.report.sections import parts, tables
+from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
+from roost_lab.report.starts import Starts, show
+from roost_lab.report.statistics import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from roost_lab.report.subject import Report
+    from tests.harness.postgres import Postgres
+
+
+@dataclass(frozen=True)
+class Made:
+    """One pod of a generated record; moments in µs after BEGIN."""
+
+    pod_class: str
+    image: str
+    node: int
+    created: int
+    waited: int
+    ran: int
+    settled: int
+    stayed: int | None
+    warm: bool
+    is_bound: bool
+
+
+ZONE = ZoneInfo("Asia/Kathmandu")
+NODE_BEGINS = (-2 * HOUR, -30 * MINUTE, 5 * MINUTE)
+made_pods = st.builds(
+    Made,
+    pod_class=st.sampled_from(["user", "user", "build", "placeholder", ""]),
+    image=st.sampled_from([f"registry.example.org/image-{number}" for number in range(20)]),
+    node=st.integers(0, len(NODE_BEGINS)),
+    created=st.integers(-20, 7000).map(SECOND.__mul__),
+    waited=spans_us,
+    ran=spans_us,
+    settled=spans_us,
+    stayed=st.one_of(st.none(), st.integers(0, 2 * HOUR)),
+    warm=st.booleans(),
+    is_bound=st.booleans(),
+)
+
+
+def pod_records(uid: str, pod: Made) -> list[Record]:
+    created_us = BEGIN + pod.created
+    scheduled_us = created_us + pod.waited
+    started_us = scheduled_us + pod.ran
+    ready_us = started_us + pod.settled
+    found: list[Record] = [
+        pod_record(
+            uid,
+            pod_class=pod.pod_class,
+            image=pod.image,
+            created_us=created_us,
+            deleted_us=None if pod.stayed is None else ready_us + pod.stayed,
+        )
+    ]
+    if pod.is_bound:
+        found += [
+            bind_record(uid, scheduled_us, f"node-{pod.node}", "agrees" if pod.warm else "differs"),
+            phase_record(uid, Phase.SCHEDULED, scheduled_us),
+            phase_record(uid, Phase.STARTED, started_us - 1, "first"),
+            phase_record(uid, Phase.STARTED, started_us, "last"),
+            phase_record(uid, Phase.READY, ready_us),
+        ]
+    return found
+
+
+def node_record(number: int) -> NodeRecord:
+    return NodeRecord(uid=f"uid-node-{number}", name=f"node-{number}", created_us=BEGIN + NODE_BEGINS[number])
+
+
+def age_name(age_us: int | None) -> str:
+    if age_us is None:
+        return "unknown"
+    if age_us < 10 * MINUTE:
+        return "newer than 10 min"
+    return "10 min to 1 h" if age_us < HOUR else "older than 1 h"
+
+
+@pytest.fixture(scope="module", params=[SQLITE, POSTGRESQL])
+def fresh_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Store]]:
+    """Gives an empty store each time it's called: both databases must find the same."""
+    if request.param == SQLITE:
+        yield lambda: empty_store(tmp_path_factory.mktemp("store"))
+        return
+    server: Postgres = request.getfixturevalue("server")
+    store = Store.open(server.create("report"))
+    store.migrate()
+
+    def emptied() -> Store:
+        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
+        server.execute(f"TRUNCATE {names}", "report")
+        return store
+
+    yield emptied
+    store.close()
+
+
+@given(st.lists(made_pods, min_size=1, max_size=12))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[], Store], pods: list[Made]) -> None:
+    store = fresh_store()
+    nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]
+    store.write([*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))], {})
+    until_us = BEGIN + 2 * HOUR
+    report = gather(store, BEGIN, until_us, zone=ZONE)
+
+    inside = [pod for pod in pods if 0 <= pod.created < 2 * HOUR]
+    chosen = [pod for pod in inside if pod.pod_class in ("user", "build")]
+    chosen = chosen or [pod for pod in inside if pod.pod_class != "placeholder"]
+    expected: dict[tuple[str, str], Counter[int]] = {}
+    for pod in inside:
+        if pod.is_bound:
+            whole = pod.waited + pod.ran + pod.settled
+            for span, took in (("node", pod.waited), ("containers", pod.ran), ("ready", pod.settled), ("whole", whole)):
+                expected.setdefault((pod.pod_class, span), Counter())[edge_of(took)] += 1
+    found = {
+        (key[0], span): one.counts for key, spans in report[Starts].by_class.items() for span, one in spans.items()
+    }
+    assert found == expected
+
+    begins = dict(enumerate(NODE_BEGINS))
+    ages = Counter(
+        age_name(pod.created + pod.waited - begins[pod.node] if pod.node in begins else None)
+        for pod in chosen
+        if pod.is_bound
+    )
+    assert {age: spans["whole"].count for (age,), spans in report[Starts].by_node_age.items()} == ages
+    images = Counter(pod.image for pod in chosen if pod.is_bound)
+    named = {name: spans["whole"] for (name,), spans in report[Starts].by_image.items() if name != OTHER_IMAGES}
+    assert all(spans.count == images[name] for name, spans in named.items())
+    classes = {pod.pod_class for pod in pods}
+    leading = next((one for one in ("user", "build") if one in classes), "")
+    led = [(f"p{index}", pod) for index, pod in enumerate(pods) if pod in inside and pod.is_bound]
+    led = [(uid, pod) for uid, pod in led if pod.pod_class == leading]
+    wholes = {uid: pod.waited + pod.ran + pod.settled for uid, pod in led}
+    assert report[Starts].whole.count == len(led)
+    assert report[Starts].whole.sum_us == sum(wholes.values())
+    check_start_times(report, {uid: (BEGIN + pod.created, wholes[uid]) for uid, pod in led})
+
+    steps = report.steps
+    for kind in ("user", "build", "placeholder"):
+        there = [
+            (
+                BEGIN + pod.created + pod.waited,
+                None if pod.stayed is None else BEGIN + pod.created + pod.waited + pod.ran + pod.settled + pod.stayed,
+            )
+            for pod in pods
+            if pod.is_bound and pod.pod_class == kind
+        ]
+        means_ = [
+            sum(overlap(start, start + steps.step_us, *one) for one in there) / steps.step_us
+            for start in steps.starts()
+        ]
+        assert report[Occupancy].by_kind[kind] == pytest.approx(means_, abs=1e-6)
+    total = [sum(found.get("user", [0] * steps.number)[0] for found in report[Occupancy].by_node.values())]
+    assert total == pytest.approx(report[Occupancy].by_kind["user"][:1], abs=1e-6)
+
+
+def check_start_times(report: Report, starts: dict[str, tuple[int, int]]) -> None:
+    """starts: when each pod was created, and how long its start took, in µs."""
+    times = report[StartTimes]
+    by_step: list[Counter[int]] = [Counter() for _ in range(report.steps.number)]
+    by_hour: dict[tuple[int, int], Counter[int]] = {}
+    for created_us, whole_us in starts.values():
+        by_step[(created_us - report.steps.from_us) // report.steps.step_us][edge_of(whole_us)] += 1
+        shown = datetime.fromtimestamp(created_us // SECOND, ZONE)
+        by_hour.setdefault((shown.weekday(), shown.hour), Counter())[edge_of(whole_us)] += 1
+    assert [spans.counts for spans in times.by_step] == by_step
+    assert {hour: spans.counts for hour, spans in times.by_hour.items()} == by_hour
+    slowest = sorted(starts, key=lambda uid: (-starts[uid][1], starts[uid][0], uid))[:MAX_SLOWEST]
+    assert [(one.name, one.created_us, one.whole_us) for one in times.slowest] == [
+        (uid, *starts[uid]) for uid in slowest
+    ]
+    for one in times.slowest:
+        assert one.node_us + one.containers_us + one.ready_us == one.whole_us
+
+
+def test_hours_are_of_the_zones_clocks_also_after_they_are_changed(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    berlin = ZoneInfo("Europe/Berlin")
+    records: list[Record] = []
+    # Sundays at 9 by Berlin's clocks, before and after summer time ends; and the hour that is there twice.
+    for number, text in enumerate(
+        ("2026-10-18T09:30+02:00", "2026-11-01T09:30+01:00", "2026-10-25T02:30+02:00", "2026-10-25T02:30+01:00")
+    ):
+        created_us = round(datetime.fromisoformat(text).timestamp()) * SECOND
+        pod = pod_record(f"p{number}", created_us=created_us)
+        records += [pod, phase_record(pod.uid, Phase.READY, created_us + (number + 1) * SECOND)]
+    store.write(records, {"pods": ("1", round(datetime(2026, 11, 2, tzinfo=UTC).timestamp()) * SECOND)})
+    report = gather(store, last_us=21 * 24 * HOUR, zone=berlin)
+    by_hour = report[StartTimes].by_hour
+    assert {hour: sorted(spans.counts) for hour, spans in by_hour.items()} == {
+        (6, 9): [1 * SECOND, 2 * SECOND],
+        (6, 2): [3 * SECOND, 4 * SECOND],
+    }
+
+
+def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    last_us = 253_402_300_800 * SECOND - HOUR
+    ready = [phase_record(uid, Phase.READY, at_us + SECOND) for uid, at_us in (("p", BEGIN), ("q", last_us))]
+    store.write([pod_record("p"), pod_record("q", created_us=last_us), *ready], {})
+    report = gather(store, 0, zone=ZoneInfo("Europe/Berlin"))
+    assert sum(spans.count for spans in report[StartTimes].by_hour.values()) == 2
+
+
+def test_the_slowest_starts_come_with_the_command_that_explains_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = empty_store(tmp_path)
+    # Two of the same name, the second of which was slow; times that a recorder made up between two seconds.
+    first = pod_record("first", name="jupyter-ada", deleted_us=BEGIN + MINUTE)
+    second = pod_record("second", name="jupyter-ada", created_us=BEGIN + HOUR + SECOND // 2)
+    odd = pod_record("odd", name="it's", created_us=BEGIN + 2 * HOUR)
+    ready = [(first, 1), (second, 90), (odd, 30)]
+    store.write(
+        [first, second, odd, *(phase_record(pod.uid, Phase.READY, pod.created_us + s * SECOND) for pod, s in ready)],
+        {"pods": ("1", BEGIN + 3 * HOUR)},
+    )
+    document = json.loads(to_json(gather(store)))
+    rows = document["tables"]["slowest_starts"]
+    assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
+    assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
+    for row, said in zip(rows, ["ready 1 min 30 s later", "ready 30 s later", "ready 1 s later"], strict=True):
+        command = shlex.split(row["why"])
+        assert main([*command[1:], "--database", str(tmp_path / "roost.db")]) == 0
+        assert said in capsys.readouterr().out
+
+
+def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(
+    fresh_store: Callable[[], Store],
+) -> None:
+    store = fresh_store()
+    made = [
+        ("a", "maths", "user", 3),
+        ("b", "maths", "user", 5),
+        ("c", "physics", "user", 7),
+        ("d", "physics", "build", 9),
+    ]
+    made.append(("e", "physics", "placeholder", 11))
+    records: list[Record] = []
+    for uid, hub, pod_class, seconds in made:
+        records += [
+            pod_record(uid, hub=hub, pod_class=pod_class),
+            phase_record(uid, Phase.READY, BEGIN + seconds * SECOND),
+        ]
+    store.write(records, {"pods": ("1", BEGIN + HOUR)})
+    rows = json.loads(to_json(gather(store)))["tables"]["starts_by_hub"]
+    assert [(row["hub"], row["pod_class"], row["phase"], row["pods"], row["p95_seconds"]) for row in rows] == [
+        ("maths", "user", "whole", 2, 5),
+        ("physics", "build", "whole", 1, 9),
+        ("physics", "user", "whole", 1, 7),
+    ]
+    assert "starts_by_hub" in {figure.key for part in parts(gather(store)) for figure in part.figures if figure}
+    alone = json.loads(to_json(gather(store, scope=Scope(hub="maths"))))
+    assert alone["tables"]["starts_by_hub"] == []
+
+
+def test_users_are_counted_once_and_nodes_for_as_long_as_they_were_there(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+
+    def node(name: str, created_us: int, gone_us: int | None) -> NodeRecord:
+        return NodeRecord(uid=name, name=name, created_us=created_us, gone_us=gone_us)
+
+    store.write(
+        [
+            pod_record("a", name="jupyter-ada"),
+            pod_record("b", name="jupyter-ada", created_us=BEGIN + MINUTE),
+            pod_record("c", name="jupyter-bob"),
+            pod_record("d", name="build-1", pod_class="build"),
+            pod_record("late", name="jupyter-eve", created_us=BEGIN + 3 * HOUR),
+            node("stays", BEGIN - HOUR, None),
+            node("comes", BEGIN + 90 * MINUTE, None),
+            node("goes", BEGIN - HOUR, BEGIN + 30 * MINUTE),
+            node("went", BEGIN - HOUR, BEGIN - MINUTE),
+            node("later", BEGIN + 2 * HOUR, None),
+        ],
+        {"pods": ("1", BEGIN + 4 * HOUR)},
+    )
+    usage = gather(store, BEGIN, BEGIN + 2 * HOUR)[Usage]
+    assert (usage.users, usage.nodes, usage.node_hours) == (2, 3, 3.0)
+
+
+def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:
+    return max(0, min(to_us, to_us if went_us is None else went_us) - max(from_us, came_us))
+
+
+def test_new_nodes_are_those_that_joined_in_the_time_and_were_seen_to_get_all_images(
+    fresh_store: Callable[[], Store],
+) -> None:
+    store = fresh_store()
+
+    def node(name: str, created_us: int, ready: int | None, images: int | None) -> NodeRecord:
+        moments = [None if after is None else created_us + after * SECOND for after in (ready, images)]
+        return NodeRecord(uid=name, name=name, created_us=created_us, ready_us=moments[0], images_ready_us=moments[1])
+
+    store.write(
+        [
+            node("quick", BEGIN, 20, 50),
+            node("slow", BEGIN + MINUTE, 40, 340),
+            # Labelled before it was Ready, by whoever's clock.
+            node("odd", BEGIN + MINUTE, 30, 29),
+            node("early", BEGIN - 1, 10, 20),
+            node("late", BEGIN + HOUR, 10, 20),
+            node("without", BEGIN, 10, None),
+            node("never", BEGIN, None, None),
+            pod_record("p"),
+        ],
+        {},
+    )
+    report = gather(store, BEGIN, BEGIN + HOUR)
+    (table,) = (one for one in tables(report) if one.name == "new_nodes")
+    assert [column.key for column in table.columns] == ["phase", "nodes", "p50_seconds", "p95_seconds", "mean_seconds"]
+    assert table.rows == [("ready", 3, 30.0, 40.0, 30.0), ("images", 3, 30.0, 300.0, 110.0)]
+    assert [show(row[0], Unit.PHASE) for row in table.rows] == [
+        "until it is ready",
+        "until it has all images of the hub",
+    ]
+
+
+def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_store: Callable[[], Store]) -> None:
+    store = fresh_store()
+    most = 2**63 - 1
+    told: list[Record] = [pod_record("p"), bind_record("p", BEGIN + SECOND, "n")]
+    for number in range(50):
+        uid = f"odd{number}"
+        amounts = {"pull_us": most if number else 0, "pull_and_wait_us": most, "image_bytes": most}
+        told.append(PullRecord(pod_uid=uid, image="i", node_name="n", at_us=BEGIN, warm=False, **amounts))
+        told += [pod_record(uid, image="i"), bind_record(uid, 250_000_000_000 * SECOND, "n")]
+    told.append(PullRecord(pod_uid="p", image="usual", node_name="n", at_us=BEGIN, warm=False, image_bytes=5))
+    store.write(told, {"pods": ("1", BEGIN + HOUR)})
+    report = gather(store)
+    # Of the recorder's own clock, not of the Events'.
+    assert report.window.to_us == BEGIN + HOUR + 1
+    assert report[Starts].whole.count == 0
+    assert sum(spans["node"].count for spans in report[Starts].by_class.values()) == 51
+    assert report[Pulls].by_image["usual"].image_bytes == 5
+    longest = report[Starts].by_image["i",]["node"]
+    assert longest.sum_us == 50 * (longest.percentile_us(1.0) or 0)
+    assert to_json(report)
+
+
+def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+
+    def pull(uid: str, at_us: int, *, warm: bool) -> PullRecord:
+        cold = {} if warm else {"pull_us": 3 * SECOND, "pull_and_wait_us": 5 * SECOND, "image_bytes": 1000}
+        return PullRecord(pod_uid=uid, image="i", node_name="n", at_us=at_us, warm=warm, **cold)
+
+    store.write(
+        [
+            *(pull(f"p{number}", BEGIN + number * SECOND, warm=number % 4 > 0) for number in range(8)),
+            pull("early", BEGIN - 1, warm=False),
+            pull("late", BEGIN + HOUR, warm=False),
+            pod_record("p0", pod_class="placeholder"),
+            PreemptionRecord(victim_uid="p0", node_name="n", at_us=BEGIN, kind="preempted"),
+            PreemptionRecord(victim_uid="p1", node_name="n", at_us=BEGIN + MINUTE, kind="evicted"),
+            PreemptionRecord(victim_uid="p2", node_name="n", at_us=BEGIN - 1, kind="evicted"),
+            fail_record("p3", 1, {"Insufficient cpu": 3, "Too many pods": 1}, tries=2),
+            fail_record("p3", 2, {"Insufficient cpu": 4}),
+            fail_record("p4", 1, {}),
+        ],
+        {},
+    )
+    report = gather(store, BEGIN, BEGIN + HOUR)
+    one = report[Pulls].by_node["n"]
+    assert (one.warm, one.cold, one.image_bytes, one.pull_us, one.wait_us) == (6, 2, 2000, 6 * SECOND, 4 * SECOND)
+    assert one.warm_share == 0.75
+    assert report[Pulls].by_image["i"] == one
+    assert sum(step.warm + step.cold for step in report[Pulls].by_step) == 8
+    assert {failure.reason: (failure.tries, failure.nodes) for failure in report[Failures].reasons} == {
+        "Insufficient cpu": (3, 10),
+        "Too many pods": (2, 2),
+        "no reason given": (1, 0),
+    }
+    assert report[Failures].tries == 4
+    assert report[Removals].by_class == {("preempted", "placeholder"): 1, ("evicted", ""): 1}
+
+
+def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    store.write(
+        [*story_records(), GapRecord(kind="pods", from_us=BEGIN + HOUR, to_us=BEGIN + 2 * HOUR, why="lost")], {}
+    )
+    report = gather(store, BEGIN - HOUR, BEGIN + 5 * HOUR)
+    assert [(gap.kind, gap.why) for gap in report[Gaps].gaps] == [
+        ("everything", "recording had not begun"),
+        ("everything", "nothing was recorded since"),
+        ("pods", "lost"),
+    ]
+    by_name = {table.name: table for table in tables(report)}
+    over_time = {row[0]: row for row in by_name["occupancy_over_time"].rows}
+    assert over_time[BEGIN + 90 * MINUTE][1:] == (None, None, None, None, "gap")
+    assert over_time[BEGIN + 30 * MINUTE][1] == 1.0
+    # Pods may be missing there; events aren't.
+    assert {row[0]: row[-1] for row in by_name["pulls_over_time"].rows}[BEGIN + 90 * MINUTE] == ""
+    figure = {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}[
+        "occupancy_over_time"
+    ]
+    assert [shape["x0"][11:] for shape in figure.layout["shapes"]] == ["07:00:00", "09:00:00", "10:01:00"]
+    assert "gap in the record" in [mark.name for mark in figure.legend]
+
+
+@pytest.mark.parametrize(
+    ("since_us", "until_us", "expected"),
+    [
+        (None, None, (90 * 24 * HOUR - USUAL_US, 90 * 24 * HOUR)),
+        (5, None, (5, 90 * 24 * HOUR)),
+        (5, 7, (5, 7)),
+        (None, 8, (4, 8)),
+        (100 * 24 * HOUR, None, (100 * 24 * HOUR, 100 * 24 * HOUR + 1)),
+    ],
+)
+def test_a_report_tells_of_the_last_week_unless_told_otherwise(
+    since_us: int | None, until_us: int | None, expected: tuple[int, int]
+) -> None:
+    assert choose_window(Span(4, 90 * 24 * HOUR), since_us, until_us) == expected

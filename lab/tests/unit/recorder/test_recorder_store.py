@@ -1,0 +1,548 @@
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import shutil
+import sqlite3
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lab.tests.recorded import empty_database
+from roost_lab.commands import records, report, why
+from roost_lab.recorder.answers.pod_story import find_pods
+from roost_lab.recorder.main import _forget
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
+from roost_lab.recorder.store import database, schema, start_rows
+from roost_lab.recorder.store.database import (
+    FORGOTTEN_PODS,
+    FREE_SHARE,
+    POSTGRESQL,
+    SQLITE,
+    Store,
+    StoreError,
+    Unavailable,
+)
+from roost_lab.recorder.store.records import (
+    EVENTS,
+    NODES,
+    PODS,
+    DecisionKind,
+    DecisionRecord,
+    NodeRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    PullRecord,
+    Record,
+)
+from tests.harness.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.harness.postgres import Postgres
+
+Object = dict[str, Any]
+SECOND = 1_000_000
+TEMPLATE = "empty"
+
+
+@pytest.fixture(scope="module")
+def template(server: Postgres) -> Postgres:
+    """The server, with an empty database of our schema to be copied."""
+    store = Store.open(server.create(TEMPLATE))
+    store.migrate()
+    store.close()
+    return server
+
+
+@pytest.fixture(params=[SQLITE, POSTGRESQL])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Makes an empty store each time it's called: every test runs on both databases."""
+    server: Postgres | None = request.getfixturevalue("template") if request.param == POSTGRESQL else None
+    stores: list[Store] = []
+    numbers = itertools.count(1)
+
+    def make() -> Store:
+        name = f"roost{next(numbers)}"
+        if server is None:
+            path = tmp_path / f"{name}.db"
+            path.write_bytes(empty_database())
+            stores.append(Store.open(str(path)))
+        else:
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
+            stores.append(Store.open(server.url(name)))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+        if server is not None:
+            server.drop(str(store.engine.url.database))
+
+
+def rows(store: Store, table: sa.FromClause) -> list[tuple[Any, ...]]:
+    with store.reading() as connection:
+        return sorted((tuple(row) for row in connection.execute(sa.select(table))), key=repr)
+
+
+def everything(store: Store) -> dict[str, list[tuple[Any, ...]]]:
+    return {table.name: rows(store, table) for table in schema.metadata.sorted_tables if table.name != "checkpoint"}
+
+
+def phase(at_us: int, resolution_us: int, source: str = "pod") -> PhaseRecord:
+    return PhaseRecord(pod_uid="u", phase=Phase.SCHEDULED, at_us=at_us, resolution_us=resolution_us, source=source)
+
+
+def test_migrations_give_the_schema_that_the_code_writes(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    with store.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+@given(st.permutations([phase(1 * SECOND, SECOND), phase(1 * SECOND + 5, 1, "event"), phase(2 * SECOND, SECOND)]))
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_finer_source_wins_in_any_order(open_store: Callable[[], Store], order: list[PhaseRecord]) -> None:
+    store = open_store()
+    for record in order:
+        store.write([record], {})
+    assert rows(store, schema.phase) == [("u", "scheduled", "", 1 * SECOND + 5, 1, "event")]
+    other = open_store()
+    other.write(order, {})
+    assert everything(other) == everything(store)
+
+
+def test_what_the_model_said_is_kept_when_the_event_came_first(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    event = DecisionRecord(
+        id="u/bind",
+        pod_uid="u",
+        kind=DecisionKind.BIND,
+        node_name="n",
+        node_uid="nu",
+        at_us=5,
+        resolution_us=1,
+        last_us=5,
+        scheduler="s",
+        source="event",
+    )
+    store.write([event], {})
+    store.write([replace(event, at_us=0, resolution_us=SECOND, source="watch", model="agrees", model_node="n")], {})
+    with store.reading() as connection:
+        row = connection.execute(sa.select(schema.decision)).mappings().one()
+    assert (row["at_us"], row["source"], row["model"], row["model_node"]) == (5, "event", "agrees", "n")
+
+
+def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    store.write([phase(1, 1)], {PODS: ("7", 1)})
+    nothing: Any = None
+    broken = replace(phase(2, 1), pod_uid="v", source=nothing)
+    with pytest.raises(StoreError):
+        store.write([broken], {PODS: ("8", 2)})
+    assert store.positions() == {PODS: ("7", 1)}
+    assert len(rows(store, schema.phase)) == 1
+
+
+def test_a_folder_that_can_not_be_written_is_a_store_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store.open(str(tmp_path / "missing" / "roost.db")).migrate()
+    assert "roost.db" in str(caught.value)
+
+
+def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+
+    def pod_record(uid: str, deleted_us: int | None) -> PodRecord:
+        return PodRecord(uid=uid, created_us=1, deleted_us=deleted_us)
+
+    pods = [pod_record("old", 10), pod_record("new", 30), pod_record("here", None)]
+    store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
+    counts = store.forget_before(20)
+    assert (counts["pod"], counts["phase"]) == (1, 1)
+    assert {row[0] for row in rows(store, schema.pod)} == {"new", "here"}
+    assert {row[0] for row in rows(store, schema.phase)} == {"new", "here"}
+
+
+def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    pulls = [
+        PullRecord(pod_uid=f"nobody-{at_us}", image="i", node_name="n", at_us=at_us, warm=True) for at_us in (10, 30)
+    ]
+    store.write([*pulls, *(replace(phase(one.at_us, 1), pod_uid=one.pod_uid) for one in pulls)], {})
+    store.forget_before(20)
+    assert [row[0] for row in rows(store, schema.pull)] == ["nobody-30"]
+    assert [row[0] for row in rows(store, schema.phase)] == ["nobody-30"]
+
+
+# Starts, which are only what other tables say
+
+NODE = NodeRecord(uid="uid-n", name="n", created_us=5)
+
+
+def start_records(uid: str) -> list[Record]:
+    """What may be told of one pod's start, the same steps by more than one source."""
+
+    def bind(at_us: int, resolution_us: int) -> DecisionRecord:
+        return DecisionRecord(
+            id=f"{uid}/bind",
+            pod_uid=uid,
+            kind=DecisionKind.BIND,
+            node_name="n",
+            node_uid=NODE.uid,
+            at_us=at_us,
+            resolution_us=resolution_us,
+            last_us=at_us,
+            scheduler="s",
+            source="watch" if resolution_us > 1 else "event",
+        )
+
+    def step(kind: Phase, detail: str, at_us: int) -> PhaseRecord:
+        return PhaseRecord(pod_uid=uid, phase=kind, detail=detail, at_us=at_us, resolution_us=SECOND, source="pod")
+
+    pod = PodRecord(uid=uid, created_us=10, pod_class="user", scheduler="s", image="i")
+    return [
+        pod,
+        replace(pod, deleted_us=90, end_reason="deleted"),
+        bind(20, SECOND),
+        bind(21, 1),
+        step(Phase.STARTED, "init", 30),
+        step(Phase.STARTED, "main", 40),
+        step(Phase.STARTED, "main", 70),
+        step(Phase.READY, "", 50),
+        step(Phase.READY, "", 80),
+    ]
+
+
+def told_starts(store: Store) -> list[tuple[Any, ...]]:
+    """The starts as the other tables tell them, looked up one by one."""
+    tables = {
+        name: [dict(zip(table.c.keys(), row, strict=True)) for row in rows(store, table)]
+        for name, table in (
+            *((table.name, table) for table in (schema.pod, schema.decision, schema.node)),
+            ("phase", schema.phase),
+        )
+    }
+    found = []
+    for pod in tables["pod"]:
+        uid = pod["uid"]
+        bind = next((one for one in tables["decision"] if one["id"] == f"{uid}/bind"), {})
+        steps = [one for one in tables["phase"] if one["pod_uid"] == uid]
+        started = [one["at_us"] for one in steps if one["phase"] == "started"]
+        ready = [one["at_us"] for one in steps if one["phase"] == "ready"]
+        node = next((one["created_us"] for one in tables["node"] if one["uid"] == bind.get("node_uid")), None)
+        names = (pod["pod_class"], pod["scheduler"], pod["image"], bind.get("node_name"))
+        moments = (pod["created_us"], node, bind.get("at_us"), max(started, default=None), *(ready or [None]))
+        found.append((uid, *names, *moments, pod["deleted_us"]))
+    return sorted(found, key=repr)
+
+
+def kept_starts(store: Store) -> list[tuple[Any, ...]]:
+    start, kind, place = schema.start, schema.start_kind, schema.start_place
+    moments = (start.c.created_us, start.c.node_created_us, start.c.bound_us, start.c.started_us, start.c.ready_us)
+    query = sa.select(
+        start.c.pod_uid,
+        kind.c.pod_class,
+        kind.c.scheduler,
+        kind.c.image,
+        place.c.node_name,
+        *moments,
+        start.c.deleted_us,
+    )
+    query = query.join(kind, kind.c.id == start.c.kind_id).outerjoin(place, place.c.id == start.c.place_id)
+    with store.reading() as connection:
+        return sorted((tuple(row) for row in connection.execute(query)), key=repr)
+
+
+@given(st.permutations(start_records("a") + start_records("b")), st.lists(st.integers(1, 17), max_size=4))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_starts_say_what_the_other_tables_say_however_it_was_told(
+    open_store: Callable[[], Store], told: list[Record], cuts: list[int]
+) -> None:
+    store = open_store()
+    edges = [0, *sorted(cuts), len(told)]
+    store.write([NODE], {})
+    for begin, end in itertools.pairwise(edges):
+        store.write(told[begin:end], {})
+        assert kept_starts(store) == told_starts(store)
+
+
+def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    stays = PodRecord(uid="here", created_us=1, image="other")
+    store.write([NODE, stays, *start_records("a")], {})
+    assert len(rows(store, schema.start_kind)) == 2
+    assert len(rows(store, schema.start_place)) == 1
+    store.forget_before(100)
+    assert [row[1] for row in rows(store, schema.start)] == ["here"]
+    assert [row[3] for row in rows(store, schema.start_kind)] == ["other"]
+    assert rows(store, schema.start_place) == []
+
+
+def test_kinds_and_places_stay_while_starts_are_made_of_them(server: Postgres) -> None:
+    store = Store.open(server.create("starting"))
+    store.migrate()
+    store.write([NODE, *start_records("a")], {})
+
+    def forget() -> None:
+        with store.engine.begin() as connection:
+            start_rows.forget_unused(connection)
+
+    thread = threading.Thread(target=forget)
+    with store.engine.begin() as writing:
+        start_rows.refresh(writing, {"a"})
+        # As if the start had not been there yet.
+        writing.execute(sa.delete(schema.start))
+        start_rows.refresh(writing, {"a"})
+        thread.start()
+        waits = sa.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+
+        def is_waiting() -> bool:
+            with store.reading() as connection:
+                return bool(connection.execute(waits).scalar_one())
+
+        wait_until(is_waiting, 10, "forgetting waits for the writer")
+    thread.join()
+    assert kept_starts(store) == told_starts(store)
+    store.close()
+
+
+def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    store = Store.open(str(path))
+    pods = [PodRecord(uid=f"uid-{number}", created_us=1, deleted_us=10) for number in range(3 * FORGOTTEN_PODS)]
+    steps = [replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods for _ in range(2)]
+    store.write([*pods, *steps], {})
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.stat().st_size
+    with store.reading() as reader:
+        # A reader's state of the file is kept, and nobody waits for it.
+        assert reader.execute(sa.select(sa.func.count()).select_from(schema.pod)).scalar_one() == len(pods)
+        assert store.forget_before(20)["pod"] == len(pods)
+        assert store.release_space() > before // 2
+        store.write([PodRecord(uid="next", created_us=1)], {})
+    assert store.release_space() == 0
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert path.stat().st_size < before // 2
+    assert [row[0] for row in rows(store, schema.pod)] == ["next"]
+
+
+def test_the_recorder_forgets_and_gives_room_back_without_being_asked(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    store = Store.open(str(path))
+    store.write(
+        [PodRecord(uid=f"{number}", name="x" * 250, created_us=1, deleted_us=10) for number in range(2_000)], {}
+    )
+    stop = threading.Event()
+    thread = threading.Thread(target=_forget, args=(store, 1, stop))
+    thread.start()
+
+    def is_done() -> bool:
+        with store.reading() as connection:
+            free, pages = (
+                int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+                for name in ("freelist_count", "page_count")
+            )
+        return not rows(store, schema.pod) and free <= pages * FREE_SHARE
+
+    try:
+        wait_until(is_done, 30, "pods to be forgotten and their room to be given back")
+    finally:
+        stop.set()
+        thread.join()
+
+
+def stamp(path: Path, revision: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        connection.commit()
+
+
+READERS: list[Callable[[str], int]] = [
+    lambda database: why.run("p", database, None),
+    lambda database: records.export(database, "sniffer", 0),
+    lambda database: report.run(database, report.ReportOptions("json")),
+]
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
+    read: Callable[[str], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
+    written = empty_database()
+    shutil.copytree(database.MIGRATIONS, migrations)
+    newest = max(path.name[:4] for path in migrations.glob("versions/*.py"))
+    (migrations / "versions/9000_next.py").touch()
+    monkeypatch.setattr(database, "MIGRATIONS", migrations)
+    expected = {newest: "older Roost: run `roost record`", "9999": "a newer Roost"}
+    for revision, says in expected.items():
+        path.write_bytes(written)
+        stamp(path, revision)
+        assert read(str(path)) == 1
+        assert says in capsys.readouterr().err
+    missing = tmp_path / "typo.db"
+    assert read(str(missing)) == 1
+    assert "typo.db: no such file" in capsys.readouterr().err
+    assert not missing.exists()
+
+
+def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "roost.db"
+    path.write_bytes(empty_database())
+    stamp(path, "9999")
+    with pytest.raises(StoreError, match="newer Roost: use that version"):
+        Store.open(str(path)).migrate()
+
+
+def test_a_migration_of_a_file_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.open(str(tmp_path / "roost.db"))
+
+    def fail(*_: object, **__: object) -> None:
+        raise sa.exc.OperationalError("", {}, sqlite3.OperationalError("disk full"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "make_views", fail)
+        with pytest.raises(Unavailable, match="disk full"):
+            store.migrate()
+    with store.reading() as connection:
+        assert sa.inspect(connection).get_table_names() == []
+    store.migrate()
+    store.close()
+
+
+def test_passwords_of_a_url_are_not_shown() -> None:
+    shown = Store.open("postgresql://me:first@host/name?password=second&sslpassword=third&sslmode=require").shown_url
+    assert not any(secret in shown for secret in ("first", "second", "third"))
+    assert "sslmode=require" in shown
+
+
+def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
+    url = server.url("postgres")
+    store = Store.open(f"{url}{'&' if '?' in url else '?'}keepalives_idle=77")
+    with store.reading() as connection:
+        told = connection.connection.driver_connection
+        assert told is not None
+        parameters = told.info.get_parameters()
+    store.close()
+    wanted = {"connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "77"}
+    assert {key: str(parameters.get(key)) for key in wanted} == wanted
+
+
+# The story of a small cluster, told with repeats and restarts
+
+
+def story() -> list[tuple[str, str, Object | None]]:
+    """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it is gone)."""
+
+    def pod(version: int, node: str = "", **status: Any) -> Object:
+        spec = {"containers": [{"name": "c", "image": "me/image:1"}], **({"nodeName": node} if node else {})}
+        metadata = {
+            "name": "p",
+            "namespace": "hub",
+            "uid": "pod-uid",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        }
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}
+
+    bound = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]}
+    return [
+        (NODES, "n", {"metadata": {"name": "n", "uid": "node-uid", "resourceVersion": "1"}, "status": {}}),
+        (PODS, "hub/p", pod(2)),
+        (PODS, "hub/p", pod(3, "n", **bound)),
+        (
+            EVENTS,
+            "hub/e",
+            {
+                "metadata": {"uid": "e", "resourceVersion": "4"},
+                "eventTime": "2026-01-01T00:00:01.25Z",
+                "reason": "Scheduled",
+                "note": "Successfully assigned hub/p to n",
+                "regarding": {"kind": "Pod", "namespace": "hub", "name": "p", "uid": "pod-uid"},
+                "reportingController": "default-scheduler",
+            },
+        ),
+        (PODS, "hub/p", pod(5, "n", **bound, startTime="2026-01-01T00:00:02Z")),
+    ]
+
+
+def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
+    """One run of the recorder over what is told, stored change by change."""
+    assembler = Assembler(lambda _labels, _namespace: "user", store.read_state())
+    for kind, key, item in told:
+        now_us = 1_800_000_000 * SECOND
+        if kind == NODES:
+            records = assembler.node(key, read_node(item or {}), now_us)
+        elif kind == PODS:
+            records = assembler.pod(key, read_pod(item or {}, (), {}), now_us)
+        else:
+            records = assembler.event(read_event(item or {}))
+        store.write(records, {})
+
+
+@given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=0, max_value=5))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_repeats_restarts_and_streams_out_of_step_change_nothing(
+    open_store: Callable[[], Store], seed: int, restarts: int
+) -> None:
+    plain = open_store()
+    tell(plain, story())
+    chance = random.Random(seed)
+    odd = open_store()
+    for _ in range(restarts + 1):
+        # Each stream keeps its order; between streams there is none. The last run tells all.
+        streams = {kind: [one for one in story() if one[0] == kind] for kind in (NODES, PODS, EVENTS)}
+        told = []
+        while any(streams.values()):
+            kind = chance.choice([kind for kind, rest in streams.items() if rest])
+            one = streams[kind].pop(0)
+            told += [one] * chance.choice([1, 1, 2])
+        tell(odd, told)
+    before, after = everything(plain), everything(odd)
+    for table in ("pod", "phase", "node", "pull", "preemption"):
+        assert before[table] == after[table], table
+    assert [row[0] for row in before["decision"]] == [row[0] for row in after["decision"]]
+
+
+@pytest.mark.parametrize("namespace", [None, "hub"])
+def test_a_pod_is_found_by_its_name_without_reading_all_pods(
+    open_store: Callable[[], Store], namespace: str | None
+) -> None:
+    store = open_store()
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        asked.append((statement, parameters))
+
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    find_pods(store, "jupyter-ada", namespace)
+    statement, parameters = asked[0]
+    with store.engine.connect() as connection:
+        if store.engine.dialect.name == SQLITE:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            assert "SEARCH pod USING INDEX pod_by_name (name=?" in plan[0][3]
+        else:
+            # So few rows are quicker read one after the other.
+            connection.exec_driver_sql("SET enable_seqscan = off")
+            text = "\n".join(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+            assert "on pod_by_name" in text or "using pod_by_name" in text
+            condition = text.partition("Index Cond: ")[2]
+            assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]

@@ -1,0 +1,249 @@
+"""The page of `roost view` over HTTP: who gets an answer, what is refused, and what viewers see live."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
+from roost.__main__ import main
+from roost_core.http.server import bind
+from roost_lab.commands.view import names_of
+from roost_lab.recorder.store.database import StoreError
+from roost_lab.view import sources
+from roost_lab.view.feed import Feed, State, TooManyViewersError
+from roost_lab.view.server import make_app, serve
+from roost_lab.view.sources import RecordSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flask.testing import FlaskClient
+
+    from roost_lab.recorder.store.database import Store
+
+TOKEN = "token"
+ATTACK = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = empty_store(tmp_path)
+    store.write(story_records(ATTACK), {"pods": ("1", BEGIN + 3 * HOUR)})
+    return store
+
+
+@pytest.fixture
+def viewer(store: Store) -> FlaskClient:
+    """Somebody who has opened the printed address."""
+    client = make_app([RecordSource(store, now_us=lambda: BEGIN + 3 * HOUR)], TOKEN).test_client()
+    assert client.get(f"/?token={TOKEN}").status_code == 302
+    return client
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/view.js", "/api/moment", "/api/why?uid=p", "/api/live", "/?token=wrong", "/?token=%C3%A9"]
+)
+def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
+    answer = make_app([RecordSource(store)], TOKEN).test_client().get(path)
+    assert answer.status_code == 403
+    assert "Set-Cookie" not in answer.headers
+    assert list(answer.get_json()) == ["error"]
+
+
+def test_the_token_becomes_a_cookie_that_pages_cannot_read(store: Store) -> None:
+    answer = make_app([RecordSource(store)], TOKEN).test_client().get(f"/?token={TOKEN}")
+    assert answer.headers["Location"] == "/"
+    assert {"HttpOnly", "SameSite=Lax"} <= set(answer.headers["Set-Cookie"].split("; "))
+
+
+@pytest.mark.parametrize("path", ["/", "/page.css", "/view.css", "/view.js"])
+def test_the_page_and_its_files_load_nothing_from_elsewhere(viewer: FlaskClient, path: str) -> None:
+    answer = viewer.get(path)
+    assert answer.status_code == 200
+    assert not re.search(r"https?://|\bimport\b", answer.get_data(as_text=True))
+    assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_script_never_makes_html_of_texts() -> None:
+    script = (resources.files("roost_lab.pages") / "view.js").read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\.cssText", script)
+
+
+def test_a_moment_and_a_why_are_json(viewer: FlaskClient) -> None:
+    moment = viewer.get(f"/api/moment?at={BEGIN + HOUR}")
+    document = moment.get_json()
+    assert (document["at"], document["begin"], document["end"]) == (BEGIN + HOUR, BEGIN, BEGIN + 3 * HOUR + 1)
+    assert [pod["uid"] for node in document["nodes"] for pod in node["pods"]] == ["p"]
+    why = viewer.get("/api/why?uid=p")
+    assert "Where it went: node n" in why.get_json()["text"]
+    # A browser would show it as text even if it were opened by itself.
+    assert [moment.mimetype, why.mimetype] == ["application/json"] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/api/moment?at=yesterday", 400, "at: found 'yesterday', expected microseconds since 1970, as a whole number"),
+        ("/api/moment?at=-1", 400, "at: found '-1'"),
+        ("/api/moment?at=99999999999999999999", 400, "at: found '99999999999999999999'"),
+        ("/api/why", 404, "uid: found '', expected the uid of a recorded pod"),
+        ("/api/why?uid=%00'\"", 404, "expected the uid"),
+        ("/api/nothing", 404, ""),
+        ("/page.html.j2", 404, "no such page"),
+        ("/..%2f..%2fpyproject.toml", 404, ""),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused_in_one_sentence(
+    viewer: FlaskClient, path: str, status: int, said: str
+) -> None:
+    answer = viewer.get(path)
+    assert answer.status_code == status
+    assert said in answer.get_json()["error"]
+
+
+def test_only_reading_is_possible(viewer: FlaskClient) -> None:
+    assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/live")} == {405}
+
+
+def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(sources, "read_moment", fail)
+    answer = viewer.get("/api/moment")
+    assert answer.status_code == 500
+    assert answer.get_json() == {"error": "unexpected RuntimeError: see the log of `roost view`"}
+
+
+def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("database roost.db: it is away")
+
+    monkeypatch.setattr(sources, "read_moment", fail)
+    assert viewer.get("/api/moment").get_json() == {"error": "database roost.db: it is away"}
+    assert viewer.get("/api/moment").status_code == 503
+    # Within a stream too, which goes on.
+    stream = viewer.get("/api/live", buffered=False)
+    assert next(iter(stream.response)) == b'data: {"error":"database roost.db: it is away"}\n\n'
+    stream.close()
+
+
+def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
+    client = make_app([RecordSource(empty_store(tmp_path))], TOKEN).test_client()
+    client.get(f"/?token={TOKEN}")
+    assert client.get("/api/moment").get_json() == {"empty": True}
+
+
+def test_viewers_share_one_reading_and_are_limited() -> None:
+    readings: list[int] = []
+
+    def read() -> State:
+        readings.append(1)
+        return State(b"{}", b"{}")
+
+    feed = Feed(read, max_viewers=2, pause_seconds=1e9)
+    first, second = feed.watch(), feed.watch()
+    assert [next(first), next(second)] == [b"data: {}\n\n"] * 2
+    assert len(readings) == 1
+    with pytest.raises(TooManyViewersError):
+        feed.watch()
+    # A place is free again when its viewer goes, once.
+    first.close()
+    first.close()
+    never_begun = feed.watch()
+    with pytest.raises(TooManyViewersError):
+        feed.watch()
+    never_begun.close()
+    assert next(feed.watch()) == b"data: {}\n\n"
+
+
+def test_a_state_in_which_only_the_time_differs_is_not_sent_again() -> None:
+    states = [State(b"1", b"same"), State(b"2", b"same"), State(b"3", b"other")]
+    feed = Feed(lambda: states.pop(0), pause_seconds=0)
+    events = feed.watch()
+    assert [next(events), next(events)] == [b"data: 1\n\n", b"data: 3\n\n"]
+
+
+def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
+    bound = bind("127.0.0.1", 0)
+    bound.listen(8)
+    server = serve(make_app([RecordSource(store)], TOKEN), bound)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(f"http://127.0.0.1:{server.port}/?token={TOKEN}", timeout=30) as page:
+            assert b"view.js" in page.read()
+        with opener.open(f"http://127.0.0.1:{server.port}/api/live", timeout=30) as stream:
+            line = stream.readline()
+        assert json.loads(line.removeprefix(b"data: "))["nodes"][0]["name"] == "n"
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=30)
+    finally:
+        server.shutdown()
+        thread.join(30)
+        bound.close()
+
+
+def test_the_command_says_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", "--database", str(tmp_path / "none.db")]) == 1
+    assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
+    empty_store(tmp_path)
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen(1)
+        port = str(taken.getsockname()[1])
+        assert main(["view", "--database", str(tmp_path / "roost.db"), "--port", port]) == 1
+    assert f"roost view: 127.0.0.1:{port} can't be listened on" in capsys.readouterr().err
+    assert main(["view", "--database", "x", "--at", "soon"]) == 2
+    assert "soon: expected a time such as" in capsys.readouterr().err
+
+
+def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
+    stores = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        stores.append(empty_store(tmp_path / name))
+        stores[-1].write([pod_record(f"of-{name}")], {"pods": ("1", BEGIN)})
+    both = [RecordSource(store, now_us=lambda: BEGIN) for store in stores]
+    app = make_app(both, TOKEN, names=["one", "two"])
+    client = app.test_client()
+    assert client.get("/api/records").status_code == 403
+    client.get(f"/?token={TOKEN}")
+    assert client.get("/api/records").get_json() == {"records": ["one", "two"]}
+    for query, name in (("", "one"), ("?record=0", "one"), ("?record=1", "two")):
+        (pod,) = client.get(f"/api/moment{query}").get_json()["pending"]
+        assert pod["name"] == f"hub/of-{name}"
+    assert "of-two" in client.get("/api/why?record=1&uid=of-two").get_json()["text"]
+    assert client.get("/api/why?uid=of-two").status_code == 404
+    for number in ("2", "-1", "x", "", "00"):
+        answer = client.get(f"/api/moment?record={number}")
+        assert answer.status_code == 400
+        assert answer.get_json() == {"error": f"record: found {number!r}, expected a number from 0 to 1"}
+
+
+def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_path: Path) -> None:
+    assert names_of(["sqlite:////tmp/a/z2jh.db", "postgresql://db/roost"]) == ["z2jh", "roost"]
+    same = ["sqlite:////tmp/a/roost.db", "sqlite:////tmp/b/roost.db"]
+    assert names_of(same) == same
+
+
+def test_a_view_needs_a_record_or_a_cluster(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ROOST_DATABASE", raising=False)
+    assert main(["view"]) == 2
+    assert "found neither a record nor a cluster" in capsys.readouterr().err
+    assert main(["view", "--live", "--at", "2026-11-17T09:00"]) == 2
+    assert "a live cluster has no past" in capsys.readouterr().err
+    missing = str(tmp_path / "none")
+    assert main(["view", "--kubeconfig", missing]) == 1
+    assert missing in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""The views for analysts: the same figures from both databases, times as times, and every column explained."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+
+from lab.tests.recorded import (
+    BEGIN,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    story_records,
+)
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.records import NODES, NodeRecord, Phase, PhaseRecord, PullRecord
+from roost_lab.recorder.store.views import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.postgres import Postgres
+
+AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
+
+
+@pytest.fixture(params=[SQLITE, POSTGRESQL])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == SQLITE:
+        store = empty_store(tmp_path)
+    else:
+        server: Postgres = request.getfixturevalue("server")
+        store = Store.open(server.create(f"views_{request.node.name.partition('[')[0]}"[:60]))
+        store.migrate()
+    yield store
+    store.close()
+
+
+def rows(store: Store, view: str, order: str) -> list[dict[str, Any]]:
+    with store.reading() as connection:
+        found = connection.execute(sa.text(f"SELECT * FROM {view} ORDER BY {order}")).mappings()  # noqa: S608 - ours
+        return [dict(row) for row in found]
+
+
+def moment(store: Store, at: datetime) -> object:
+    """A time as the database gives it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if store.engine.dialect.name == SQLITE else at
+
+
+def test_a_start_has_its_times_and_spans(store: Store) -> None:
+    store.write(story_records(), {})
+    first, last = rows(store, "v_start", "created")
+    assert first["created"] == moment(store, AT)
+    assert first["ready"] == moment(store, AT + timedelta(seconds=3))
+    assert first["gone"] == moment(store, AT + timedelta(hours=2))
+    spans = {name: first[name] for name in first if name.endswith("_seconds")}
+    assert spans == {
+        "wait_seconds": 1.0,
+        "start_seconds": 1.0,
+        "ready_seconds": 3.0,
+        "pull_seconds": 1.0,
+        "node_age_seconds": 1.0,
+    }
+    assert all(isinstance(span, float) for span in spans.values())
+    assert (first["pod_name"], first["node"], bool(first["is_cold"])) == ("p", "n", True)
+    assert (last["pod_class"], last["ready"], last["node"], last["is_cold"]) == ("build", None, None, None)
+
+
+def test_microseconds_survive(store: Store) -> None:
+    at_us = BEGIN + 123_457
+    store.write([pod_record("p"), bind_record("p", at_us, "n")], {})
+    (start,) = rows(store, "v_start", "created")
+    assert start["bound"] == moment(store, AT + timedelta(microseconds=123_457))
+    assert start["wait_seconds"] == 0.123457
+
+
+def test_a_pull_has_its_queue_apart(store: Store) -> None:
+    cold = PullRecord(
+        pod_uid="p",
+        image="i",
+        node_name="n",
+        at_us=BEGIN,
+        warm=False,
+        pull_us=2 * SECOND,
+        pull_and_wait_us=5 * SECOND,
+        image_bytes=7,
+    )
+    warm = PullRecord(pod_uid="other", image="i", node_name="n", at_us=BEGIN + SECOND, warm=True)
+    store.write([pod_record("p"), cold, warm], {})
+    pulled, had = rows(store, "v_pull", "finished")
+    assert (pulled["pull_seconds"], pulled["queue_seconds"], pulled["bytes"]) == (2.0, 3.0, 7)
+    assert (pulled["pod_name"], pulled["finished"], bool(pulled["is_warm"])) == ("p", moment(store, AT), False)
+    # Of a pod that only Events tell of.
+    assert (had["pod_name"], had["pull_seconds"], bool(had["is_warm"])) == (None, None, True)
+
+
+def test_node_hours_are_those_within_the_record(store: Store) -> None:
+    labels = '{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a"}'
+    run = sa.insert(schema.run).values(cluster="c", version="v", settings_hash="h", started_us=BEGIN)
+    with store.engine.begin() as connection:
+        connection.execute(run)
+    store.write(
+        [
+            # Older than the record, and still there at its end.
+            NodeRecord(uid="a", name="a", created_us=BEGIN - 50 * HOUR, labels=labels),
+            NodeRecord(uid="b", name="b", created_us=BEGIN + 30 * MINUTE, gone_us=BEGIN + 75 * MINUTE),
+            # Gone before, within one hour, and of an unknown age.
+            NodeRecord(uid="c", name="c", created_us=BEGIN - 5 * HOUR, gone_us=BEGIN),
+            NodeRecord(uid="d", name="d", created_us=BEGIN + MINUTE, gone_us=BEGIN + 4 * MINUTE),
+            NodeRecord(uid="e", name="e"),
+        ],
+        {NODES: ("1", BEGIN + 2 * HOUR + 15 * MINUTE)},
+    )
+    found = rows(store, "v_node_hours", "node, hour")
+    assert [(row["node"], row["hours"]) for row in found] == [
+        ("a", 1.0),
+        ("a", 1.0),
+        ("a", 0.25),
+        ("b", 0.5),
+        ("b", 0.25),
+        ("d", 0.05),
+    ]
+    assert [row["hour"] for row in found[:3]] == [moment(store, AT + timedelta(hours=number)) for number in range(3)]
+    assert (found[0]["instance_type"], found[0]["zone"]) == ("m5.large", "a")
+    assert (found[3]["instance_type"], found[3]["zone"]) == (None, None)
+
+
+def test_a_failure_has_a_row_for_each_reason(store: Store) -> None:
+    reasons = {"Insufficient cpu": 2, "node(s) were unschedulable": 1}
+    store.write(
+        [pod_record("p"), fail_record("p", 1, reasons, tries=3), fail_record("p", 2, {}), bind_record("p", BEGIN, "n")],
+        {},
+    )
+    found = rows(store, "v_failure", "tries, reason")
+    assert [(row["tries"], row["reason"], row["nodes"]) for row in found] == [
+        (1, None, None),
+        (3, "Insufficient cpu", 2),
+        (3, "node(s) were unschedulable", 1),
+    ]
+    assert {row["first"] for row in found} == {moment(store, AT + timedelta(seconds=1))}
+
+
+def test_every_table_view_and_column_is_explained_in_the_database(server: Postgres) -> None:
+    store = Store.open(server.create("views_comments"))
+    store.migrate()
+    with store.reading() as connection:
+        query = """
+            SELECT class.relname, attribute.attname, col_description(class.oid, attribute.attnum),
+                obj_description(class.oid), format_type(attribute.atttypid, NULL)
+            FROM pg_class AS class JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid
+            WHERE class.relnamespace = 'public'::regnamespace AND class.relkind IN ('r', 'v') AND attribute.attnum > 0
+                AND class.relname <> 'alembic_version'
+        """
+        found = list(connection.execute(sa.text(query)))
+    store.close()
+    assert {name for name, *_ in found} == {*VIEWS, *schema.metadata.tables}
+    assert [name for name, _, _, comment, _ in found if not comment] == []
+    assert [(name, column) for name, column, comment, _, _ in found if name in VIEWS and not comment] == []
+    times = {(name, column) for name, column, _, _, kind in found if kind == "timestamp with time zone"}
+    assert {column for name, column in times if name == "v_start"} == {"created", "bound", "started", "ready", "gone"}
+    # What a number is in is not to be guessed.
+    unexplained = [
+        (name, column)
+        for name, column, comment, _, kind in found
+        if name not in VIEWS and kind == "bigint" and not comment and column != "priority"
+    ]
+    assert unexplained == []
+
+
+def test_phases_have_words_and_moments(store: Store) -> None:
+    step = PhaseRecord(
+        pod_uid="p", phase=Phase.PULLED, detail="i", at_us=BEGIN + 5, resolution_us=SECOND // 2, source="event"
+    )
+    store.write([pod_record("p"), step, phase_record("other", Phase.GONE, BEGIN + SECOND)], {})
+    pulled, gone = rows(store, "v_phase", "at")
+    assert (pulled["pod_uid"], pulled["pod_name"], pulled["phase"], pulled["detail"]) == ("p", "p", "pulled", "i")
+    assert pulled["at"] == moment(store, AT + timedelta(microseconds=5))
+    assert (pulled["resolution_seconds"], pulled["source"]) == (0.5, "event")
+    # Of a pod that only Events tell of.
+    assert (gone["pod_uid"], gone["pod_name"], gone["phase"]) == ("other", None, "gone")
+
+
+def test_phases_of_a_pod_that_never_became_ready_leave_its_spans_open(store: Store) -> None:
+    store.write([pod_record("p"), phase_record("p", Phase.STARTED, BEGIN + SECOND)], {})
+    (start,) = rows(store, "v_start", "created")
+    assert (start["ready_seconds"], start["start_seconds"], start["wait_seconds"]) == (None, None, None)

@@ -1,0 +1,272 @@
+"""What `roost why` says of a pod that waits: through the recorder's own reading, model and database."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.tests.recorded import BEGIN, SECOND, empty_store, fail_record, pod_record
+from roost.cli import run
+from roost_core.placement.labels import pulled_label
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
+from roost_lab.recorder.answers.explanation import explain
+from roost_lab.recorder.answers.pod_story import find_pods, read_story
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.model import Model
+from roost_lab.recorder.recording.reading import read_node, read_pod
+from roost_lab.recorder.store.records import NODES, PODS, NodeRecord, Record, StoredState, WaitingRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Object = dict[str, Any]
+IMAGE = "quay.io/me/image:1"
+GATE = pulled_label("hub", "hub", IMAGE)
+KEYS = {
+    *("schema", "version", "state", "pod", "created", "ready", "gone", "gone_reason", "record_ends", "bound"),
+    *("image_nodes", "waiting", "advice", "attempts", "steps", "pulls", "autoscaler", "gaps"),
+}
+CREATED = "2027-01-15T08:00:00Z"
+NOW_US = BEGIN + 5 * SECOND
+
+
+def node(name: str, cpu: str = "4", **spec: Any) -> Object:
+    labels = spec.pop("labels", {})
+    images = [{"names": [IMAGE], "sizeBytes": 5}] if spec.pop("has_image", False) else []
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, "creationTimestamp": "2027-01-15T07:00:00Z"},
+        "spec": spec,
+        "status": {
+            "allocatable": allocatable,
+            "images": images,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def pod(name: str, cpu: str = "1", on: str = "", labels: Object | None = None, **spec: Any) -> Object:
+    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "hub",
+            "uid": f"uid-{name}",
+            "creationTimestamp": CREATED,
+            "labels": labels or {},
+        },
+        "spec": {
+            "containers": [{"name": "c", "image": IMAGE, "resources": resources}],
+            **({"nodeName": on} if on else {}),
+            **spec,
+        },
+        "status": {},
+    }
+
+
+def refused(item: Object, message: str = "0/2 nodes are available: 2 Insufficient cpu.") -> Object:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": CREATED,
+    }
+    return {**item, "status": {"conditions": [condition]}}
+
+
+def keeps_off_pulling() -> Object:
+    term = {"matchExpressions": [{"key": GATE, "operator": "NotIn", "values": ["pulling"]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def recorded(nodes: list[Object], pods: list[Object], *, is_listed: bool = False) -> list[Record]:
+    """What the recorder stores of these nodes and pods; is_listed: they were there before it began."""
+    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+    classes = {"user-placeholder": "placeholder"}
+    assembler = Assembler(
+        lambda labels, _namespace: classes.get(labels.get("component", ""), "user"), StoredState(), model
+    )
+    records: list[Record] = []
+    for kind in (NODES, PODS):
+        assembler.listing(kind)
+        if kind == NODES:
+            for item in nodes:
+                records += assembler.node(item["metadata"]["name"], read_node(item), BEGIN, listed=True)
+        elif is_listed:
+            for item in pods:
+                key = f"hub/{item['metadata']['name']}"
+                records += assembler.pod(key, read_pod(item, (), {}), BEGIN, listed=True)
+        records += assembler.synced(kind, NOW_US)
+    if not is_listed:
+        for item in pods:
+            records += assembler.pod(f"hub/{item['metadata']['name']}", read_pod(item, (), {}), NOW_US)
+    return records
+
+
+def explained(folder: Path, name: str, records: list[Record]) -> str:
+    store = empty_store(folder)
+    store.write(records, {PODS: ("1", BEGIN + 65 * SECOND)})
+    text = explain(read_story(store, find_pods(store, name)[0]))
+    store.close()
+    return text
+
+
+def test_a_pod_that_is_larger_than_all_nodes_is_told_how_large_they_are(tmp_path: Path) -> None:
+    words = explained(
+        tmp_path,
+        "p",
+        recorded([node("a", has_image=True), node("b", cpu="2")], [pod("u", on="a"), refused(pod("p", cpu="500"))]),
+    )
+    assert "not ready yet at 2027-01-15 08:01:05 UTC, the last news recorded.\n" in words
+    assert "Node by node at its last attempt, 2027-01-15 08:00:05 UTC (it asks 500 CPU and 1.0 GiB):\n" in words
+    assert "  a: is too small: asks 500 CPU, the whole node has 4 CPU (1 user, has the image)\n" in words
+    assert "  b: is too small: asks 500 CPU, the whole node has 2 CPU (lacks the image)\n" in words
+    assert "Where its image was: on a (1 of 2 nodes).\n" in words
+    assert "What would help:\n  It asks 500 CPU, the largest node has 4 CPU: ask for less" in words
+    assert "  The image gate keeps it off no node.\n" in words
+    assert "  No placeholder is there to make room for it.\n" in words
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spec", "lacks", "helps"),
+    [
+        (
+            [node("a", labels={GATE: "pulling"}), node("b", cpu="1")],
+            {"affinity": keeps_off_pulling()},
+            "a: is still pulling an image of the pod, so the image gate keeps it off (lacks the image)",
+            "a will take it when the image is there, or when the gate opens: wait.",
+        ),
+        (
+            [node("a", unschedulable=True), node("b", cpu="1")],
+            {},
+            "a: is cordoned (lacks the image)",
+            "a would take it, but is cordoned: kubectl uncordon a",
+        ),
+        (
+            [node("a", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]), node("b", cpu="1")],
+            {},
+            "a: has the taint gpu=yes:NoSchedule, which the pod does not tolerate (lacks the image)",
+            "a would take it if it tolerated gpu=yes:NoSchedule.",
+        ),
+        (
+            [node("a", taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]), node("b", cpu="1")],
+            {},
+            "a: is not ready (lacks the image)",
+            "a would take it when ready: kubectl describe node a",
+        ),
+        (
+            [node("a", labels={"zone": "b"}), node("b", cpu="1", labels={"zone": "a"})],
+            {"nodeSelector": {"zone": "a"}},
+            "a: lacks what the pod requires: zone=a (lacks the image)",
+            "a would take it if it did not require zone=a.",
+        ),
+        (
+            [node("a", cpu="3"), node("b", cpu="1")],
+            {},
+            "a: asks 2 CPU, free 1 CPU of 3 CPU (1 user, lacks the image)",
+            "It needs a new node, or 1 CPU more free on a, which comes nearest.",
+        ),
+        (
+            [node("a", pods="1"), node("b", cpu="1")],
+            {},
+            "a: runs as many pods as it may (1) (1 user, lacks the image)",
+            "No autoscaler has said anything about it: none runs, or none of its node groups suits.",
+        ),
+    ],
+    ids=["gate", "cordon", "taint", "not ready", "label", "room", "pods"],
+)
+def test_each_node_is_told_with_what_it_lacks_and_with_what_would_help(
+    tmp_path: Path, nodes: list[Object], spec: Object, lacks: str, helps: str
+) -> None:
+    others = [pod("u", cpu="2", on="a")] if "user" in lacks else []
+    words = explained(tmp_path, "p", recorded(nodes, [*others, refused(pod("p", cpu="2", **spec))]))
+    assert f"\n  {lacks}\n" in words
+    assert f"\n  {helps}\n" in words.partition("What would help:")[2]
+    # The other node is too small, and no advice.
+    assert "  b: is too small: asks 2 CPU, the whole node has 1 CPU" in words
+
+
+def test_a_node_is_told_with_all_that_it_lacks_at_once(tmp_path: Path) -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    words = explained(
+        tmp_path,
+        "p",
+        recorded([node("a", cpu="1", unschedulable=True, taints=[taint])], [refused(pod("p", cpu="2"))]),
+    )
+    line = next(line for line in words.splitlines() if line.startswith("  a: "))
+    assert line.startswith(
+        "  a: is cordoned; has the taint gpu=yes:NoSchedule, which the pod does not tolerate; is too "
+    )
+    assert "kubectl uncordon" not in words
+
+
+def test_placeholders_that_gave_no_room_are_told(tmp_path: Path) -> None:
+    holder = pod("h", cpu="1", on="a", labels={"component": "user-placeholder"})
+    words = explained(tmp_path, "p", recorded([node("a", cpu="2")], [holder, refused(pod("p", cpu="2"))]))
+    assert "  1 placeholder on a did not make room for it: " in words
+
+
+def test_the_answer_is_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = empty_store(tmp_path)
+    store.write(
+        recorded([node("a", has_image=True)], [pod("u", on="a"), refused(pod("p", cpu="500"))]),
+        {PODS: ("1", BEGIN + 65 * SECOND)},
+    )
+    store.close()
+    arguments = ["why", "p", "--database", str(tmp_path / "roost.db"), "--format", "json"]
+    assert run(arguments) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["schema"], answer["version"], answer["state"]) == ("roost.hub.jupyter.org/why", 1, "waiting")
+    lack = {"kind": "room", "resource": "cpu", "asks": 500_000, "free": 3000, "has": 4000}
+    (told,) = answer["waiting"]["nodes"]
+    assert (told["node"], told["lacks"], told["users"], told["has_image"]) == ("a", [lack], 1, True)
+    assert [one["code"] for one in answer["advice"]] == ["too-large", "no-autoscaler"]
+    assert answer["image_nodes"] == ["a"]
+    assert answer["record_ends"] == "2027-01-15T08:01:05Z"
+    assert answer["steps"] == [
+        {"name": "node", "detail": "", "from": "2027-01-15T08:00:00Z", "to": None, "seconds": None}
+    ]
+    assert answer["bound"] is None
+    assert set(answer) == KEYS
+
+
+def test_pods_that_waited_before_the_recorder_began_are_examined_once_all_is_known() -> None:
+    told = recorded([node("a")], [refused(pod("p", cpu="500")), pod("u", on="a")], is_listed=True)
+    assert [(one.pod_uid, one.number) for one in told if isinstance(one, WaitingRecord)] == [("uid-p", 1)]
+
+
+def test_the_last_attempt_replaces_the_one_before(tmp_path: Path) -> None:
+    first = recorded([node("a")], [refused(pod("p", cpu="500"))])
+    then = recorded([node("a"), node("b")], [refused(pod("p", cpu="500"), "0/2 nodes are available: …")])
+    assert "  b: is too small" in explained(tmp_path, "p", [*first, *then])
+
+
+def test_without_an_account_of_the_attempt_sizes_and_states_of_nodes_are_told(tmp_path: Path) -> None:
+    words = explained(
+        tmp_path,
+        "p",
+        [
+            pod_record("p", cpu_millicores=500_000, memory_bytes=1 << 30),
+            fail_record("p", 1, {"Insufficient cpu": 2}),
+            NodeRecord(uid="a", name="a", created_us=BEGIN, allocatable='{"cpu": 4000, "memory": 8589934592}'),
+            NodeRecord(uid="b", name="b", created_us=BEGIN, allocatable='{"cpu": 600000}', is_unschedulable=True),
+            # Not there at that time.
+            NodeRecord(uid="c", name="c", created_us=BEGIN + 60 * SECOND, allocatable='{"cpu": 900000}'),
+            NodeRecord(uid="d", name="d", created_us=1, gone_us=BEGIN, allocatable='{"cpu": 900000}'),
+        ],
+    )
+    assert "Nodes that it cannot use, by their size and state alone (it asks 500 CPU and 1.0 GiB; what was" in words
+    assert "\n  a: is too small: asks 500 CPU, the whole node has 4 CPU\n  b: is cordoned\n" in words
+    assert "\n  c:" not in words
+    assert "\n  d:" not in words
+    # b is as large as it takes.
+    assert "the largest node" not in words
+
+
+def test_a_pod_that_no_scheduler_has_tried_is_told_to_look_for_its_scheduler(tmp_path: Path) -> None:
+    words = explained(tmp_path, "p", [pod_record("p")])
+    assert "What would help:\n  No scheduler is known to have tried it. Does hub-user run?" in words

@@ -1,0 +1,207 @@
+"""What a replay takes from values files: rules without a webhook, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from lab.tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
+from roost_core.placement.nodes import Nodes
+from roost_lab.commands.simulate import SimulateOptions, run
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.checks import AssumptionsError
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.sweep.fit_checks import check_policy
+from webhook.facts import Facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roost_core.objects.pod import Pod
+    from roost_lab.simulator.setup.policy import Policy
+
+
+def by_policy(name: str, **values: Any) -> Policy:
+    """A shipped policy whose pods are admitted by MutatingAdmissionPolicies."""
+    return policy(name, json.dumps({"admission": {"mode": "policy"}, **values}))
+
+
+def a_user(rules: Policy, image: str = "a") -> Pod:
+    """As the hub posts it while nobody knows a node."""
+    return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes()))
+
+
+# Rules without a webhook
+
+
+def test_admission_policies_give_pods_what_needs_no_facts() -> None:
+    user = a_user(by_policy("roost"))
+    assert user.scheduler_name == "hub.binder.user"
+    assert [one.weight for one in user.spec.preferred_affinity] == [100]
+    assert WARM_TARGET_ANNOTATION not in user.annotations
+    assert a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name == "default-scheduler"
+
+
+def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webhook_does() -> None:
+    # So small that no image outweighs an empty node for Kubernetes' own scheduler.
+    said = [attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000) for number in range(12)]
+    values = {"podClasses": {"user": {"imageGate": False}}, "placeholders": []}
+    placed = [
+        play(said, policy("roost", json.dumps(values | {"admission": {"mode": mode}})), small(nodes=4))[1].users_nodes()
+        for mode in ("webhook", "policy", "none")
+    ]
+    assert placed[0] == placed[1] != placed[2]
+
+
+def test_the_gate_of_an_admission_policy_only_prefers() -> None:
+    label = pulled_label("hub", "binder", MANAGED)
+    user = a_user(by_policy("roost"), MANAGED)
+    assert user.spec.required_node_terms is None
+    assert label in str(user.spec.preferred_node_terms)
+    # Nobody keeps labels up without controllers.
+    without = a_user(by_policy("roost", controllers={"enabled": False}), MANAGED)
+    for one in (without, a_user(by_policy("roost"), "another")):
+        assert one.spec.required_node_terms is None
+        assert label not in str(one.spec.preferred_node_terms)
+
+
+def test_rules_of_admission_policies_decide_which_results_are_alike() -> None:
+    joined = {"podClasses": {"user": {"join": {"user": 7}}}}
+    assert by_policy("roost").digest != by_policy("roost", **joined).digest
+
+
+def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
+    blind = {"webhook": {"readNodes": False}, "prePuller": {"enabled": False}}
+    said = in_order(*((100.0 * number, "abcd"[number % 4]) for number in range(12)))
+    _, seen = play(said, policy("warm-alone", json.dumps(blind)), small(nodes=4))
+    assert not any(WARM_TARGET_ANNOTATION in one.annotations for one in seen.pods.values())
+    # Builders are pods, which it sees.
+    builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
+    _, built = play(builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True))
+    assert len({one.node for one in built.bindings if one.kind == "build"}) == 1
+
+
+# What fits nowhere, and what values select by
+
+
+ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+LARGE = {**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}
+ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
+# Of each: values, and the start of what is said.
+REFUSED = {
+    "CapacityBuffers": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
+    "a placeholder larger than any node": (
+        {"placeholders": [LARGE]},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a placeholder larger than any node, whose number is learned": (
+        {"placeholders": [{**LARGE, "replicas": 0, "learn": {
+            "quantile": 0.9, "min": 0, "max": 9, "bootSeconds": 300, "timeZone": "UTC"}}]},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a placeholder larger than any node, for events alone": (
+        {"placeholders": [{**LARGE, "replicas": 0}], "events": {"enabled": True}},
+        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
+    ),
+    "a placeholder of another pool than users": (
+        {"singleuser": {"nodeSelector": {"pool": "a"}}, "placeholders": [{**ENTRY, "nodeSelector": {"pool": "b"}}]},
+        "placeholders[0]: found pods that fit no node (node(s) didn't match Pod's node affinity/selector), expected",
+    ),
+    "a zone for each placeholder": (
+        {"placeholders": [ENTRY, {**ENTRY, "name": "of-a", "requiredNodeTerms": ZONES}, {
+            **ENTRY, "name": "of-c", "requiredNodeTerms": [
+                {"matchExpressions": [{**ZONES[0]["matchExpressions"][0], "values": ["c"]}]}]}]},
+        "placeholders[2]: found pods that fit no node",
+    ),
+    "a profile of another pool": (
+        {"singleuser": {"nodeSelector": {"pool": "users"}, "profileList": [{
+            "display_name": "GPU", "kubespawner_override": {"image": "gpu:1", "node_selector": {"pool": "gpu"}}}]}},
+        "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users, as the other profiles select.",
+    ),
+    "users of another namespace": (
+        {"podClasses": {"user": {"match": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "people"}}}}}},
+        "podClasses.user.match: found a namespaceSelector that leaves out the hub's namespace, expected",
+    ),
+}  # fmt: skip
+
+
+def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "prod.yaml"
+    none = {**ENTRY, "name": "gpu", "replicas": 0, "nodeSelector": {"pool": "gpu"}}
+    file.write_text(
+        yaml.safe_dump({"singleuser": {"nodeSelector": {"pool": "users"}}, "placeholders": [none]}), encoding="utf-8"
+    )
+    check_policy(load_policy("prod", [str(file)]), Assumptions())
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_fits_nowhere_is_refused_by_file_and_key(what: str, tmp_path: Path) -> None:
+    values, said = REFUSED[what]
+    file = tmp_path / "prod.yaml"
+    file.write_text("# ours\n" + yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(AssumptionsError) as refused:
+        check_policy(load_policy("prod", [str(file)]), Assumptions())
+    (line,) = str(refused.value).splitlines()
+    assert re.match(rf"{re.escape(str(file))}:\d+: {re.escape(said)}", line), line
+
+
+def test_what_fits_nowhere_is_said_before_anything_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "prod.yaml"
+    file.write_text("placeholder: {backend: capacityBuffer}\n", encoding="utf-8")
+    options = SimulateOptions(days=0.01, seeds=2, values=(str(file),), results=str(tmp_path / "results"))
+    assert run(options) == 1
+    assert f"roost simulate: {file}:1: placeholder.backend: found capacityBuffer" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_builds_that_fit_no_node_are_refused_where_they_are_simulated() -> None:
+    large = policy("builds-sticky", json.dumps({"podClasses": {"build": {"resources": {"memory": "60G"}}}}))
+    check_policy(large, Assumptions())
+    with pytest.raises(AssumptionsError, match=r"podClasses.build: found pods that fit no node \(Insuff"):
+        check_policy(large, Assumptions(with_builds=True))
+
+
+def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
+    values = {
+        "singleuser": {
+            "nodeSelector": {"pool": "big"},
+            "image": dict(zip(("name", "tag"), MANAGED.split(":"), strict=True)),
+        },
+        "placeholders": [{**ENTRY, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
+    }
+    result, seen = play(in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small())
+    assert all({"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.labels.items()
+               for one in seen.nodes.values())  # fmt: skip
+    assert result.placeholder_pending_seconds == 0
+    # The pullers of these nodes brought the hub's images.
+    assert result.background_pulls > 0
+    (placeholder, _) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    assert placeholder.node is not None
+
+
+@pytest.mark.parametrize("key", ["team", "kubernetes.io/metadata.name"])
+def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
+    match = {"labels": {"component": "singleuser-server"}, "namespaceSelector": {"matchLabels": {key: "binder"}}}
+    values = {"podClasses": {"user": {"match": match, "imageGate": False}}, "placeholders": []}
+    selected, usual = policy("roost", json.dumps(values)), policy("roost", json.dumps({"placeholders": []}))
+    said = [attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000) for number in range(8)]
+    _, seen = play(said, selected, small(nodes=4))
+    assert all(one.state.scheduler_name == "hub.binder.user" for one in seen.sim_pods.values() if one.kind == USER)
+    # Users join users there as elsewhere.
+    assert seen.users_nodes() == play(said, usual, small(nodes=4))[1].users_nodes()
+
+
+@pytest.mark.slow
+def test_every_shipped_policy_fits_the_usual_world() -> None:
+    for name in policy_files():
+        check_policy(policy(name), Assumptions(with_builds=True))

@@ -1,0 +1,145 @@
+"""A replay that is recorded: what `roost view` shows of it is what was there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.tests.recorded import empty_store
+from lab.tests.small_worlds import BEGIN, attempt, comparable, in_order, policy, small, with_placeholders
+from roost_lab.simulator.engine.pods import USER
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost_lab.simulator.sweep import recording
+from roost_lab.simulator.sweep.recording import Recording, ReplayRecorder
+from roost_lab.simulator.sweep.run import SweepError
+from roost_lab.traces.synthetic import synthetic_attempts
+from roost_lab.view.moment import ChangeKind, Moment, PodState
+from roost_lab.view.reading import read_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.simulator.engine.results import RunResult
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+MINUTE = 60.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return empty_store(tmp_path)
+
+
+def play(store: Store, attempts: Sequence[Attempt], played: Policy, assumptions: Assumptions) -> RunResult:
+    recorder = ReplayRecorder(store)
+    result = World(played, assumptions, 1, journal=recorder).play(attempts)
+    recorder.close()
+    return result
+
+
+def look(store: Store, after_seconds: float) -> Moment:
+    found = read_moment(store, round((BEGIN + after_seconds) * 1e6), 2**62)
+    assert found is not None
+    return found[0]
+
+
+class Sampled(World):
+    """A world that notes now and then what there is."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.seen: dict[float, Any] = {}
+
+    def sample(self, _: object) -> None:
+        nodes = {
+            name: (
+                sorted((pod.key, pod.ready_at is not None or pod.kind != USER) for pod in node.pods.values()),
+                node.state.is_usable,
+                len(node.state.images),
+            )
+            for name, node in self.nodes.items()
+        }
+        self.seen[self.now] = nodes, sorted(key for key, pod in self.sim_pods.items() if pod.node is None)
+
+
+@pytest.mark.slow
+def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "BATCH", 97)
+    recorder = ReplayRecorder(store)
+    assumptions = Assumptions(max_nodes=4, node_expire_hours=1.5)
+    world = Sampled(policy("roost"), assumptions, 1, journal=recorder)
+    for number in range(1, 90):
+        # Beside whole seconds: what happens within the same µs may be in either order.
+        world.at(BEGIN + number * 97.123, world.sample)
+    result = world.play(synthetic_attempts(1, 0.1, 30_000, BEGIN))
+    recorder.close()
+    with store.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT kind, count(*) FROM preemption GROUP BY kind").mappings()
+        removed: dict[str, int] = {row["kind"]: row["count(*)"] for row in rows}
+    assert removed["preempted"] == result.placeholder_preemptions + result.users_preempted > 0
+    # Those of expired nodes, too.
+    assert removed["evicted"] >= result.moves > 0
+    assert len(world.seen) == 89
+    for at, (nodes, pending) in world.seen.items():
+        moment = look(store, at - BEGIN)
+        assert {
+            node.name: (
+                sorted((pod.name, pod.state == PodState.RUNNING) for pod in node.pods),
+                node.state == "ready",
+                node.images or 0,
+            )
+            for node in moment.nodes
+        } == nodes
+        assert sorted(pod.name for pod in moment.pending) == pending
+    assert any(pending for _, pending in world.seen.values())
+    assert any(not is_usable for nodes, _ in world.seen.values() for _, is_usable, _ in nodes.values())
+
+
+def test_a_recorded_replay_is_the_replay_that_is_not_recorded(store: Store) -> None:
+    attempts = in_order(*((number * 20.0, "abc"[number % 3]) for number in range(40)), stays=300.0)
+    world = small(max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    plain = World(policy("roost"), world, 1).play(attempts)
+    assert comparable(play(store, attempts, policy("roost"), world)) == comparable(plain)
+
+
+def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
+    world = small(room=2, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
+    play(
+        store,
+        [attempt(0, 0, "a"), attempt(1, MINUTE, "owner/b"), attempt(2, 20 * MINUTE, "a")],
+        with_placeholders("z2jh-placeholders-packed", 1),
+        world,
+    )
+    preempted = look(store, MINUTE + 1.5)
+    assert [(change.kind, change.by_name) for change in preempted.changes if change.kind == ChangeKind.PREEMPTED] == [
+        (ChangeKind.PREEMPTED, "binder/user-3")
+    ]
+    # The placeholder that was made anew waits for a node.
+    (waiting,) = preempted.pending
+    assert waiting.kind == "placeholder"
+    assert "nodes are available" in waiting.reason
+    pulling = look(store, MINUTE + 5)
+    states = {pod.name: (pod.state, pod.image) for pod in pulling.nodes[0].pods}
+    state, image = states["binder/user-3"]
+    assert state == PodState.PULLING
+    assert image.startswith("r2d.invalid/owner/b:")
+    assert look(store, 19 * MINUTE).nodes[0].held == {image, states["binder/user-2"][1]}
+
+
+def test_what_is_in_the_folder_is_never_replaced(tmp_path: Path) -> None:
+    wanted = Recording(tmp_path / "replays")
+    wanted.prepare(["roost", "values/tomorrow"])
+    assert wanted.file_of("values/tomorrow") == tmp_path / "replays" / "values-tomorrow.db"
+    wanted.file_of("roost").write_bytes(b"mine")
+    with pytest.raises(SweepError, match=r"roost\.db exists"):
+        wanted.prepare(["z2jh", "roost"])
+    (tmp_path / "file").touch()
+    with pytest.raises(SweepError, match="File exists"):
+        Recording(tmp_path / "file").prepare([])

@@ -1,0 +1,259 @@
+"""What is told of a sweep: figures over seeds with bounds, as text, tables, JSON and a page."""
+
+from __future__ import annotations
+
+import json
+import re
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.tests.simulated import SCALES, result
+from roost_lab.pages.phrases import show_seconds
+from roost_lab.pages.table import Cell, Unit, csv_cell
+from roost_lab.simulator.engine.histogram import Histogram
+from roost_lab.simulator.engine.results import RunResult
+from roost_lab.simulator.reporting.amounts import show_amount
+from roost_lab.simulator.reporting.context import ReportContext
+from roost_lab.simulator.reporting.formats import to_json
+from roost_lab.simulator.reporting.page import make_page
+from roost_lab.simulator.reporting.sections import parts, tables
+from roost_lab.simulator.reporting.terminal import BOUND_MARK, bar, to_text
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep.measure_registry import MEASURES
+from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
+from roost_lab.simulator.sweep.survey import Survey
+
+if TYPE_CHECKING:
+    from roost_lab.pages.drawing import Figure
+
+WORLDS = [
+    WorldSetting({}, Assumptions()),
+    WorldSetting({"sessions": "short"}, Assumptions(sessions="short")),
+    WorldSetting({"sessions": "long"}, Assumptions(sessions="long")),
+]
+SESSIONS = {"short": 0.9, "mid": 1.0, "long": 1.3}
+
+
+def summary(seeds: int = 3, worlds: int = 3) -> Summary:
+    return summarise(
+        [
+            result(name, seed, scale=scale * SESSIONS[world.assumptions.sessions], setting=world.setting, launches=400)
+            for seed in range(1, seeds + 1)
+            for world in WORLDS[:worlds]
+            for name, scale in SCALES.items()
+        ],
+        WORLDS[:worlds],
+    )
+
+
+def told(found: Survey | None = None) -> ReportContext:
+    return ReportContext({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found, "0.1")
+
+
+def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
+    one = summary(worlds=1)
+    value = one.value("cold", "z2jh")
+    assert value is not None
+    colds = [run.cold for run in one.runs[0, "z2jh"]]
+    assert value.each == tuple(colds)
+    assert (value.least, value.median, value.greatest) == tuple(sorted(colds))
+    assert value.bound == pytest.approx(400 * 0.03)
+    share = one.value("cold_share", "z2jh")
+    assert share is not None
+    assert share.bound == pytest.approx(0.03)
+
+
+def test_disks_that_would_have_been_too_small_are_told() -> None:
+    runs = [result("a"), result("b")]
+    runs[1].greatest_disk_bytes = 2 * 10**12
+    one = summarise(runs, WORLDS[:1])
+    text = " ".join(to_text(one, told(), 120).split())
+    assert "Disks too small (as usual): the images of one node took 1863 GiB of 931 GiB under b." in text
+    assert "Disks too small" in make_page(one, told())
+    assert any(notice.startswith("Disks too small") for notice in json.loads(to_json(one, told()))["notices"])
+    runs[1].greatest_disk_bytes = 10**12
+    assert "Disks too small" not in to_text(summarise(runs, WORLDS[:1]), told(), 120)
+
+
+def test_policies_are_compared_seed_by_seed() -> None:
+    one = summary(worlds=1)
+    change = one.change("cold", "roost")
+    assert change is not None
+    pairs = zip(one.runs[0, "z2jh"], one.runs[0, "roost"], strict=True)
+    shares = sorted(other.cold / first.cold - 1 for first, other in pairs)
+    assert (change.least, change.median, change.greatest) == tuple(shares)
+    assert one.change("moves", "roost") is None
+
+
+def test_a_missing_seed_is_no_summary() -> None:
+    with pytest.raises(KeyError):
+        summarise([result("a", 1), result("a", 2), result("b", 1)], WORLDS[:1])
+
+
+def test_worlds_are_in_order_of_what_was_varied() -> None:
+    assert summary().varied() == {"sessions": [1, 0, 2]}
+    many = [
+        WorldSetting({}, Assumptions()),
+        *(WorldSetting({"pushes_per_day": x}, Assumptions(pushes_per_day=x)) for x in (0.1, 0.02)),
+    ]
+    runs = [result(setting=world.setting) for world in many]
+    assert summarise(runs, many).varied() == {"pushes_per_day": [0, 2, 1]}
+
+
+def test_every_field_of_a_result_is_told_somewhere() -> None:
+    read = {name for measure in MEASURES for name in _names_read(measure.read)}
+    about = {"policy", "seed", "setting", "hours", "cpu_seconds", "bounds", "admitted", "hubs"}
+    assert set(RunResult.__slots__) - read - about == set()
+
+
+def _names_read(read: Any) -> set[str]:
+    names: set[str] = set()
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            names.add(name)
+            return getattr(found, name)
+
+    found = result()
+    found.builds = 5
+    read(Spy())
+    # A property reads fields.
+    return names | ({"cold", "placed"} if "cold_share" in names else set())
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "text"),
+    [
+        (10_030.0, Unit.COUNT, "10,030"),
+        (4.5, Unit.COUNT, "4.5"),
+        (1_193.44, Unit.MEAN, "1,193"),
+        (23.84, Unit.MEAN, "23.8"),
+        (0.0963, Unit.SHARE, "9.6 %"),
+        (1.35, Unit.SECONDS, "1.4 s"),
+        (0.02, Unit.SECONDS, "20 ms"),
+        (0, Unit.SECONDS, "0 s"),
+        (59.96, Unit.SECONDS, "1 min"),
+        (297, Unit.SECONDS, "4 min 57 s"),
+        (3599.7, Unit.SECONDS, "1 h"),
+        (6_700, Unit.SECONDS, "1 h 52 min"),
+        (3 << 30, Unit.BYTES, "3.0 GiB"),
+    ],
+)
+def test_amounts_are_short(amount: float, unit: Unit, text: str) -> None:
+    assert show_amount(amount, unit) == text
+
+
+@given(st.floats(0, 1e6))
+def test_spans_never_have_sixty_of_anything(seconds: float) -> None:
+    assert not re.search(r"\b60(\.0)? (s|min)|1000 ms", show_seconds(seconds))
+
+
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e6), st.none() | st.floats(0, 1e6))
+def test_bars_have_one_width_and_at_most_one_mark(value: float, highest: float, bound: float | None) -> None:
+    drawn = bar(min(value, highest), highest, bound)
+    assert len(drawn) == 24
+    assert drawn.count(BOUND_MARK) == (bound is not None and 0 < bound <= highest)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_text_has_every_policy_and_figure_and_fits(width: int) -> None:
+    text = to_text(summary(), told(), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    for word in (*SCALES, "cold starts", "node-hours", "wait, p95", "bound", "sessions", "launches.jsonl.gz"):
+        assert word in text
+    assert "\x1b" not in text
+
+
+def test_names_are_no_markup() -> None:
+    one = summarise([result("[red]x[/red]")], WORLDS[:1])
+    text = to_text(one, ReportContext({}, "[bold]t", None, ""), 120)
+    blocks = sum(measure.is_headline for measure in one.occurring())
+    assert text.count("[red]x[/red]") == blocks + 1
+    assert text.startswith("[bold]t")
+
+
+def test_json_has_each_figure_with_seeds_range_and_bound() -> None:
+    document = json.loads(to_json(summary(), told(Survey(attempts=3))))
+    assert (document["schema"], document["seeds"]) == ("roost.hub.jupyter.org/simulation", [1, 2, 3])
+    assert [world["setting"] for world in document["worlds"]] == [{}, {"sessions": "short"}, {"sessions": "long"}]
+    for world in document["worlds"]:
+        for policy in SCALES:
+            cold = world["policies"][policy]["cold"]
+            assert len(cold["by_seed"]) == 3
+            assert cold["least"] <= cold["median"] <= cold["greatest"]
+            assert cold["bound"] > 0
+    assert document["worlds"][0]["policies"]["z2jh"]["cold"]["change"]["median"] == 0
+    assert len(document["tables"]["assumptions"]) == len(Assumptions.__slots__)
+    assert all(row["about"] for row in document["tables"]["assumptions"])
+
+
+def test_tables_have_a_cell_a_column() -> None:
+    for table in tables(summary(), told(Survey(attempts=3))):
+        assert table.rows, table.name
+        assert {len(row) for row in table.rows} <= {len(table.columns)}, table.name
+
+
+def test_the_page_asks_no_network_and_escapes_names() -> None:
+    attack = "<script>alert(1)</script>"
+    one = summarise([result(attack)], WORLDS[:1])
+    page = make_page(one, ReportContext({attack: attack}, attack, None, "0.1"))
+    assert attack not in page
+    assert "default-src &#39;none&#39;" in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0])
+
+
+def test_a_replay_without_any_launch_is_a_page_too() -> None:
+    one = summarise([RunResult(policy="a", seed=1)], WORLDS[:1])
+    assert "No server started in this replay." in make_page(one, told())
+    assert to_text(one, told(), 80)
+    assert json.loads(to_json(one, told()))["worlds"][0]["policies"]["a"]["cold"]["median"] == 0
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
+def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
+    assert csv_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("cell", [-1, -0.5, "-1", "+2.5e3", "plain", "a=b", "", None, True])
+def test_numbers_and_plain_text_stay_as_they_are(cell: Cell) -> None:
+    assert csv_cell(cell) is cell
+
+
+def figure_of(one: Summary, key: str) -> Figure:
+    return next(
+        figure for part in parts(one, told()) for figure in part.figures if figure is not None and figure.key == key
+    )
+
+
+def test_the_share_of_longer_waits_is_the_median_over_seeds() -> None:
+    runs = []
+    # In 100 starts of each seed, 10, 20 and 60 take a minute, and one of them an hour.
+    for seed, slow in enumerate((10, 20, 60), start=1):
+        run = result(seed=seed)
+        run.waits["total"] = Histogram()
+        run.waits["total"].add(1.35, 100 - slow)
+        run.waits["total"].add(60, slow - 1)
+        run.waits["total"].add(3600)
+        runs.append(run)
+    figure = figure_of(summarise(runs, WORLDS[:1]), "distribution")
+    points = list(zip(figure.data[0]["x"], figure.data[0]["y"], strict=True))
+    assert [share for _, share in points] == [100, 20, 1]
+    assert [round(at, 1) for at, _ in points] == [0.5, 1.3, 60.2]
+    assert figure.layout["yaxis"]["type"] == figure.layout["xaxis"]["type"] == "log"
+    assert figure.layout["yaxis"]["ticktext"][0] == "100 %"
+
+
+def test_every_table_over_seeds_has_medians() -> None:
+    one = summary(worlds=1)
+    waits = next(table for table in tables(one, told()) if table.name == "waits")
+    assert [column.key for column in waits.columns[:5]] == ["policy", "part", "starts", "mean_seconds", "p50_seconds"]
+    whole = next(row for row in waits.rows if row[:2] == ("z2jh", "in all"))
+    each = [run.waits["total"] for run in one.runs[0, "z2jh"]]
+    assert whole[2] == median(waits.count for waits in each)
+    assert whole[3] == median(waits.mean for waits in each)
+    assert whole[4] == median(waits.quantile(0.5) for waits in each)
+    assert not [table.title for table in tables(one, told()) if "mean" in table.title or "together" in table.title]

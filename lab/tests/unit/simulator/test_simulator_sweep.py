@@ -1,0 +1,252 @@
+"""Sweeps: many replays on processes, kept, resumed, and none lost."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.tests.simulated import (
+    TRACE,
+    counted_work,
+    dying_work,
+    failing_work,
+    job,
+    policy,
+    result,
+    work,
+)
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep.result_store import ResultStore, StoreError, code_fingerprint, deciding_files
+from roost_lab.simulator.sweep.run import (
+    Job,
+    LocalProcesses,
+    ReplayEnd,
+    SweepError,
+    make_jobs,
+    replay_job,
+    run_job,
+    run_sweep,
+)
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.counts import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from roost_lab.simulator.sweep.run import Work
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def in_this_process(jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:
+    for one in jobs:
+        yield ReplayEnd(one.key, work(one))
+
+
+def test_each_policy_runs_under_each_seed_and_world_and_seeds_come_one_after_the_other() -> None:
+    worlds = [({}, Assumptions()), ({"sessions": "long"}, Assumptions(sessions="long"))]
+    jobs = make_jobs([policy("a"), policy("b")], [1, 2], worlds, TRACE)
+    assert [(one.policy.name, one.seed, one.assumptions.sessions) for one in jobs] == [
+        (name, seed, sessions) for seed in (1, 2) for sessions in ("mid", "long") for name in "ab"
+    ]
+    assert len({one.key for one in jobs}) == 8
+
+
+def test_the_key_is_of_what_decides_and_of_nothing_else() -> None:
+    assert job("a", digest="x").key == job("b", digest="x").key
+    different = [job(digest="x"), job(digest="y"), job(digest="x", seed=2), job(digest="x", pulls="slow")]
+    assert len({one.key for one in different}) == 4
+    assert job(digest="x").key == job(digest="x").key
+
+
+def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
+    jobs = [job(name, seed) for seed in (1, 2) for name in ("z2jh", "roost")]
+    events: list[ReplayEnd] = []
+    found = run_sweep(jobs, LocalProcesses(2), work=work, report=events.append)
+    assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]
+    assert [(one.policy, one.seed) for one in found] == [(one.policy.name, one.seed) for one in jobs]
+    assert len(events) == 4
+    assert not multiprocessing.active_children()
+
+
+def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_path: Path) -> None:
+    marks, store = tmp_path / "done", ResultStore(tmp_path / "results")
+    marks.mkdir()
+    jobs = [job("a", digest=str(marks)), job("b", digest=str(marks))]
+    for _ in range(2):
+        events: list[ReplayEnd] = []
+        found = run_sweep(jobs, in_this_process, store, work=counted_work, report=events.append)
+        assert [one.policy for one in found] == ["a", "b"]
+        assert len(list(marks.iterdir())) == 1
+        assert len(events) == 1
+
+
+def test_what_the_store_has_is_not_done_again(tmp_path: Path) -> None:
+    store, marks = ResultStore(tmp_path / "results"), tmp_path / "done"
+    marks.mkdir()
+    jobs = [job(seed=seed, digest=str(marks)) for seed in (1, 2, 3)]
+    first = run_sweep(jobs[:2], in_this_process, store, work=counted_work)
+    again = run_sweep(jobs, in_this_process, store, work=counted_work)
+    assert [one.to_json() for one in again[:2]] == [one.to_json() for one in first]
+    assert len(list(marks.iterdir())) == 3
+
+
+def test_a_result_that_cannot_be_read_is_made_anew_and_named(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    one = job()
+    run_sweep([one], in_this_process, store, work=work)
+    file = tmp_path / f"{one.key}.json"
+    whole = file.read_text()
+    for text in (whole[: len(whole) // 2], "[]", '{"result": {"version": 99}}', '{"result": 3}'):
+        file.write_text(text)
+        store = ResultStore(tmp_path)
+        assert store.find(one.key) is None
+        assert store.broken == [str(file)]
+        run_sweep([one], in_this_process, store, work=work)
+        assert json.loads(file.read_text()) == json.loads(whole)
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_folder_that_cannot_hold_results_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="results can't be stored"):
+        ResultStore(tmp_path / "file" / "results")
+
+
+def test_a_process_that_is_ended_ends_the_sweep_and_a_second_run_goes_on(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results")
+    jobs = [job(seed=seed, digest=str(tmp_path)) for seed in range(1, 6)]
+    with pytest.raises(SweepError, match="memory ran out: fewer --jobs need less"):
+        run_sweep(jobs, LocalProcesses(2), store, work=dying_work)
+    assert not multiprocessing.active_children()
+    assert (tmp_path / "2-died").exists()
+    found = run_sweep(jobs, LocalProcesses(2), store, work=dying_work)
+    assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]
+
+
+def test_a_bug_names_the_replay_and_the_place() -> None:
+    with pytest.raises(SweepError, match=r"policy z2jh, seed 1: KeyError: 1 at simulated\.py:\d+; this is a bug"):
+        run_sweep([job()], LocalProcesses(1), work=failing_work)
+
+
+def test_a_worker_with_other_code_refuses() -> None:
+    other = Job(policy("a"), 1, Assumptions(), TRACE, {}, code="another")
+    said = "Roost's code here differs from the code that the sweep began with: install the same version everywhere"
+    with pytest.raises(SweepError, match=f"policy a, seed 1: {said}"):
+        run_job(other, replay_job)
+
+
+def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "launches.jsonl"
+    file.write_text("one\n")
+    trace = trace_of((str(file),))
+    file.write_text("two\n")
+    with pytest.raises(TraceError, match="content that changed since the sweep began"):
+        trace.open(1)
+
+
+def test_standard_input_is_no_trace_for_many_replays() -> None:
+    with pytest.raises(TraceError, match="Write it to a file first"):
+        trace_of(("-",))
+
+
+def test_all_code_that_a_replay_loads_decides_which_results_are_taken() -> None:
+    script = """
+import sys
+import roost_lab.simulator.sweep.replay, roost_lab.traces.synthetic, roost_lab.traces.reading
+for module in list(sys.modules.values()):
+    print(getattr(module, "__file__", None) or "")
+"""
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    ours = [ROOT / name for name in ("roost", "roost_core", "generator", "webhook", "lab/roost_lab")]
+    paths = {Path(line).resolve() for line in loaded.stdout.splitlines() if line}
+    mine = {path for path in paths if any(map(path.is_relative_to, ours))}
+    around = {ROOT / "lab/roost_lab/simulator/sweep" / name for name in ("replay.py", "run.py", "result_store.py")}
+    around |= {path for path in mine if path.name == "__init__.py" and path.read_text().count("\n") <= 1}
+    assert mine - around - {path.resolve() for path in deciding_files()} == set()
+    assert ROOT / "lab/roost_lab/recorder/answers/sniffer_log.py" in mine
+
+
+def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_fingerprint()
+    monkeypatch.setattr("roost_lab.simulator.sweep.result_store.version", lambda: "99")
+    code_fingerprint.cache_clear()
+    after = code_fingerprint()
+    code_fingerprint.cache_clear()
+    assert after != before
+
+
+def test_ctrl_c_keeps_results_and_a_second_run_goes_on(tmp_path: Path) -> None:
+    marks, results = tmp_path / "done", tmp_path / "results"
+    marks.mkdir()
+    script = f"""
+import signal
+import sys
+from pathlib import Path
+from roost_lab.simulator.sweep.result_store import ResultStore
+from roost_lab.simulator.sweep.run import LocalProcesses, run_sweep
+from lab.tests import simulated
+
+if __name__ == "__main__":
+    # As at a terminal: tests that run in a shell's background inherit that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    jobs = [simulated.job(seed=seed, digest={str(marks)!r}) for seed in range(1, 6)]
+    work = simulated.slow_work if sys.argv[1] == "slow" else simulated.counted_work
+    run_sweep(jobs, LocalProcesses(2), ResultStore(Path({str(results)!r})), work=work)
+"""
+    file, talk = tmp_path / "sweep.py", tmp_path / "stderr"
+    file.write_text(script)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'lab'}"}
+    with (
+        talk.open("wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, str(file), "slow"], cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
+        ) as process,
+    ):
+        until = time.monotonic() + 60
+        while len(list(results.glob("*.json")) if results.exists() else []) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        # As a terminal does: to the whole group.
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            assert process.wait(30) != 0
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert len(list(results.glob("*.json"))) == 2
+    # The workers leave Ctrl-C to their parent.
+    assert "SpawnProcess" not in talk.read_text()
+    until = time.monotonic() + 30
+    with pytest.raises(ProcessLookupError):  # noqa: PT012 - none of its processes stays
+        while time.monotonic() < until:
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
+    subprocess.run([sys.executable, str(file), "fast"], cwd=ROOT, env=environment, check=True, timeout=60)
+    assert len(list(results.glob("*.json"))) == 5
+    assert sorted(path.name[:6] for path in marks.iterdir()) == [f"z2jh-{seed}" for seed in range(1, 6)]
+
+
+def test_a_failure_ends_what_still_runs() -> None:
+    closed = []
+
+    def ends(jobs: Sequence[Job], _work: Work) -> Iterator[ReplayEnd]:
+        try:
+            yield ReplayEnd(jobs[0].key, result())
+            raise SweepError("why")
+        finally:
+            closed.append(True)
+
+    with pytest.raises(SweepError, match="why"):
+        run_sweep([job()], ends, work=work)
+    assert closed == [True]

@@ -1,0 +1,326 @@
+"""Files become attempts in order of time, whatever is in them, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import random
+import statistics
+import time
+import tracemalloc
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lab.tests.trace_lines import NOON, as_bytes, launch, read, reasons, recorded, stamp, write
+from roost_lab.traces import files as trace_files
+from roost_lab.traces import order as trace_order
+from roost_lab.traces import reading as trace_reading
+from roost_lab.traces.counts import InputCounts, TraceError
+from roost_lab.traces.reading import open_trace
+from tests.recorded_data import LAUNCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.slow
+
+
+# Times
+
+
+def test_minute_stamps_are_spread_inside_their_minute_in_the_order_of_the_file(tmp_path: Path) -> None:
+    attempts, _ = read(write(tmp_path, *(launch(0, f"o/r{index}/m") for index in range(200)), launch(1)))
+    offsets = [attempt.moment - NOON for attempt in attempts[:-1]]
+    assert [attempt.image for attempt in attempts[:-1]] == [f"GitHub/o/r{index}/m" for index in range(200)]
+    assert 0 < offsets[0] <= offsets[-1] < 60 <= attempts[-1].moment - NOON
+    assert statistics.fmean(offsets) == pytest.approx(30, abs=5)
+    assert statistics.pstdev(offsets) == pytest.approx(60 / 12**0.5, abs=2.5)
+
+
+def test_the_seed_decides_the_moments_and_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path, *(launch(index // 5) for index in range(50)))
+    assert read(path, seed=1) == read(path, seed=1)
+    one, other = read(path, seed=1)[0], read(path, seed=2)[0]
+    assert [attempt[2:] for attempt in one] == [attempt[2:] for attempt in other]
+    assert all(a.moment != b.moment for a, b in zip(one, other, strict=True))
+
+
+def test_stamps_to_the_second_or_finer_are_not_moved_out_of_them(tmp_path: Path) -> None:
+    seconds = write(tmp_path, *(launch() | {"timestamp": stamp(NOON + offset)} for offset in (0, 0, 7, 60, 61)))
+    assert [int(attempt.moment - NOON) for attempt in read(seconds)[0]][2:] == [7, 60, 61]
+    fine = write(tmp_path, recorded(0), recorded(0.000001), recorded(59.5))
+    assert [attempt.moment - NOON for attempt in read(fine)[0]] == pytest.approx([0, 0.000001, 59.5], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("2019-05-22T12:00:30Z", 30), ("2019-05-22T14:00:30+02:00", 30), ("2019-05-22T12:00:30", 30)],
+)
+def test_times_are_utc_unless_they_say_otherwise(tmp_path: Path, text: str, seconds: int) -> None:
+    attempts, _ = read(write(tmp_path, launch(timestamp=text)))
+    assert int(attempts[0].moment - NOON) == seconds
+
+
+def test_lines_a_little_out_of_order_are_sorted_and_late_ones_counted(tmp_path: Path) -> None:
+    lines = [launch(minute, f"o/r{minute}/m") for minute in (20, 15, 25, 40, 1, 39)]
+    attempts, counts = read(write(tmp_path, *lines), sort_window_seconds=600)
+    assert [attempt.image for attempt in attempts] == [f"GitHub/o/r{minute}/m" for minute in (15, 20, 25, 39, 40)]
+    assert reasons(counts) == {trace_order.LATE: 1}
+    assert counts.skipped[trace_order.LATE].line == 5
+
+
+def test_a_trace_from_the_newest_to_the_oldest_is_an_error_in_the_end(tmp_path: Path) -> None:
+    path = write(tmp_path, *(launch(minute) for minute in range(300, 0, -1)))
+    with pytest.raises(TraceError, match=r"288 of 300 lines that come after later ones.*Sort it"):
+        read(path)
+    assert len(read(path, sort_window_seconds=300 * 60)[0]) == 300
+
+
+def test_one_wrong_year_does_not_spoil_the_rest(tmp_path: Path) -> None:
+    year = 366 * 24 * 60
+    lines = [launch(-year), *(launch(minute) for minute in (0, 1, year, 2, 3)), launch(year)]
+    attempts, counts = read(write(tmp_path, *lines))
+    assert len(attempts) == 4
+    assert reasons(counts) == {trace_order.LEAPT: 3}
+
+
+def test_a_long_pause_is_believed_once_two_lines_agree(tmp_path: Path) -> None:
+    year = 366 * 24 * 60
+    attempts, counts = read(write(tmp_path, launch(0), launch(1), launch(year), launch(year + 1)))
+    assert len(attempts) == 4
+    assert not counts.skipped
+
+
+# Several files
+
+
+def test_days_given_in_any_order_are_played_as_one_trace(tmp_path: Path) -> None:
+    lines = [launch(600 * index // 7, f"o/r{index % 13}/m") for index in range(300)]
+    whole = write(tmp_path, *lines)
+    parts = [write(tmp_path, *lines[begin : begin + 60], name=f"part-{begin}") for begin in range(0, 300, 60)]
+    random.Random(1).shuffle(parts)
+    assert read(*parts)[0] == read(whole)[0]
+
+
+def test_files_of_the_same_time_are_merged_by_moment(tmp_path: Path) -> None:
+    one = write(tmp_path, *(launch(minute, f"a/{minute}/m") for minute in range(0, 100, 2)), name="one")
+    other = write(tmp_path, *(launch(minute, f"b/{minute}/m") for minute in range(1, 100, 2)), name="other")
+    third = write(tmp_path, *(launch(minute, f"c/{minute}/m") for minute in range(50)), name="third")
+    attempts, _ = read(one, other, third)
+    assert len(attempts) == 150
+    assert len({attempt.moment for attempt in attempts}) == 150
+
+
+def test_a_file_named_twice_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, launch())
+    with pytest.raises(TraceError, match="named twice"):
+        open_trace([path, tmp_path / "." / "trace.jsonl"], seed=1, counts=InputCounts())
+
+
+def test_kinds_may_be_mixed_over_files_and_lines(tmp_path: Path) -> None:
+    mixed = write(tmp_path, launch(), recorded(61), launch(2, version=4, ref="x", origin="o"))
+    attempts, counts = read(mixed)
+    assert len(attempts) == 3
+    assert len(counts.formats) == 3
+
+
+# Damaged and hostile files
+
+
+def gzipped(path: Path, block: bytes, times: int, end: bytes = b"") -> Path:
+    """A small file that unpacks to `times` blocks."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(times):
+            file.write(block)
+        file.write(end)
+    return path
+
+
+def test_a_file_of_blank_lines_is_given_up_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_files, "MOST_BLANK_LINES", 300_000)
+    first = as_bytes([launch()])
+    path = gzipped(tmp_path / "trace.jsonl.gz", b"\n \r\n\t\n" * 300_000, 4)
+    path.write_bytes(gzip.compress(first) + path.read_bytes())
+    begun = time.process_time()
+    with pytest.raises(TraceError, match="blank lines in a row, accepted are JSON lines of") as caught:
+        read(path)
+    assert caught.value.file == str(path)
+    assert caught.value.line < 2 * trace_files.MOST_BLANK_LINES
+    assert time.process_time() - begun < 20
+
+
+def test_blank_lines_among_launches_are_only_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    blank = b"\n" * 400_000
+    path.write_bytes(blank.join(as_bytes([launch(minute)]) for minute in range(4)))
+    attempts, counts = read(path)
+    assert len(attempts) == 4
+    assert reasons(counts) == {"empty": 1_200_000}
+
+
+def test_a_line_that_goes_on_and_on_is_given_up(tmp_path: Path) -> None:
+    path = gzipped(tmp_path / "trace.jsonl.gz", b"x" * (1 << 20), 300)
+    with pytest.raises(TraceError, match="a line of more than 256 MiB") as caught:
+        read(path)
+    assert caught.value.line == 1
+
+
+def test_lines_without_end_that_are_no_launches_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_reading, "MOST_USELESS_LINES", 1000)
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1000 + as_bytes([launch(1)]))
+    assert len(read(path)[0]) == 2
+    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1001 + as_bytes([launch(1)]))
+    with pytest.raises(
+        TraceError, match="1000 lines in a row that are no launches; the last: `schema` is missing"
+    ) as caught:
+        read(path)
+    assert caught.value.line == 1002
+
+
+def test_a_gzip_file_is_told_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    plain = as_bytes(launch(minute) for minute in range(50))
+    path.write_bytes(gzip.compress(plain[:1000]) + gzip.compress(plain[1000:]) + b"\0" * 512)
+    attempts, counts = read(path)
+    assert len(attempts) == 50
+    assert not counts.skipped
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda packed: packed[: len(packed) // 2], "the compressed data breaks off here"),
+        (lambda packed: packed[:-4], "the compressed data breaks off here"),
+        (lambda packed: packed[:-8] + b"\xff" * 8, "the compressed data is damaged from here on"),
+        (lambda packed: packed + b"behind", "bytes behind the compressed data that aren't gzip's"),
+    ],
+)
+def test_damaged_gzip_gives_what_came_before_and_says_so(tmp_path: Path, spoil: Any, reason: str) -> None:
+    path = tmp_path / "trace.jsonl.gz"
+    lines = [launch(minute // 3, f"o/r{minute * 7919 % 1000}/m") for minute in range(3000)]
+    path.write_bytes(spoil(gzip.compress(as_bytes(lines))))
+    attempts, counts = read(path)
+    assert len(attempts) > 1000
+    assert reasons(counts) == {reason: 1}
+    assert counts.skipped[reason].line == len(attempts) + 1
+    with pytest.raises(TraceError, match=reason[:20]):
+        read(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "an empty trace"),
+        (b"\n\n", "no launch in 2 lines; 2 of them: empty"),
+        (b"{}\n", "no launch in 1 lines; 1 of them: `schema` is missing"),
+        (gzip.compress(b"", mtime=0), "an empty trace"),
+        (b"BZh91AY", "bzip2"),
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"\x28\xb5\x2f\xfd", "zstandard"),
+        ("{}".encode("utf-16"), "UTF-16"),
+    ],
+)
+def test_a_file_with_nothing_usable_is_an_error_with_a_fix(tmp_path: Path, content: bytes, found: str) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(content)
+    with pytest.raises(TraceError) as caught:
+        read(path)
+    assert caught.value.found == found
+    assert caught.value.fix
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_opened_are_errors_at_once(tmp_path: Path) -> None:
+    for paths in ([], [tmp_path / "absent"], [tmp_path]):
+        with pytest.raises(TraceError):
+            open_trace(paths, seed=1, counts=InputCounts())
+
+
+def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, launch(), launch(1))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert read(Path("-"))[0] == read(path)[0]
+
+
+def test_the_file_is_never_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_files, "_READ_BYTES", 4096)
+
+    def peak(minutes: int) -> int:
+        path = tmp_path / f"{minutes}.jsonl"
+        with path.open("wb") as file:
+            for minute in range(minutes):
+                file.write(as_bytes([launch(minute, f"o/r{minute % 50}/m")] * 5))
+        tracemalloc.start()
+        for _ in open_trace([path], seed=1, counts=InputCounts()):
+            pass
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(1200) < 1.2 * peak(300) + 100_000
+
+
+@given(content=st.binary(max_size=400), packed=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_raise_anything_but_a_trace_error(tmp_path: Path, content: bytes, packed: bool) -> None:
+    path = tmp_path / "any"
+    path.write_bytes(gzip.compress(content)[: len(content) + 10] if packed else content)
+    counts = InputCounts()
+    try:
+        attempts = list(open_trace([path], seed=1, counts=counts))
+    except TraceError:
+        return
+    assert counts.lines == counts.used + counts.skipped_lines
+    assert attempts
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_TIMES = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+
+
+@st.composite
+def altered_lines(draw: st.DrawFn) -> dict[str, Any]:
+    """A good line of some kind with a few fields replaced by anything."""
+    sniffed = {"object": "Pod", "name": "x", "endpoint": "preStop", "timestamp": "2024-04-23 19:51:07 +0000 UTC"}
+    line: dict[str, Any] = dict(draw(st.sampled_from([launch(), launch(version=6, ref="x"), recorded(), sniffed])))
+    for key in draw(st.lists(st.sampled_from([*line, "extra", "event", "node"]), max_size=3)):
+        line[key] = draw(_TIMES if key == "timestamp" and draw(st.booleans()) else _JSON)
+    return line
+
+
+@given(lines=st.lists(altered_lines(), max_size=12), window=st.floats(0, 1e6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_fields_hold_the_counts_add_up(tmp_path: Path, lines: list[dict[str, Any]], window: float) -> None:
+    counts = InputCounts()
+    paths: Sequence[Path] = [write(tmp_path, *lines[:6], name="one"), write(tmp_path, *lines[6:], name="other")]
+    try:
+        attempts = list(open_trace(paths, seed=1, counts=counts, sort_window_seconds=window))
+    except TraceError:
+        attempts = []
+    assert counts.lines == len(lines) == counts.used + counts.skipped_lines
+    assert counts.attempts == len(attempts)
+    assert all(one.moment <= other.moment for one, other in itertools.pairwise(attempts))
+
+
+# The real trace
+
+
+def test_the_public_window_of_may_2019_is_read_whole() -> None:
+    attempts, counts = read(LAUNCHES)
+    assert len(attempts) == counts.lines == 130_729
+    assert len({attempt.image for attempt in attempts}) == 3008
+    providers = Counter(attempt.image.split("/", 1)[0] for attempt in attempts)
+    assert providers == {"GitHub": 129_725, "GitLab": 507, "Gist": 296, "Git": 201}
