@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TEXT: Final = "text/plain; charset=utf-8"
 # Idle connections are closed soon: there are few slots, and a kubelet's probe must always get one.
 IDLE_SECONDS: Final = 10.0
+# A probe or a scrape is one packet, and its answer is read at once.
+REQUEST_SECONDS: Final = 2.0
 # Prometheus' text format and its version.
 METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -62,7 +64,7 @@ class OpsServer:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            server = Server(self.answer, keep_alive_seconds=IDLE_SECONDS)
+            server = Server(self.answer, keep_alive_seconds=IDLE_SECONDS, request_seconds=REQUEST_SECONDS)
             runner.run(server.serve(self._bound, self._end))
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

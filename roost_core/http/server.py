@@ -97,6 +97,7 @@ class Server:
         max_body_bytes: int = 0,
         max_held_bytes: int = MAX_HELD_BYTES,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         """is_draining: whether responses ask clients to close their connections.
 
@@ -105,6 +106,7 @@ class Server:
         max_connections: open at once, including those in a handshake. Few are enough for probes and scrapes, and the
             fewer there are, the less a probe waits behind a flood of scrapes.
         keep_alive_seconds: how long a connection may be idle.
+        request_seconds: how long a request, and reading its answer, may take.
         max_body_bytes: of a longer body, only this much and one byte more is kept for the application.
         """
         self.app = app
@@ -118,6 +120,7 @@ class Server:
         self._max_connections = max_connections
         self._max_held_bytes = max_held_bytes
         self.keep_alive_seconds = keep_alive_seconds
+        self.request_seconds = request_seconds
 
     async def serve(
         self, bound: socket.socket, end: asyncio.Event, on_sweep: Callable[[], None] = lambda: None
@@ -184,29 +187,26 @@ class Server:
             asyncio.get_running_loop().add_reader(bound, self._accept, bound)
 
     def _admit(self, accepted: socket.socket, peer: str) -> None:
-        if len(self.connections) >= self._max_connections and not self._make_room(peer):
-            accepted.close()
-            return
+        if len(self.connections) >= self._max_connections:
+            self._make_room()
         loop = asyncio.get_running_loop()
         connection = Connection(self, peer, loop.time())
         self.connections.add(connection)
         connection.handshake = loop.create_task(self._shake_hands(accepted, connection))
+        # Cut before its first step, the task never has the socket.
+        connection.handshake.add_done_callback(lambda task: accepted.close() if task.cancelled() else None)
 
-    def _make_room(self, peer: str) -> bool:
-        """Cut the connection that was idle longest of the address that has most; False: `peer` itself has most.
+    def _make_room(self) -> None:
+        """Cut the connection that waits longest, for a request or in one, of the addresses that have most.
 
-        So an address that opens connections without end shuts out itself, and the API server's come through.
+        So an address that opens connections without end shuts out itself, and of many addresses with one connection
+        each those that dawdle give way to a probe.
         """
         log.warning("all %d connections are taken; the address that holds most gives way", len(self.connections))
         counts = Counter(connection.peer for connection in self.connections)
-        heaviest, most = counts.most_common(1)[0]
-        if most <= counts[peer] + 1:
-            return False
-        min(
-            (connection for connection in self.connections if connection.peer == heaviest),
-            key=lambda connection: connection.since,
-        ).cut()
-        return True
+        most = max(counts.values())
+        heaviest = (connection for connection in self.connections if counts[connection.peer] == most)
+        min(heaviest, key=lambda connection: connection.since).cut()
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         try:
@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
             return
         # A whole request, or an answer that nobody reads.
         is_busy = self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
-        if now - self.since > (REQUEST_SECONDS if is_busy else self._server.keep_alive_seconds):
+        if now - self.since > (self._server.request_seconds if is_busy else self._server.keep_alive_seconds):
             self.cut()
 
     def finish(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost_core.http import server as http
-from roost_core.http.ops_server import IDLE_SECONDS
+from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
 from roost_core.http.server import (
     HEADER_BYTES,
     KEEP_ALIVE_SECONDS,
@@ -251,6 +251,41 @@ def test_when_all_places_are_taken_the_address_with_most_gives_way() -> None:
         assert len(server.connections) == 0
         end.set()
         await serving
+
+    asyncio.run(scene())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /livez HTT", b"GET /livez HTTP/1.1\r\n\r\n"], ids=["nothing", "half", "whole"]
+)
+def test_sixteen_addresses_that_keep_their_connections_starve_no_probe(sent: bytes) -> None:
+    """Over real sockets, on the port for probes."""
+
+    async def scene() -> None:
+        bound = bind("", 0)
+        bound.listen()
+        ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (True, "ok"))
+        ops.start()
+        dawdlers = []
+        for number in range(16):
+            source = (f"127.0.1.{number + 1}", 0)
+            reader, writer = await asyncio.open_connection("127.0.0.1", ops.port, local_addr=source)
+            writer.write(sent)
+            dawdlers.append((reader, writer))
+        await asyncio.sleep(0.2)
+        for _ in range(45):
+            reader, writer = await asyncio.open_connection("127.0.0.1", ops.port)
+            writer.write(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
+            assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200")
+            writer.close()
+        if sent == b"GET /livez HTT":
+            # And none of them keeps its place: two seconds for a request, and one between two sweeps.
+            ends = [reader.read() for reader, _ in dawdlers]
+            assert await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), 4)
+        for _, writer in dawdlers:
+            writer.close()
+        ops.stop()
 
     asyncio.run(scene())
 
