@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import Report, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import describe
+from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _lint_puller(report: Report, release: Release) -> None:
     priorities = mapping(report.values.get("priorityClasses"))
     if priorities.get("enabled") is not True:
         return
-    user, placeholder, own = (number(priorities.get(name)) for name in ("user", "placeholder", "puller"))
+    user, placeholder, own = (number(priorities.get(name)) for name in (USER_CLASS, "placeholder", "puller"))
     path = ("priorityClasses", "puller")
     if own >= user:
         expected = f"less than priorityClasses.user ({user:.0f})"
@@ -177,7 +178,7 @@ def _lint_popular(report: Report) -> None:
     path = ("popularImages", "enabled")
     if not _is_on(report):
         report.warn(path, "only the controllers pull popular images.", "Set controllers.enabled to true.")
-    if not classes.get("user") or number(popular.get("perNode")) == 0:
+    if not classes.get(USER_CLASS) or number(popular.get("perNode")) == 0:
         reason = "without podClasses.user, or with perNode 0, no image is ever popular."
         report.warn(path, reason, "Set it to false, or keep the class and raise perNode.")
 

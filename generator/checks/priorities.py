@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
+from roost_core.placement.labels import USER_CLASS
 
 if TYPE_CHECKING:
     from generator.checks.contract import Check, Report
@@ -18,7 +19,7 @@ AUTOSCALER_CUTOFF: Final = -10
 def check_priorities(report: Report, _release: Release) -> None:
     """Find placeholders that never give way, or that no autoscaler sees."""
     priorities = mapping(report.values.get("priorityClasses"))
-    user, placeholder = number(priorities.get("user")), number(priorities.get("placeholder"))
+    user, placeholder = number(priorities.get(USER_CLASS)), number(priorities.get("placeholder"))
     path = ("priorityClasses", "placeholder")
     if priorities.get("enabled") is not True:
         if any(map(is_wanted, placeholder_sets(report))):
@@ -26,7 +27,8 @@ def check_priorities(report: Report, _release: Release) -> None:
             report.warn(("priorityClasses", "enabled"), reason, "Set it to true, or placeholders: [].")
         return
     if placeholder >= user:
-        report.error(path, priorities.get("placeholder"), f"less than priorityClasses.user ({user})", "Use -10.")
+        expected = f"less than priorityClasses.{USER_CLASS} ({user})"
+        report.error(path, priorities.get("placeholder"), expected, "Use -10.")
     if placeholder < AUTOSCALER_CUTOFF:
         reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no nodes for such pods."
         report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")

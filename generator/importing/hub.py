@@ -15,7 +15,7 @@ from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.source import Charts, Path, Section, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
-from roost_core.placement.labels import NODE_PURPOSE_LABEL
+from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
@@ -227,7 +227,7 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
         # Nobody's pods had priorities; Roost's placeholders need theirs to give way, which changes no other pod.
         hub.read.add(at)
         return
-    for key, target in (("defaultPriority", "user"), ("userPlaceholderPriority", "placeholder")):
+    for key, target in (("defaultPriority", USER_CLASS), ("userPlaceholderPriority", "placeholder")):
         value = hub.get(f"scheduling.podPriority.{key}", "integer")
         if value is not None:
             draft.put(f"priorityClasses.{target}", value, (*source, key))

@@ -17,12 +17,14 @@ from generator.importing.importer import import_layers
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import child, show_key
 from generator.pipeline import judge
+from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_defaults
 from generator.values.loader import Places, ValueSource
 from generator.values.merge import Merged, coalesce
 from generator.values.release import Release
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.go_json import to_json
+from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
@@ -62,11 +64,6 @@ class ImportedHub:
     name: str
     result: ImportResult
     values: Values
-
-    @property
-    def placeholders(self) -> int:
-        """How many it had."""
-        return sum(int(entry.get("replicas") or 0) for entry in self.values["placeholders"])
 
     @property
     def images(self) -> set[str]:
@@ -115,7 +112,7 @@ class ManyHubs:
 
     def _table(self) -> Iterator[str]:
         release: Values = coalesce(self.values, read_defaults().values)
-        total = sum(int(entry.get("replicas") or 0) for entry in release["placeholders"])
+        kept = _placeholders_by_pool(release)
         on_nodes = _images_by_nodes(release)
         rows = [("hub", "placeholders", "images brought", "what changes for it")]
         for hub in self.hubs:
@@ -124,7 +121,10 @@ class ManyHubs:
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
             brought = f"{len(hub.images)} -> {len(after | hub.images)}" if has_pullers and after else "none"
             changes = "; ".join([*_scheduler_change(hub.values, release), *self.differences.get(hub.name, [])])
-            rows.append((hub.name, f"{hub.placeholders} of {total} shared", brought, changes or "nothing"))
+            had = _placeholders_by_pool(hub.values)
+            count, total = sum(had.values()), sum(kept[pool] for pool in had)
+            placeholders = f"{count} of {total} shared" if count < total else str(count)
+            rows.append((hub.name, placeholders, brought, changes or "nothing"))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         for row in rows:
             yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
@@ -161,7 +161,7 @@ def _unite(many: ManyHubs) -> None:
     _unite_lists(many)
     _unite_images(many, defaults)
     _unite_placeholders(many, defaults)
-    for name in ("user", "build"):
+    for name in (USER_CLASS, "build"):
         if child(coalesce(many.values, defaults), "podClasses", name) is not None:
             selector = {"matchLabels": {USERS_LABEL: "true"}}
             _put(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
@@ -272,6 +272,16 @@ def _set_name(entry: Values, taken: set[str]) -> str:
         number += 1
         free = f"{name}-{number}"
     return free
+
+
+def _placeholders_by_pool(values: Values) -> Counter[str]:
+    """How many placeholders there are for each kind of node."""
+    found: Counter[str] = Counter()
+    for entry in values["placeholders"]:
+        whole = complete_placeholder_set(entry, values["placeholder"]["defaults"])
+        pool = to_json([whole.get(key) for key in ("nodeSelector", "tolerations", "requiredNodeTerms")])
+        found[pool] += int(entry.get("replicas") or 0)
+    return found
 
 
 def _images_by_nodes(values: Values) -> dict[str, set[str]]:

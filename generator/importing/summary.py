@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from generator.checks.contract import at, listing, mapping, number, text
+from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def summary_of(values: Mapping[str, object]) -> list[str]:
     _builds(values, will, wont)
     lines = ["What Roost will do for this hub:", *(f"  - {line}" for line in will or ["nothing"])]
     lines += ["What it won't:", *(f"  - {line}" for line in wont)]
-    if at(values, "podClasses", "user", "join") or at(values, "podClasses", "user", "warm"):
+    if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
         lines += [
             "Other hubs on these nodes? Then count their users, too: by one release (roost import --folder HUBS/),",
             "or by the same sharedPools in each (docs/many-hubs.md).",
@@ -42,7 +43,7 @@ def is_inert(values: Mapping[str, object]) -> bool:
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
-    user = at(values, "podClasses", "user")
+    user = at(values, "podClasses", USER_CLASS)
     draws = bool(mapping(at(user, "join")))
     if at(values, "scheduler", "target") == "none":
         wont.append("place users: the cluster's scheduler goes on doing that (scheduler.target: none)")

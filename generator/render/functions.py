@@ -27,6 +27,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "opt_out": labels.OPT_OUT_ANNOTATION,
         "policy_revision": labels.POLICY_REVISION_ANNOTATION,
         "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
+        "user_class": labels.USER_CLASS,
         "namespace_name": labels.NAMESPACE_NAME_LABEL,
         "hostname": labels.HOSTNAME_LABEL,
         "domain": DOMAIN,

@@ -9,7 +9,7 @@ import yaml
 
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

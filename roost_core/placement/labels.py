@@ -44,6 +44,9 @@ PLACEHOLDER_SET_LABEL: Final = "roost.hub.jupyter.org/placeholder-set"
 # On the puller's pods: the name of their DaemonSet.
 PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
+# The class of users' servers in chart/values.yaml, and the key of their priority there.
+USER_CLASS: Final = "user"
+
 # The key of the webhook's ConfigMap that holds its rules.
 RELEASE_KEY: Final = "release.json"
 # In managedFields, of what the controllers write.

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
+from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.settings_reader import (
     DNS_LABEL,
     DNS_NAME,
@@ -33,8 +34,6 @@ MAX_WEIGHT: Final = 100
 # Keys of `leases`.
 SCHEDULER: Final = "scheduler"
 CONTROLLERS: Final = "controllers"
-# The class of users' servers in chart/values.yaml.
-USER_CLASS: Final = "user"
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.

@@ -357,12 +357,13 @@ class ExpressionCompiler:
         if len(node.ops) != 1 or node.ops[0].op not in ("eq", "ne"):
             raise self.fault("a comparison other than one == or !=")
         other = node.ops[0].expr
-        if not isinstance(other, nodes.Const) or not isinstance(other.value, str):
+        is_key = isinstance(other, nodes.Getattr) and isinstance(other.node, nodes.Name) and other.node.name == "keys"
+        if not is_key and not (isinstance(other, nodes.Const) and isinstance(other.value, str)):
             raise self.fault("== and != take a string constant on the right: Go refuses mixed types")
         given = self.expression(node.expr)
         self._need_string(given, "== and !=")
         word = "eq" if node.ops[0].op == "eq" else "ne"
-        return Expression(f"({word} {given.go} {_quote(other.value)})", self.plain("boolean"))
+        return Expression(f"({word} {given.go} {self.expression(other).go})", self.plain("boolean"))
 
     def _mapping(self, node: nodes.Dict) -> Expression:
         parts = ["dict"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.phrases import show_span
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, consistent_reads, read_extent

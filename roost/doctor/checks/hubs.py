@@ -9,7 +9,7 @@ from roost.doctor.contract import Check, Finding, Install, Told
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.classes import namespace_matches
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 
 _JOIN = (
     "One release can serve all of them (podClasses.user.match.namespaceSelector), or the same "

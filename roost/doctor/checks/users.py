@@ -6,8 +6,7 @@ from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, some, users_of
-from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
 def _check(install: Install) -> Told:

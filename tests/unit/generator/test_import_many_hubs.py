@@ -162,7 +162,9 @@ def test_placeholders_of_one_pool_and_size_are_one_set_as_large_as_the_hubs_toge
     many = united(a=with_placeholders(3, "small"), b=with_placeholders(4, "small"), c=with_placeholders(5, "large"))
     sets = {entry["name"]: (entry["replicas"], entry["nodeSelector"]) for entry in many.values["placeholders"]}
     assert sets == {"small": (7, {"pool": "small"}), "large": (5, {"pool": "large"})}
-    assert "4 of 12 shared" in many.report()
+    rows = {line.split()[0]: line for line in many.report().splitlines()}
+    assert "4 of 7 shared" in rows["b"]
+    assert rows["c"].split()[1:3] == ["5", "1"], "of its pool it has all"
 
 
 def test_classes_select_the_hubs_namespaces_and_the_command_labels_them() -> None:

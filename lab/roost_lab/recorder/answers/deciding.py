@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.phrases import show_plain
 from roost_lab.recorder.store.records import Verdict
 

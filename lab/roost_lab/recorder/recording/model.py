@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.placement.settings import USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings

@@ -23,9 +23,9 @@ from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     NODE_PURPOSE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
+    USER_CLASS,
     WARM_TARGET_ANNOTATION,
 )
-from roost_core.placement.settings import USER_CLASS
 from roost_lab.traces.attempt import other_scheduler
 from webhook.admission import Result, decide
 from webhook.facts import Facts, PlacedPod, pod_key
