@@ -148,7 +148,7 @@ def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> S
         bookings=None if events is None or not events.config_maps else events.limits,
         hubs=tuple(selector for selector in hubs if selector is not None),
         reads_namespaces=any(needs_namespace_labels(each.namespace_selector) for each in pod_classes),
-        history_name=settings.history_name,
+        history_name=settings.shared.history_name,
         has_buffers=settings.shared.has_buffers and bool(settings.shared.sets),
     )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.headroom.settings import read_headroom_sets
 from roost.controllers.registry import CONTROLLERS
 from roost_core.placement.settings_reader import DNS_NAME, Document, Reader, SettingsError, load_object
 
@@ -28,8 +27,6 @@ class ControllersSettings:
     shared: ReleaseDocument
     evictions_per_minute: int
     planners: tuple[Planner[Any], ...]
-    # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
-    history_name: str = ""
 
 
 def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
@@ -53,10 +50,7 @@ def parse_settings(document: Document, scheduler_configuration: Document | None,
     evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
     planners = tuple(planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None)
-    learning = (each.history_name for each in read_headroom_sets(shared) if each.learn is not None)
-    settings = ControllersSettings(
-        shared=shared, evictions_per_minute=evictions, planners=planners, history_name=next(learning, "")
-    )
+    settings = ControllersSettings(shared=shared, evictions_per_minute=evictions, planners=planners)
     # Of parts that no controller needed.
     _ = shared.classes, shared.sets, shared.pullers, shared.events
     if read.faults:

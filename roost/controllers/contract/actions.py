@@ -69,29 +69,17 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSet:
-    """Set the replicas of one of our StatefulSets, if it still has this uid."""
+    """Set the replicas of one of our StatefulSets or CapacityBuffers, if it still has this uid."""
 
+    # A CapacityBuffer also gets the name of its PodTemplate, which is its own.
+    kind: str = "StatefulSet"
     name: str
     uid: str
     replicas: int
     why: str
 
     def __str__(self) -> str:
-        return f"scale {self.name} to {self.replicas} ({self.why})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleBuffer:
-    """Set the replicas of one of our CapacityBuffers and name its PodTemplate, if it still has this uid."""
-
-    name: str
-    uid: str
-    template: str
-    replicas: int
-    why: str
-
-    def __str__(self) -> str:
-        return f"scale buffer {self.name} to {self.replicas} ({self.why})"
+        return f"scale {self.kind} {self.name} to {self.replicas} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,18 +178,7 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = (
-    ChangeNode
-    | SetCondition
-    | EvictPod
-    | ScaleSet
-    | ScaleBuffer
-    | ResizeSet
-    | KeepHistory
-    | CreatePod
-    | DeletePod
-    | Notice
-)
+Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | KeepHistory | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):

@@ -9,13 +9,15 @@ suffice.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.node import node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import NodeRules, read_node_rules
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows, read_time_zone
 from roost_core.placement.labels import attract_label
 
 if TYPE_CHECKING:
@@ -27,9 +29,33 @@ if TYPE_CHECKING:
 
 # Cluster-autoscaler's API, which Karpenter serves too.
 CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"
+_LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
+# As with hours of growth: a longer boot would be no boot.
+_MOST_BOOT_SECONDS: Final = 3600
 
 
-@dataclass(frozen=True, slots=True)
+class CountBy(StrEnum):
+    """`placeholders[].countBy`: what one replica is."""
+
+    PODS = "pods"
+    NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnSettings:
+    """`placeholders[].learn`."""
+
+    # The share of hours in which the placeholders should be enough, above 0 and below 1.
+    quantile: float
+    min: int
+    max: int
+    # From the request of a node until users start there.
+    boot_seconds: int
+    # A name of the IANA database.
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceholderSet:
     """One entry of `placeholders`."""
 
@@ -40,6 +66,21 @@ class PlaceholderSet:
     label: str
     # Which nodes its pods can use.
     rules: NodeRules
+    # Outside all windows.
+    replicas: int
+    count_by: CountBy = CountBy.PODS
+    windows: tuple[Window, ...] = ()
+    # `resources.requests`: resource -> quantity as written.
+    requests: Mapping[str, object] = field(default_factory=dict)
+    # None: the number isn't learned.
+    learn: LearnSettings | None = None
+    # An autoscaler keeps the room, without pods; their size is always the values'.
+    has_buffer: bool = False
+
+    @property
+    def fills_nodes(self) -> bool:
+        """Whether a replica is a whole node, of the size that nodes turn out to have."""
+        return self.count_by is CountBy.NODES and not self.has_buffer
 
 
 def has_buffers(document: Document) -> bool:
@@ -48,7 +89,7 @@ def has_buffers(document: Document) -> bool:
 
 
 def read_placeholder_sets(read: Reader, document: Document, release: str, namespace: str) -> tuple[PlaceholderSet, ...]:
-    """Read names and pools of `placeholders`; `headroom` reads their counts. Faults go to the reader."""
+    """Read `placeholders`. Faults go to the reader."""
     sets = []
     for index, entry in enumerate(read.items(document.get("placeholders"), "placeholders")):
         at = f"placeholders[{index}]"
@@ -63,35 +104,46 @@ def read_placeholder_sets(read: Reader, document: Document, release: str, namesp
             terms or None,
             read.items(body.get("tolerations"), f"{at}.tolerations"),
         )
-        stateful_set = read.text(body.get("statefulSet"), f"{at}.statefulSet")
-        sets.append(PlaceholderSet(name, stateful_set, attract_label(release, namespace, name), rules))
+        resources = read.mapping(body.get("resources"), f"{at}.resources")
+        placeholder_set = PlaceholderSet(
+            name=name,
+            stateful_set=read.text(body.get("statefulSet"), f"{at}.statefulSet"),
+            label=attract_label(release, namespace, name),
+            rules=rules,
+            replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
+            count_by=read.choice(body.get("countBy", CountBy.PODS.value), f"{at}.countBy", CountBy),
+            windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
+            requests=read.mapping(resources.get("requests"), f"{at}.resources.requests"),
+            learn=_read_learn(read, body.get("learn"), f"{at}.learn"),
+            has_buffer=has_buffers(document),
+        )
+        if placeholder_set.learn is not None and placeholder_set.count_by is CountBy.NODES:
+            read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")
+        sets.append(placeholder_set)
     return tuple(sets)
 
 
-@dataclass(frozen=True, slots=True)
-class BufferedSet:
-    """An entry of `placeholders` whose room an autoscaler keeps."""
-
-    name: str
-    # Name of its CapacityBuffer.
-    buffer: str
-    # Which nodes its placeholders can use.
-    rules: NodeRules
-    # CPU in millicores, all else in units; above 0.
-    requests: Mapping[str, int]
-
-
-def buffered_sets(entries: Sequence[object], sets: Sequence[PlaceholderSet]) -> tuple[BufferedSet, ...]:
-    """Add to each set what its placeholders request. entries: `placeholders` of release.json."""
-    return tuple(
-        BufferedSet(each.name, each.stateful_set, each.rules, _requests(entry))
-        for each, entry in zip(sets, entries, strict=True)
-    )
+def _read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
+    if value is None:
+        return None
+    body = read.mapping(value, key)
+    read.known(body, key, _LEARN_KEYS)
+    quantile = body.get("quantile")
+    if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile < 1:
+        read.fault(f"{key}.quantile", quantile, "a number above 0 and below 1, like 0.9")
+        quantile = 0.9
+    zone = read_time_zone(read, body.get("timeZone"), f"{key}.timeZone")
+    low = read.whole(body.get("min"), f"{key}.min", 0, MAX_REPLICAS)
+    high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
+    if low > high:
+        read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
+    boot_seconds = read.whole(body.get("bootSeconds"), f"{key}.bootSeconds", 60, _MOST_BOOT_SECONDS)
+    return LearnSettings(quantile=float(quantile), min=low, max=high, boot_seconds=boot_seconds, time_zone=zone)
 
 
-def nodes_with_room(snapshot: Snapshot, sets: Sequence[BufferedSet]) -> Mapping[str, tuple[str, ...]]:
-    """Return names of nodes by name of the set: as few as have room for its buffer, the fullest first."""
-    buffers = {each.name: each for each in sets if _replicas(snapshot, each)}
+def nodes_with_room(snapshot: Snapshot, sets: Sequence[PlaceholderSet]) -> Mapping[str, tuple[str, ...]]:
+    """Return names of nodes by name of a set with a buffer: as few as have its room, the fullest first."""
+    buffers = {each.name: each for each in sets if each.has_buffer and _replicas(snapshot, each)}
     if not buffers:
         return {}
     taken: dict[str, Counter[str]] = {name: Counter() for name in snapshot.nodes}
@@ -101,11 +153,12 @@ def nodes_with_room(snapshot: Snapshot, sets: Sequence[BufferedSet]) -> Mapping[
             taken[pod.node_name][PODS] += 1
     found: dict[str, tuple[str, ...]] = {}
     for name, each in buffers.items():
+        wanted = {**_amounts(each.requests), PODS: 1}
         rooms = sorted(
             (places, node.name)
             for node in snapshot.nodes.values()
             if node.ready and not node.leaving and node_admits(each.rules, node)
-            if (places := _places(each, node, taken[node.name]))
+            if (places := _places(wanted, node, taken[node.name]))
         )
         left, names = _replicas(snapshot, each), []
         for places, node_name in rooms:
@@ -117,26 +170,24 @@ def nodes_with_room(snapshot: Snapshot, sets: Sequence[BufferedSet]) -> Mapping[
     return found
 
 
-def _replicas(snapshot: Snapshot, buffered: BufferedSet) -> int:
-    buffer = snapshot.capacity_buffers.get(buffered.buffer)
+def _replicas(snapshot: Snapshot, placeholder_set: PlaceholderSet) -> int:
+    buffer = snapshot.capacity_buffers.get(placeholder_set.stateful_set)
     return 0 if buffer is None or not buffer.template else buffer.replicas or 0
 
 
-def _places(buffered: BufferedSet, node: Node, taken: Counter[str]) -> int:
-    """How many of the set's placeholders would fit beside the node's pods."""
-    wanted = {**buffered.requests, PODS: 1}
+def _places(wanted: Mapping[str, int], node: Node, taken: Counter[str]) -> int:
+    """How many placeholders with these requests would fit beside the node's pods."""
     return max(0, min((node.allocatable.get(key, 0) - taken[key]) // amount for key, amount in wanted.items()))
 
 
-def _requests(entry: object) -> Mapping[str, int]:
-    resources = entry.get("resources") if isinstance(entry, dict) else None
-    requests = resources.get("requests") if isinstance(resources, dict) else None
+def _amounts(requests: Mapping[str, object]) -> Mapping[str, int]:
+    """CPU in millicores, all else in units; above 0."""
     amounts: dict[str, int] = {}
-    for key, quantity in requests.items() if isinstance(requests, dict) else ():
+    for key, quantity in requests.items():
         try:
             amount = parse_quantity(quantity) * (1000 if key == CPU else 1)
         except ValueError:
             continue
         if amount > 0:
-            amounts[str(key)] = max(1, round(amount))
+            amounts[key] = max(1, round(amount))
     return amounts

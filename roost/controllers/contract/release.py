@@ -6,13 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.placeholder_sets import (
-    BufferedSet,
-    PlaceholderSet,
-    buffered_sets,
-    has_buffers,
-    read_placeholder_sets,
-)
+from roost.controllers.contract.placeholder_sets import PlaceholderSet, has_buffers, read_placeholder_sets
 from roost_core.placement.classes import Classes
 from roost_core.placement.pullers import Pullers, read_pullers
 from roost_core.placement.settings import PodClass, read_pod_classes
@@ -83,15 +77,14 @@ class ReleaseDocument:
 
     @cached_property
     def sets(self) -> tuple[PlaceholderSet, ...]:
-        """`placeholders`: names and pools."""
+        """`placeholders`."""
         return read_placeholder_sets(self.read, self.document, self.name, self.namespace)
 
     @cached_property
-    def buffered(self) -> tuple[BufferedSet, ...]:
-        """The sets of which no pod says which nodes keep their room."""
-        if not self.has_buffers:
-            return ()
-        return buffered_sets(self.read.items(self.document.get("placeholders"), "placeholders"), self.sets)
+    def history_name(self) -> str:
+        """The ConfigMap in which headroom keeps what it learned; "": no set learns."""
+        name = self.read.text(self.document.get("headroomHistory"), "headroomHistory")
+        return name if any(each.learn is not None for each in self.sets) else ""
 
     @cached_property
     def events(self) -> BookingSettings | None:

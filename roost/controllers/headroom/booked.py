@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.bookings import Booking, BookingSettings
     from roost.controllers.contract.snapshot import Snapshot
-    from roost.controllers.headroom.settings import IsUser
+    from roost.controllers.headroom.settings import HeadroomSettings
     from roost_core.placement.events import Event
 
 # While people come, their placeholders follow so fast.
@@ -26,14 +26,6 @@ FOLLOW_SECONDS: Final = 10.0
 # The year of an event that begins later is a mistake, more likely than not.
 FAR_SECONDS: Final = 366 * 86_400.0
 _normalise = lru_cache(maxsize=4096)(normalise_reference)
-
-
-@dataclass(frozen=True, slots=True)
-class BookedRules:
-    """Settings of the events, and what tells a user's pod."""
-
-    settings: BookingSettings
-    is_user: IsUser
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +40,22 @@ class Booked:
     seconds_left: float | None = None
 
 
-NOTHING: Final = Booked()
-
-
-def plan_booked(snapshot: Snapshot, rules: BookedRules, now: float) -> Booked:
+def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> Booked:
     """Return what the bookings that count now need. now: Unix time."""
-    settings = rules.settings
-    bookings, change = bookings_at(settings, snapshot.bookings, now)
+    events = settings.events
+    if events is None:
+        return Booked()
+    bookings, change = bookings_at(events, snapshot.bookings, now)
     seconds_left = None if change is None else max(0.0, change - now)
     if not bookings:
         return Booked(seconds_left=seconds_left)
-    came = _came(bookings, snapshot, rules)
+    came = _came(bookings, snapshot, settings)
     extra: dict[str, int] = {}
     why: dict[str, list[str]] = {}
     needs = Counter[str]()
     for booking, number in zip(bookings, came, strict=True):
         needs[booking.hub] += booking.event.people - number
-    left = share_out(needs, settings.max_placeholders)
+    left = share_out(needs, events.max_placeholders)
     for booking, number in zip(bookings, came, strict=True):
         event = booking.event
         need = min(left[booking.hub], event.people - number)
@@ -86,13 +77,13 @@ def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:
     return shares
 
 
-def _came(bookings: Sequence[Booking], snapshot: Snapshot, rules: BookedRules) -> list[int]:
+def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSettings) -> list[int]:
     """How many people of each booking have come; nobody counts twice, and those with its image count first."""
     came = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
     since = min(booking.start for booking in bookings) - EARLY_SECONDS
     for pod in snapshot.pods.values():
-        if pod.created < since or pod.leaving or not rules.is_user(pod, snapshot.namespaces):
+        if pod.created < since or pod.leaving or not settings.is_user(pod, snapshot.namespaces):
             continue
         image = _normalise(pod.spec.images[0]) if pod.spec.images else ""
         for index in order:

@@ -7,7 +7,7 @@ wrong with it, the set has what its values say, and at most `learn.max` where a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import KeepHistory, Notice
 from roost.controllers.headroom.whole_nodes import read_size
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.actions import Action
+    from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
     from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
-    from roost.controllers.headroom.settings import HeadroomSet, LearnSettings
+    from roost.controllers.headroom.settings import HeadroomSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import PodSpec
     from roost_core.placement.headroom_windows import Period
@@ -63,115 +64,95 @@ def new_learned(learn: LearnSettings, now: Moment) -> Learned:
 
 
 def observe(
-    headroom_set: HeadroomSet, learned: Learned, snapshot: Snapshot, now: Moment
+    placeholder_set: PlaceholderSet, learned: Learned, snapshot: Snapshot, settings: HeadroomSettings, now: Moment
 ) -> tuple[Learned, list[Action]]:
     """Take in a stored history if there is another one, and a sample if one is due; hours that end are stored."""
+    name = placeholder_set.name
     actions: list[Action] = []
     if snapshot.histories is not None:
-        stored = snapshot.histories.get(headroom_set.name, "")
-        if stored != learned.stored:
-            learned, notice = _load(headroom_set, learned, stored, snapshot, now)
-            actions += notice
+        stored = snapshot.histories.get(name, "")
+        if stored and stored != learned.stored:
+            history, fault = _read(stored, learned.history, now)
+            if fault and (keeper := keeper_of(placeholder_set, snapshot)) is not None:
+                message = (
+                    f"What set {name} learned can't be used, and what was learned since applies, or the values: "
+                    f"ConfigMap {settings.history_name}, key {name}: {fault}."
+                )
+                actions.append(
+                    Notice.on_set(snapshot.namespace, keeper, "HeadroomHistoryUnusable", message, warning=True)
+                )
+            learned = replace(learned, history=history)
         learned = replace(learned, stored=stored, is_loaded=True)
     if not learned.meter.is_due(now.wall):
         return learned, actions
-    level = _level(headroom_set, snapshot)
+    level = _level(placeholder_set, snapshot, settings)
     meter, complete = learned.meter.take(Sample(now.wall, level))
     learned = replace(learned, meter=meter, history=learned.history.with_hours(complete))
     # Before the stored history has been read, writing would replace it by less.
-    if complete and learned.is_loaded and headroom_set.history_name:
+    if complete and learned.is_loaded and settings.history_name:
         actions.append(
             KeepHistory(
-                name=headroom_set.history_name,
-                data={headroom_set.name: learned.history.as_text()},
-                why=f"{len(complete)} more hour{'' if len(complete) == 1 else 's'} of set {headroom_set.name}",
+                name=settings.history_name,
+                data={name: learned.history.as_text()},
+                why=f"{len(complete)} more hour{'' if len(complete) == 1 else 's'} of set {name}",
             )
         )
     return learned, actions
 
 
-class LearnedNumber(NamedTuple):
-    """A set's number, why, and when another may be due."""
-
-    replicas: int
-    # "": its windows or the values give it.
-    why: str
-    until: float
-
-
 def learned_number(
-    learn: LearnSettings,
-    learned: Learned,
-    period: Period,
-    present: int | None,
-    now: Moment,
-) -> LearnedNumber:
-    """Return what the forecast and the windows give together.
+    learn: LearnSettings, learned: Learned, period: Period, present: int | None, now: Moment
+) -> tuple[int, str]:
+    """Return what the forecast and the windows give together, and why; "": its windows or the values give it.
 
     present: the set's number without what is booked; None: there is no such set.
     """
-    until = min(next_change(now.wall, learn.boot_seconds), now.wall + SAMPLE_SECONDS)
     if not learned.is_loaded and now.steady - learned.since < PATIENCE_SECONDS and present is not None:
-        replicas = max(period.replicas, min(present, learn.max))
-        return LearnedNumber(replicas, "what was learned hasn't been read yet", until)
+        return max(period.replicas, min(present, learn.max)), "what was learned hasn't been read yet"
     experience = experience_of(learned.history, learn.time_zone)
     forecast = forecast_need(experience, now.wall, learn.boot_seconds, learn.quantile)
     replicas = learned_replicas(period, forecast, learn.min, learn.max)
     if forecast is None or (period.windows and replicas == period.replicas):
-        return LearnedNumber(replicas, "", until)
+        return replicas, ""
     why = (
         f"usually {forecast.usual:.0f} more users within {learn.boot_seconds} s at this hour, and no more than "
         f"{forecast.placeholders} in {learn.quantile:g} of such hours"
     )
-    return LearnedNumber(replicas, why, until)
+    return replicas, why
 
 
-def keeper_of(headroom_set: HeadroomSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
+def seconds_until_change(learn: LearnSettings, now: Moment) -> float:
+    """Seconds until `learned_number` may differ."""
+    return min(next_change(now.wall, learn.boot_seconds) - now.wall, SAMPLE_SECONDS)
+
+
+def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
     """The object that keeps the set's room; None: it isn't there."""
-    keepers = snapshot.capacity_buffers if headroom_set.has_buffer else snapshot.stateful_sets
-    return keepers.get(headroom_set.stateful_set)
+    keepers = snapshot.capacity_buffers if placeholder_set.has_buffer else snapshot.stateful_sets
+    return keepers.get(placeholder_set.stateful_set)
 
 
-def _load(
-    headroom_set: HeadroomSet, learned: Learned, stored: str, snapshot: Snapshot, now: Moment
-) -> tuple[Learned, list[Action]]:
-    if not stored:
-        return learned, []
-    history, fault = _read(stored, learned.history.boot_seconds, now)
-    if history is None:
-        keeper = keeper_of(headroom_set, snapshot)
-        if keeper is None:
-            return learned, []
-        message = (
-            f"What set {headroom_set.name} learned can't be used, and what was learned since applies, or the values: "
-            f"ConfigMap {headroom_set.history_name}, key {headroom_set.name}: {fault}."
-        )
-        return learned, [Notice.on_set(snapshot.namespace, keeper, "HeadroomHistoryUnusable", message, warning=True)]
-    known = {
-        learned.history.first_hour + index: growth
-        for index, growth in enumerate(learned.history.growth)
-        if growth is not None
-    }
-    return replace(learned, history=history.with_hours(known)), []
-
-
-def _read(stored: str, boot_seconds: int, now: Moment) -> tuple[History | None, str]:
-    """Return the history, or why there is none that applies."""
+def _read(stored: str, known: History, now: Moment) -> tuple[History, str]:
+    """Return the stored history with the known hours, or the known one and why the stored one doesn't apply."""
     try:
         history = read_history(stored)
     except HistoryError as error:
-        return None, str(error)
-    if history.boot_seconds != boot_seconds:
-        return None, f"found growth within {history.boot_seconds} s, expected learn.bootSeconds, {boot_seconds} s"
+        return known, str(error)
+    if history.boot_seconds != known.boot_seconds:
+        return (
+            known,
+            f"found growth within {history.boot_seconds} s, expected learn.bootSeconds, {known.boot_seconds} s",
+        )
     # With hours that are still to come, those that come would seem too old to be kept.
     if history.end_hour > now.wall // HOUR_SECONDS + 1:
-        return None, f"found hours up to {history.end_hour}, expected hours before the present, in hours since 1970"
-    return history, ""
+        return known, f"found hours up to {history.end_hour}, expected hours before the present, in hours since 1970"
+    hours = {known.first_hour + index: growth for index, growth in enumerate(known.growth) if growth is not None}
+    return history.with_hours(hours), ""
 
 
-def _level(headroom_set: HeadroomSet, snapshot: Snapshot) -> float:
+def _level(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> float:
     """How many of the set's placeholders its users would fill, those that wait for a node included."""
-    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(headroom_set, node)}
+    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set, node)}
     sizes: dict[PodSpec, float] = {}
     waits_here: dict[PodSpec, bool] = {}
     level = 0.0
@@ -180,36 +161,36 @@ def _level(headroom_set: HeadroomSet, snapshot: Snapshot) -> float:
             continue
         if pod.node_name and pod.node_name not in nodes:
             continue
-        if not headroom_set.is_user(pod, snapshot.namespaces):
+        if not settings.is_user(pod, snapshot.namespaces):
             continue
         spec = pod.spec
         if not pod.node_name:
             if spec not in waits_here:
-                waits_here[spec] = _waits_here(spec, headroom_set, nodes)
+                waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
             if not waits_here[spec]:
                 continue
         if spec not in sizes:
-            sizes[spec] = _size(spec, headroom_set.first_requests)
+            sizes[spec] = _size(spec, placeholder_set.requests)
         level += sizes[spec]
     return level
 
 
-def _is_of_set(headroom_set: HeadroomSet, node: Node) -> bool:
-    rules = headroom_set.rules
+def _is_of_set(placeholder_set: PlaceholderSet, node: Node) -> bool:
+    rules = placeholder_set.rules
     taints = [
         taint for taint in node.taints if taint.key not in LEAVING_TAINTS and not taint.key.startswith(_STATE_TAINTS)
     ]
     return node_matches(rules, node.name, node.labels) and untolerated(taints, rules.tolerations) is None
 
 
-def _waits_here(spec: PodSpec, headroom_set: HeadroomSet, nodes: Mapping[str, Node]) -> bool:
+def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:
     """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the set selects.
 
     What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.
     """
     selector = dict(spec.node_selector)
     if not nodes:
-        return set(headroom_set.rules.node_selector) <= set(spec.node_selector)
+        return set(placeholder_set.rules.node_selector) <= set(spec.node_selector)
     return any(all(node.labels.get(key) == value for key, value in selector.items()) for node in nodes.values())
 
 

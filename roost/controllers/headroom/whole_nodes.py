@@ -21,8 +21,8 @@ from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.headroom.settings import HeadroomSet
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
 
@@ -82,19 +82,19 @@ class Room(NamedTuple):
 class Pool:
     """The nodes of one set in one snapshot."""
 
-    def __init__(self, headroom_set: HeadroomSet, snapshot: Snapshot, now: Moment) -> None:
-        self._set = headroom_set
+    def __init__(self, placeholder_set: PlaceholderSet, snapshot: Snapshot, now: Moment) -> None:
+        self._set = placeholder_set
         self._snapshot = snapshot
         # In whatever state they are.
         self.nodes = {
             node.name: node
             for node in snapshot.nodes.values()
-            if not node.deleting and node_matches(headroom_set.rules, node.name, node.labels)
+            if not node.deleting and node_matches(placeholder_set.rules, node.name, node.labels)
         }
         usable = [
             node
             for node in self.nodes.values()
-            if node.ready_since is not None and node_admits(headroom_set.rules, node)
+            if node.ready_since is not None and node_admits(placeholder_set.rules, node)
         ]
         self.is_without_nodes = not usable
         self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
@@ -142,13 +142,13 @@ class Pool:
         return Room(instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
 
 
-def is_first_size(current: Size, headroom_set: HeadroomSet) -> bool:
+def is_first_size(current: Size, placeholder_set: PlaceholderSet) -> bool:
     """Whether the set still has its first size: nothing, or that of the values."""
-    return current in (Size(0, 0), read_size(headroom_set.first_requests))
+    return current in (Size(0, 0), read_size(placeholder_set.requests))
 
 
 def first_size_is_due(
-    current: Size, headroom_set: HeadroomSet, pool: Pool, resized_at: float | None, now: Moment
+    current: Size, placeholder_set: PlaceholderSet, pool: Pool, resized_at: float | None, now: Moment
 ) -> bool:
     """Whether the set should get the values' size, because it requests nothing and its pool has no node.
 
@@ -157,7 +157,7 @@ def first_size_is_due(
     return (
         current == Size(0, 0)
         and pool.is_without_nodes
-        and read_size(headroom_set.first_requests) != Size(0, 0)
+        and read_size(placeholder_set.requests) != Size(0, 0)
         and (resized_at is None or now.steady - resized_at >= SETTLE_SECONDS)
     )
 

@@ -232,7 +232,7 @@ class _Work:
         self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
-        self.buffered = nodes_with_room(snapshot, settings.buffered)
+        self.buffered = nodes_with_room(snapshot, settings.sets)
         self.pods_on: Counter[str] = Counter()
         # Names of nodes where pods run, and where others' pods are about to start: kubelets pull one after the other.
         self.occupied: set[str] = set()

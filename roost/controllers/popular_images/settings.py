@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost.controllers.contract.bookings import BookingSettings
-    from roost.controllers.contract.placeholder_sets import BufferedSet
+    from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.placement.pullers import Pullers
     from roost_core.placement.settings_reader import Reader
@@ -72,8 +72,7 @@ class PopularSettings:
     counts_users: bool
     # None: no events can be booked.
     events: BookingSettings | None
-    # Of these sets no pod says which nodes keep their room.
-    buffered: tuple[BufferedSet, ...]
+    sets: tuple[PlaceholderSet, ...]
     # How many of the most used images a node should have.
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
@@ -107,7 +106,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
         namespace=release.namespace,
         counts_users=is_on,
         events=release.events,
-        buffered=release.buffered,
+        sets=release.sets,
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),

@@ -23,7 +23,6 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ResizeSet,
-    ScaleBuffer,
     ScaleSet,
     SetCondition,
 )
@@ -178,15 +177,15 @@ class Applier:
                 options = {"preconditions": {"uid": action.uid}}
                 body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
                 self._client.create(path, body)
+            case ScaleSet(kind="CapacityBuffer"):
+                # Buffers have no `scale`. The reference comes with the first number: the chart renders neither.
+                path = f"/apis/{CAPACITY_BUFFER_API}/namespaces/{self._namespace}/capacitybuffers/{action.name}"
+                spec = {"podTemplateRef": {"name": action.name}, "replicas": action.replicas}
+                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, CONTROLLERS_MANAGER)
             case ScaleSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
                 self._client.merge(path, body, CONTROLLERS_MANAGER)
-            case ScaleBuffer():
-                # Buffers have no `scale`. The reference comes with the first number: the chart renders neither.
-                path = f"/apis/{CAPACITY_BUFFER_API}/namespaces/{self._namespace}/capacitybuffers/{action.name}"
-                spec = {"podTemplateRef": {"name": action.template}, "replicas": action.replicas}
-                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, CONTROLLERS_MANAGER)
             case ResizeSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
                 container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
@@ -281,5 +280,5 @@ def _target(action: Action) -> tuple[str, ...]:
             return kind, action.namespace, action.name, action.reason
         case EvictPod() | DeletePod():
             return kind, action.namespace, action.name
-        case ScaleSet() | ScaleBuffer() | ResizeSet() | KeepHistory():
+        case ScaleSet() | ResizeSet() | KeepHistory():
             return kind, action.name

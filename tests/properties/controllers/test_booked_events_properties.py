@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.bookings import BookingSettings, bookings_at
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.headroom.booked import BookedRules, plan_booked
+from roost.controllers.headroom.booked import plan_booked
+from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost.controllers.runtime.calendars import parse_calendar
 from roost_core.placement.events import Event, Limits, LocalStarts, first_start_after
@@ -146,12 +147,12 @@ def _booking_settings(events: list[Event], lead: int, settle: int, most: int) ->
     st.integers(1_700_000_000, 1_830_000_000),
 )
 def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_by: BookingSettings, at: int) -> None:
-    rules = BookedRules(booked_by, lambda _pod, _namespaces: False)
+    headroom = HeadroomSettings(events=booked_by, is_user=lambda _pod, _namespaces: False)
     most, now = booked_by.max_placeholders, at + 0.25
     snapshot = Snapshot(RELEASE, NAMESPACE)
-    booked = plan_booked(snapshot, rules, now)
+    booked = plan_booked(snapshot, headroom, now)
     assert 0 <= sum(booked.extra.values()) <= most
-    bookings, change = bookings_at(rules.settings, {}, now)
+    bookings, change = bookings_at(booked_by, {}, now)
     for booking in bookings:
         assert booking.start - booked_by.lead_seconds <= now < booking.start + booked_by.settle_seconds
     assert sum(booked.extra.values()) == min(most, sum(booking.event.people for booking in bookings))
@@ -160,7 +161,7 @@ def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_
     assert change > now
     for share in (0.01, 0.5, 0.99):
         between = now + share * (change - now)
-        assert {each.event for each in bookings_at(rules.settings, {}, between)[0]} == {each.event for each in bookings}
+        assert {each.event for each in bookings_at(booked_by, {}, between)[0]} == {each.event for each in bookings}
 
 
 TEXTS = st.one_of(

@@ -17,7 +17,7 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     Planned,
-    ScaleBuffer,
+    ScaleSet,
 )
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -178,7 +178,7 @@ def test_what_the_server_says_decides_the_outcome(action: Action, status: int, m
 
 def test_a_buffer_gets_its_number_and_its_template_in_one_write_bound_to_what_the_plan_saw() -> None:
     world = World()
-    scale = ScaleBuffer(name="b", uid="u", template="b", replicas=7, why="w")
+    scale = ScaleSet(kind="CapacityBuffer", name="b", uid="u", replicas=7, why="w")
     assert world.applier.apply([scale]) == [Done(scale, Outcome.DONE)]
     path = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/hub/capacitybuffers/b"
     body = {"metadata": {"uid": "u"}, "spec": {"podTemplateRef": {"name": "b"}, "replicas": 7}}

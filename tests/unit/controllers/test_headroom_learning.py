@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleBuffer, ScaleSet
+from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -106,7 +106,8 @@ class Hub:
         planned = self.planner.plan(snapshot, Moment(self.now, self.now))
         self.gauges = planned.gauges
         for action in planned.actions:
-            if isinstance(action, ScaleBuffer if self.has_buffer else ScaleSet):
+            if isinstance(action, ScaleSet):
+                assert action.kind == ("CapacityBuffer" if self.has_buffer else "StatefulSet")
                 self.replicas = action.replicas
             if isinstance(action, KeepHistory) and self.stored is not None:
                 assert action.name == HISTORY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleBuffer, ScaleSet
+from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -171,21 +171,21 @@ def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:0
 
 def test_a_window_sets_the_number_of_a_capacity_buffer_and_says_so_there() -> None:
     scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", 3, SET), windows=[DAY])
-    assert isinstance(scale, ScaleBuffer)
-    assert (scale.name, scale.uid, scale.template, scale.replicas) == (SET, "uid-b", SET, 30)
+    assert isinstance(scale, ScaleSet)
+    assert (scale.kind, scale.name, scale.uid, scale.replicas) == ("CapacityBuffer", SET, "uid-b", 30)
     assert isinstance(notice, Notice)
     assert (notice.kind, notice.uid, notice.reason) == ("CapacityBuffer", "uid-b", "HeadroomChanged")
     assert notice.message.startswith("From 3 to 30 placeholders of set default: window day")
     assert _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), windows=[DAY]) == []
     (down, _) = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), "2026-10-05T19:00", windows=[DAY])
-    assert isinstance(down, ScaleBuffer)
-    assert down.replicas == 3
+    assert isinstance(down, ScaleSet)
+    assert (down.kind, down.replicas) == ("CapacityBuffer", 3)
 
 
 def test_a_buffer_as_the_chart_renders_it_gets_its_number_and_its_template_together() -> None:
     scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", None), windows=[DAY])
-    assert isinstance(scale, ScaleBuffer)
-    assert (scale.template, scale.replicas) == (SET, 30)
+    assert isinstance(scale, ScaleSet)
+    assert (scale.kind, scale.replicas) == ("CapacityBuffer", 30)
     assert isinstance(notice, Notice)
     assert notice.message.startswith("To 30 placeholders")
 
@@ -193,8 +193,8 @@ def test_a_buffer_as_the_chart_renders_it_gets_its_number_and_its_template_toget
 def test_a_buffer_that_names_no_template_or_anothers_is_completed_although_its_number_is_right() -> None:
     for template in ("", "others"):
         scale, _ = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, template), windows=[DAY])
-        assert isinstance(scale, ScaleBuffer)
-        assert scale.template == SET
+        assert isinstance(scale, ScaleSet)
+        assert (scale.kind, scale.name) == ("CapacityBuffer", SET)
 
 
 def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:

@@ -247,7 +247,9 @@ def test_an_empty_node_may_leave_in_peace() -> None:
 def test_an_empty_node_that_a_capacity_buffer_keeps_gets_popular_images() -> None:
     document = {
         "placeholderBackend": "capacityBuffer",
-        "placeholders": [{"name": "default", "statefulSet": "b", "resources": {"requests": {"memory": "1Gi"}}}],
+        "placeholders": [
+            {"name": "default", "statefulSet": "b", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}}
+        ],
     }
     settings = popular_settings(document=document)
     node = node_state("n", joined=WALL - 700)

@@ -20,7 +20,6 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ResizeSet,
-    ScaleBuffer,
     ScaleSet,
     SetCondition,
 )
@@ -245,9 +244,6 @@ class Controls:
                 if action.name not in sets.replicas:
                     return Outcome.GONE
                 sets.resize(action.name, action.container, action.requests)
-            case ScaleBuffer():
-                # Values with buffers are refused before a replay.
-                return Outcome.GONE
             case CreatePod():
                 return self._begin_pull(action.body)
             case DeletePod():

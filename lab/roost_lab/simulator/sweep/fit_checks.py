@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from generator.faults import Fault, show_path
 from roost.controllers.contract.bookings import read_booking_settings
+from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.headroom.settings import CountBy, read_headroom_sets
 from roost_core.objects.pod import copy_pod, copy_spec
 from roost_core.placement.classes import Classes
 from roost_core.placement.labels import HOSTNAME_LABEL
@@ -71,7 +71,7 @@ def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
     return any(
         each.stateful_set == placeholders.name
         and (each.windows or each.learn is not None or (has_events and each.count_by is CountBy.PODS))
-        for each in read_headroom_sets(ReleaseDocument(Reader(), document))
+        for each in ReleaseDocument(Reader(), document).sets
     )
 
 
