@@ -26,11 +26,11 @@ from roost_core.objects.node import read_node
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import read_settings
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
 from webhook.facts import Facts, Homes, pod_key, read_builder, read_placed_pod
 from webhook.review import Reviewer
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from benchmarks.figures import say, table
 from benchmarks.studies import values_files
 from generator.values.files import read_values
 from generator.values.merge import Settings
-from roost_core.placement.events import Event, LocalStarts, first_start_after
+from roost_core.release.events import Event, LocalStarts, first_start_after
 from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.rehearsal import make_days, play_days

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost_core.placement.nodes import Nodes
-    from roost_core.placement.settings import Warm
     from roost_core.placement.warm_sets import Spare
+    from roost_core.release.pod_classes import Warm
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.node_images import Image
     from roost_lab.simulator.engine.world import World

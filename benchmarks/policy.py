@@ -13,7 +13,7 @@ from generator.values.files import read_values
 from generator.values.merge import Settings
 from generator.values.release import Release
 from roost_core.placement.labels import pulled_label
-from roost_core.placement.settings import read_settings
+from webhook.settings import read_settings
 
 RELEASE: Final = "hub"
 REPO: Final = Path(__file__).resolve().parent.parent

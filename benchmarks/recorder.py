@@ -209,6 +209,7 @@ def record(hub: Hub, url: str) -> Object:
             "namespace": "hub",
             "podClasses": yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"],
             "retentionDays": 0,
+            "imageGate": {"mode": "off"},
         }
     )
     store = Store.open(url)

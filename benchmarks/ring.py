@@ -29,12 +29,12 @@ from benchmarks.servers import Servers, load_cores, pinned, server_cores
 from benchmarks.stage import make_pods, review_of
 from roost_core.objects.node import Node
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import read_settings
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts
 from webhook.review import Reviewer
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

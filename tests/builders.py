@@ -17,12 +17,13 @@ from generator.render.functions import pullers
 from roost_core.objects.node import Node
 from roost_core.placement.labels import base_name, pulled_label
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import Settings, parse_settings
 from webhook.facts import Facts, Homes, PlacedPod
 from webhook.review import Answer, Outcome, Reviewer
+from webhook.settings import parse_settings
 
 if TYPE_CHECKING:
     from roost_core.objects.selectors import Taint
+    from roost_core.release.settings import ReleaseSettings
     from webhook.admission import Decision
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,7 +94,7 @@ def policy_document(**changes: object) -> Object:
     return merged(document, changes)
 
 
-def settings(**changes: object) -> Settings:
+def settings(**changes: object) -> ReleaseSettings:
     """The default rules; `changes` as for `policy_document`."""
     return parse_settings(policy_document(**changes), revision="revision0001")
 
@@ -233,7 +234,7 @@ def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes
 class Desk:
     """A Reviewer with rules, facts and a clock that a test sets."""
 
-    def __init__(self, rules: Settings | None = None, known: Facts | None = None) -> None:
+    def __init__(self, rules: ReleaseSettings | None = None, known: Facts | None = None) -> None:
         self.rules = rules or settings()
         self.facts = known or facts()
         self.now = 1000.0
@@ -282,7 +283,7 @@ def patched(body: Object, response: Object) -> Object:
     return result
 
 
-def place(body: Object, known: Facts | None = None, rules: Settings | None = None) -> Object:
+def place(body: Object, known: Facts | None = None, rules: ReleaseSettings | None = None) -> Object:
     """`body` as the API server would store it, under these facts and rules."""
     return Desk(rules, known).place(body)
 

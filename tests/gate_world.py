@@ -22,8 +22,7 @@ from roost_core.placement.labels import (
     pulled_label,
     puller_container,
 )
-from roost_core.placement.pullers import Puller, managed_image
-from roost_core.placement.settings import GateMode
+from roost_core.release.pullers import GateMode, Puller, managed_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

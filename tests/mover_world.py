@@ -32,13 +32,13 @@ from roost_core.objects.pod import Owner, Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label, pulled_label
-from roost_core.placement.settings import parse_settings
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod, without_mover_times
+from webhook.settings import parse_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, Popul
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from roost_core.placement.settings import Warm
 from roost_core.placement.warm_sets import Spare
+from roost_core.release.pod_classes import Warm
 from webhook.rules.warm import order_warm_nodes
 
 if TYPE_CHECKING:

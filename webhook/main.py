@@ -33,7 +33,7 @@ from webhook.watch import FactsKeeper
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
     from webhook.options import WebhookOptions
 
 log = logging.getLogger(__name__)
@@ -163,21 +163,21 @@ class _Replica:
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
 
-    def _foreign_policy(self, settings: Settings) -> str:
+    def _foreign_policy(self, settings: ReleaseSettings) -> str:
         """Why a policy isn't this replica's, "" if it is: its labels and schedulers would be another release's."""
         options = self._options
-        if (settings.release, settings.namespace) == (options.release, options.namespace):
+        if (settings.name, settings.namespace) == (options.release, options.namespace):
             return ""
         return (
-            f"is of release {settings.release!r} in namespace {settings.namespace!r}, but this webhook runs with "
+            f"is of release {settings.name!r} in namespace {settings.namespace!r}, but this webhook runs with "
             f"--release={options.release} --namespace={options.namespace}. Mount its own release's ConfigMap."
         )
 
-    def _follow(self, settings: Settings) -> None:
+    def _follow(self, settings: ReleaseSettings) -> None:
         if self._facts is not None:
             self._facts.follow(settings)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> ReleaseSettings:
         return self._policy.settings
 
     def _current_facts(self) -> Facts:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import RELEASE_KEY
-from roost_core.placement.settings import GateMode, Settings, read_settings
-from roost_core.placement.settings_reader import MAX_DOCUMENT_BYTES, SettingsError
+from roost_core.release.reader import MAX_DOCUMENT_BYTES, Reader, SettingsError
+from roost_core.release.settings import ReleaseSettings
 from webhook.rules import unread_keys
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     import threading
@@ -24,18 +25,7 @@ log = logging.getLogger(__name__)
 # kilobytes is more robust than watching two levels of symbolic links.
 POLL_SECONDS: Final = 1.0
 
-NO_RULES: Final = Settings(
-    revision="",
-    release="",
-    namespace="",
-    sets_scheduler=False,
-    classes={},
-    replace_schedulers=frozenset(),
-    gate=GateMode.OFF,
-    managed_images=frozenset(),
-    placeholder_sets=(),
-    reads_nodes=False,
-)
+NO_RULES: Final = ReleaseSettings(Reader(), {})
 
 
 class PolicyFile:
@@ -45,8 +35,8 @@ class PolicyFile:
         self,
         path: Path,
         metrics: Metrics,
-        on_change: Callable[[Settings], None] = lambda _settings: None,
-        check: Callable[[Settings], str] = lambda _settings: "",
+        on_change: Callable[[ReleaseSettings], None] = lambda _settings: None,
+        check: Callable[[ReleaseSettings], str] = lambda _settings: "",
     ) -> None:
         """check: returns why to reject a policy that can be read, "" to accept it."""
         self._path = path / RELEASE_KEY if path.is_dir() else path

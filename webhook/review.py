@@ -27,7 +27,7 @@ from webhook.rules.home import ring_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
     from webhook.facts import Facts
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class Reviewer:
 
     def __init__(
         self,
-        settings: Callable[[], Settings],
+        settings: Callable[[], ReleaseSettings],
         facts: Callable[[], Facts],
         now: Callable[[], float],
         on_outcome: Callable[[Outcome], None],

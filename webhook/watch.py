@@ -21,7 +21,6 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.classes import namespace_matches, needs_namespace_labels
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -31,12 +30,14 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import SCHEDULER
+from roost_core.release.classes import namespace_matches, needs_namespace_labels
+from roost_core.release.settings import SCHEDULER
 from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
 from webhook.node_images import NodeImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.scheduler import own_scheduler_name
+from webhook.settings import watched_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client
     from roost_core.objects.pod_body import PodBody
     from roost_core.objects.selectors import Requirement
-    from roost_core.placement.settings import PodClass, Settings
+    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.settings import ReleaseSettings
     from webhook.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -96,14 +98,14 @@ class FactsKeeper:
         self.facts = Facts()
         self._has_facts = False
 
-    def follow(self, settings: Settings) -> None:
+    def follow(self, settings: ReleaseSettings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
         with self._replacing:
             before = self._watches
             if before is None or not _same_watches(before.settings, settings):
                 self._watch_anew(settings)
 
-    def _watch_anew(self, settings: Settings) -> None:
+    def _watch_anew(self, settings: ReleaseSettings) -> None:
         before = self._watches
         watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock)
         try:
@@ -180,19 +182,10 @@ class FactsKeeper:
             self._pod_seen(namespace, name)
 
 
-def _same_watches(old: Settings, new: Settings) -> bool:
-    def relevant(settings: Settings) -> tuple[Any, ...]:
+def _same_watches(old: ReleaseSettings, new: ReleaseSettings) -> bool:
+    def relevant(settings: ReleaseSettings) -> tuple[object, ...]:
         rulebook = Rulebook(settings)
-        return (
-            {name: rulebook.reads(name) for name in settings.classes},
-            settings.classes,
-            settings.release,
-            settings.namespace,
-            settings.reads_nodes,
-            settings.sets_scheduler,
-            settings.leases,
-            settings.shared_namespaces,
-        )
+        return {name: rulebook.reads(name) for name in settings.classes}, watched_parts(settings)
 
     return relevant(old) == relevant(new)
 
@@ -204,7 +197,7 @@ class _Watches:
         self,
         client: Client,
         metrics: Metrics,
-        settings: Settings,
+        settings: ReleaseSettings,
         on_change: Callable[[], None],
         *,
         clock: Callable[[], float],

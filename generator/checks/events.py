@@ -37,8 +37,8 @@ def _sets(report: Report) -> tuple[str, ...]:
 
 def _lint_booked(report: Report, booked: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.placement.events import Limits, parse_events  # noqa: PLC0415
-    from roost_core.placement.settings_reader import Reader  # noqa: PLC0415
+    from roost_core.release.events import Limits, parse_events  # noqa: PLC0415
+    from roost_core.release.reader import Reader  # noqa: PLC0415
 
     read = Reader()
     people = int(number(at(report.values, "events", "maxPeople")))

@@ -122,8 +122,9 @@ def _lint_learn(report: Report, path: Path, entry: Values) -> None:
 
 def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.placement.headroom_windows import never_holds, parse_windows  # noqa: PLC0415
-    from roost_core.placement.settings_reader import Reader  # noqa: PLC0415
+    from roost_core.placement.headroom_windows import never_holds  # noqa: PLC0415
+    from roost_core.release.reader import Reader  # noqa: PLC0415
+    from roost_core.release.windows import parse_windows  # noqa: PLC0415
 
     read = Reader()
     parsed = parse_windows(read, windows, "")

@@ -16,19 +16,19 @@ from generator.values.release import check_release
 from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
     Change,
     changes_between,
     local_time,
     parse_moment,
-    parse_windows,
     period_at,
     replica_hours,
 )
 from roost_core.placement.labels import base_name, object_name
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
+from roost_core.release.reader import Reader
+from roost_core.release.windows import parse_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

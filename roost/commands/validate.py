@@ -57,11 +57,11 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
     from roost_core.placement.labels import RELEASE_KEY  # noqa: PLC0415
-    from roost_core.placement.settings import read_settings  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.facts import Facts  # noqa: PLC0415
     from webhook.ledger import Ledger  # noqa: PLC0415
     from webhook.rules import Rulebook  # noqa: PLC0415
+    from webhook.settings import read_settings  # noqa: PLC0415
 
     manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
     if not any(each.body["kind"] == "MutatingWebhookConfiguration" for each in manifests):

@@ -34,8 +34,8 @@ from roost_core.kube.process import return_freed_memory, stop_on_signals, versio
 from roost_core.kube.readiness import Readiness, Verdict
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.classes import needs_namespace_labels
-from roost_core.placement.settings_reader import Fault, SettingsError
+from roost_core.release.classes import needs_namespace_labels
+from roost_core.release.reader import Fault, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import USER_CLASS
+from roost_core.release.classes import namespace_matches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

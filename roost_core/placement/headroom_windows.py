@@ -21,13 +21,12 @@ from cronsim import CronSim, CronSimError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from roost_core.placement.settings_reader import Reader
-
 MAX_REPLICAS: Final = 100_000
 # What is expected of `timeZone`, for faults.
 TIME_ZONE: Final = "a zone of the IANA database, like Europe/Berlin or UTC"
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
+# A local date-time.
+DATE_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
 # Files of the zone database that differ from machine to machine.
 _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
@@ -37,7 +36,6 @@ _SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a
 # For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
 _LONG_DAYS: Final = 400
 _MOST_STARTS: Final = 1000
-_KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,48 +69,6 @@ class Change(NamedTuple):
     windows: tuple[str, ...]
 
 
-# Reading
-
-
-def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
-    """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
-    return read.named(
-        read.items(value, key), key, lambda entry, at: _parse_window(read, entry, at), "window of the set"
-    )
-
-
-def _parse_window(read: Reader, entry: object, at: str) -> Window:
-    body = read.mapping(entry, at)
-    read.known(body, at, _KEYS)
-    name, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "start", "end"))
-    if not name:
-        read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
-    replicas = read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS)
-    zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
-    dates = [_DATE.fullmatch(text) is not None for text in (start, end)]
-    for key, text in (("start", start), ("end", end)):
-        if fault := start_fault(text):
-            read.fault(f"{at}.{key}", body.get(key), fault)
-    if dates[0] != dates[1]:
-        read.fault(
-            f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron expression'}"
-        )
-    elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
-        read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
-    elif start.split() == end.split():
-        read.fault(f"{at}.end", body.get("end"), "a time other than start: the window would never be active")
-    return Window(name, replicas, zone, start, end)
-
-
-def read_time_zone(read: Reader, value: object, key: str) -> str:
-    """`value` as the name of a time zone; "UTC" on a fault."""
-    name = read.text(value, key)
-    if is_time_zone(name):
-        return name
-    read.fault(key, value, TIME_ZONE)
-    return "UTC"
-
-
 def is_time_zone(name: str) -> bool:
     """Whether the zone database knows this name."""
     if not _ZONE.fullmatch(name) or name in _NO_ZONES:
@@ -141,9 +97,6 @@ def _date_fault(text: str) -> str | None:
     except ValueError as error:
         return f"a date-time of the calendar; {error}"
     return None
-
-
-# Asking
 
 
 def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Period:
@@ -206,7 +159,7 @@ def never_holds(window: Window) -> bool:
 
     Checks a thousand starts at most; with more, it counts as active.
     """
-    if _DATE.fullmatch(window.start):
+    if DATE_TIME.fullmatch(window.start):
         return False
     begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
     moment = begin
@@ -227,7 +180,7 @@ def next_time(text: str, time_zone: str, moment: int) -> int | None:
 
 def start_fault(text: str) -> str | None:
     """Return what was expected instead of this cron expression or local date-time; None: it is one."""
-    return _date_fault(text) if _DATE.fullmatch(text) else _cron_fault(text)
+    return _date_fault(text) if DATE_TIME.fullmatch(text) else _cron_fault(text)
 
 
 def unix_time(local: datetime, time_zone: str) -> int:
@@ -255,7 +208,7 @@ def _holds(window: Window, now: int) -> bool:
 def _last(window: Window, text: str, now: int) -> int | None:
     """Return the latest time of a cron expression or date that is not after `now`."""
     zone = _zone(window.time_zone)
-    if _DATE.fullmatch(text):
+    if DATE_TIME.fullmatch(text):
         moment = _moment_of(datetime.fromisoformat(text), zone)
         return moment if moment <= now else None
     local = _local(now, zone)
@@ -271,7 +224,7 @@ def _last(window: Window, text: str, now: int) -> int | None:
 def _next(window: Window, text: str, now: int) -> int | None:
     """Return the earliest time of a cron expression or date after `now`."""
     zone = _zone(window.time_zone)
-    if _DATE.fullmatch(text):
+    if DATE_TIME.fullmatch(text):
         moment = _moment_of(datetime.fromisoformat(text), zone)
         return moment if moment > now else None
     for candidate in _cron(text, _local(now, zone).replace(fold=0), reverse=False):

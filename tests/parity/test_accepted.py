@@ -17,7 +17,6 @@ import yaml
 from generator.values.release import Release
 from roost.cli import cli
 from roost.controllers.settings import parse_settings
-from roost_core.placement.settings import read_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
@@ -29,6 +28,7 @@ from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
 from webhook.facts import Facts
 from webhook.review import Reviewer
+from webhook.settings import read_settings
 
 pytestmark = pytest.mark.e2e
 

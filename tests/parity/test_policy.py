@@ -10,16 +10,16 @@ import pytest
 
 from generator.values.release import Release
 from roost_core.placement import labels
-from roost_core.placement.classes import Classes
-from roost_core.placement.settings import read_settings
+from roost_core.release.classes import Classes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
     from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
@@ -326,7 +326,7 @@ def joins(spec: Pod) -> list[int]:
     return [term["weight"] for term in spec.get("affinity", {}).get("podAffinity", {}).get(PREFERRED, ())]
 
 
-def rules_of_the_webhook(namespace: str, folder: Path) -> Settings:
+def rules_of_the_webhook(namespace: str, folder: Path) -> ReleaseSettings:
     """The same classes, as a webhook would have them."""
     file = folder / "webhook.yaml"
     file.write_text(json.dumps({"podClasses": TWO_CLASSES}))

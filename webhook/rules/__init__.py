@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.classes import Classes
+from roost_core.release.classes import Classes
 from webhook.rules import (
     home,
     marked_node,
@@ -28,7 +28,7 @@ from webhook.rules.contract import Reads, Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
 
 # In the order in which they are applied, and in which their terms stand in a pod.
 RULES: Final[tuple[Rule, ...]] = (
@@ -45,16 +45,16 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def unread_keys(settings: Settings) -> list[str]:
+def unread_keys(settings: ReleaseSettings) -> list[str]:
     """Keys of classes that no rule reads: typing errors."""
     known = {key for rule in RULES for key in rule.keys}
     return [f"podClasses.{name}.{key}" for name, each in settings.classes.items() for key in each.more.keys() - known]
 
 
 class Rulebook:
-    """The rules of one `Settings`, by class."""
+    """The rules of one `ReleaseSettings`, by class."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReleaseSettings) -> None:
         self.settings = settings
         self.classes = Classes(settings.namespace, settings.classes)
         self.rules: Mapping[str, Sequence[Rule]] = {

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from roost_core.objects.pod_body import PodBody
-    from roost_core.placement.settings import PodClass, Settings
+    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.settings import ReleaseSettings
     from webhook.facts import Facts
     from webhook.ledger import Ledger
 
@@ -67,7 +68,7 @@ class Case(NamedTuple):
     # The pod's key in facts and ledger.
     pod_key: str
     pod_class: PodClass
-    settings: Settings
+    settings: ReleaseSettings
     facts: Facts
     ledger: Ledger
     # Seconds of a monotonic clock.
@@ -81,7 +82,7 @@ class Rule(NamedTuple):
     """
 
     apply: Callable[[Case], Iterable[Verdict]]
-    applies: Callable[[Settings, PodClass], bool]
+    applies: Callable[[ReleaseSettings, PodClass], bool]
     reads: Reads = Reads.NOTHING
     # Keys of `podClasses.<class>` that only this rule reads, from `PodClass.more`.
     keys: tuple[str, ...] = ()

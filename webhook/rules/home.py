@@ -8,8 +8,8 @@ from roost_core.objects.node import node_admits
 from roost_core.placement.home_load import choose_homes
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, HOSTNAME_LABEL
 from roost_core.placement.rendezvous import rank_nodes
-from roost_core.placement.repositories import repository_of
-from roost_core.placement.settings import MatchBy
+from roost_core.release.pod_classes import MatchBy
+from roost_core.release.repositories import repository_of
 from webhook.facts import PlacedPod
 from webhook.patch import (
     Annotate,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roost_core.objects.fields import JSONObject
-    from roost_core.placement.settings import Home, PodClass
+    from roost_core.release.pod_classes import Home, PodClass
     from webhook.facts import Facts
 
 # From this weight on an author's preferred node term can outvote the repository's first home.

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from roost_core.objects.fields import JSONObject
-    from roost_core.placement.settings import PodClass, Settings
+    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.settings import ReleaseSettings
 
 
-def joins_unless_warm(settings: Settings, pod_class: PodClass) -> bool:
+def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:
     """Whether the class's `join` is for pods without a warm set alone.
 
     By the weights of a scheduler that isn't Roost's, it would outvote the warm set.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label
-from roost_core.placement.settings import MAX_WEIGHT, GateMode, PodClass, Settings
+from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
+from roost_core.release.pullers import GateMode
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roost_core.objects.fields import JSONObject
+    from roost_core.release.settings import ReleaseSettings
 
 
 class GatedImage(NamedTuple):
@@ -32,16 +34,16 @@ class GatedImage(NamedTuple):
         return {"key": self.label, "operator": "NotIn", "values": [PULLING]}
 
 
-def gate_mode(settings: Settings, pod_class: PodClass) -> GateMode:
+def gate_mode(settings: ReleaseSettings, pod_class: PodClass) -> GateMode:
     """The gate for pods of a class. `startupTaint` works on nodes, not on pods."""
-    return settings.gate if pod_class.image_gate and settings.managed_images else GateMode.OFF
+    return settings.gate.mode if pod_class.image_gate and settings.gate.managed_images else GateMode.OFF
 
 
-def gated_image(settings: Settings, reference: str) -> GatedImage | None:
+def gated_image(settings: ReleaseSettings, reference: str) -> GatedImage | None:
     """The image of this reference; None if the puller doesn't manage it."""
-    if normalise_reference(reference) not in settings.managed_images:
+    if normalise_reference(reference) not in settings.gate.managed_images:
         return None
-    return GatedImage(pulled_label(settings.release, settings.namespace, reference))
+    return GatedImage(pulled_label(settings.name, settings.namespace, reference))
 
 
 def gated_images(case: Case) -> Sequence[GatedImage]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import CONTROLLERS, GateMode
+from roost_core.release.pullers import GateMode
+from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import Case, Degraded, Note, Reads, Rule, Verdict
 from webhook.rules.prefer_images import GatedImage, gate_mode, gated_images

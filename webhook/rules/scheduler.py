@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import scheduler_name
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import SCHEDULER, PodClass, Settings
+from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from webhook.patch import SetScheduler
 from webhook.rules.contract import Case, LeftToCluster, Note, Reads, Rule, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from roost_core.release.pod_classes import PodClass
 
 _AWAY_BECAUSE: Final = {
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
@@ -20,11 +22,11 @@ _AWAY_BECAUSE: Final = {
 }
 
 
-def own_scheduler_name(settings: Settings, pod_class: PodClass) -> str:
+def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass) -> str:
     """The name of the class's profile of Roost's scheduler, "" for pods that keep their scheduler."""
     if not settings.sets_scheduler or not pod_class.profile:
         return ""
-    return scheduler_name(settings.release, settings.namespace, pod_class.profile)
+    return scheduler_name(settings.name, settings.namespace, pod_class.profile)
 
 
 def set_scheduler(case: Case) -> Iterator[Verdict]:

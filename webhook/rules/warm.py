@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from roost_core.objects.selectors import NodeRules
     from roost_core.placement.nodes import Nodes
-    from roost_core.placement.settings import PodClass, Warm
+    from roost_core.release.pod_classes import PodClass, Warm
     from webhook.facts import WarmFacts
 
 
@@ -108,7 +108,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
 
 def _brought_images(case: Case) -> frozenset[str]:
     """Normalised references of the images that pullers bring to every node."""
-    return case.settings.managed_images if case.settings.pullers_run else frozenset()
+    return case.settings.gate.managed_images if case.settings.pullers_run else frozenset()
 
 
 def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 {{- /* Written by `make generated` from templates/shared/_release.yaml.j2: edit that file. */}}
-{{- /* release.json: all that the programs need to know of the release; roost_core/placement/settings.py, roost/controllers/settings.py
-   and the lab's recorder read it. Only the images of containers: the rest may contain secrets.
+{{- /* release.json: all that the programs need to know of the release; roost_core/release/ reads it, and the controllers'
+   own parts the settings.py of each. Only the images of containers: the rest may contain secrets.
    Without controllers, node labels are stale: the gate may prefer them, but not require them.
    An import of a hub with the hook puller alone writes prefer: that one brings nothing to nodes that join later. */}}
 {{- define "roost.release_document" -}}

@@ -12,7 +12,7 @@ from roost.commands.options import cluster_options
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.reader import SettingsError
 from roost_lab.view.live import LiveCluster, find_settings
 from roost_lab.view.terminal import watch
 

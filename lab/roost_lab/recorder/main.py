@@ -18,7 +18,7 @@ from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import read_minor
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import Readiness
-from roost_core.placement.settings_reader import Fault, SettingsError, describe
+from roost_core.release.reader import Fault, SettingsError, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
 from roost_lab.recorder.recording.metrics import Metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.settings_reader import DNS_LABEL
+from roost_core.release.reader import DNS_LABEL
 from roost_lab.traces.counts import show
 from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
 

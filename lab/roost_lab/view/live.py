@@ -16,9 +16,9 @@ from generator.values.files import read_defaults
 from roost_core.kube.client import ApiError
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.images import normalise_reference
-from roost_core.placement.classes import Classes
-from roost_core.placement.settings import read_pod_classes
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.classes import Classes
+from roost_core.release.pod_classes import read_pod_classes
+from roost_core.release.reader import Reader
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import ContainerState
-    from roost_core.placement.settings import PodClass
+    from roost_core.release.pod_classes import PodClass
     from roost_lab.view.moment import Moment, Row
 
     # The release's namespace ("" where none was found) and its classes, which then are those of the default values.
@@ -65,7 +65,7 @@ def find_settings(client: Client, path: str | None = None) -> Settings:
             found = _settings_of(text)
             if found is not None:
                 return found
-    return "", read_pod_classes(Reader(), read_defaults().values)
+    return "", read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
 
 
 def _settings_of(text: str) -> Settings | None:
@@ -76,7 +76,7 @@ def _settings_of(text: str) -> Settings | None:
     if not isinstance(document, dict) or not {"podClasses", "namespace"} <= document.keys():
         return None
     reader = Reader()
-    classes = read_pod_classes(reader, document)
+    classes = read_pod_classes(reader, document.get("podClasses"))
     return None if reader.faults else (str(document["namespace"]), classes)
 
 

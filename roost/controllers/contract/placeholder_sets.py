@@ -17,15 +17,16 @@ from roost_core.objects.node import node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import NodeRules, read_node_rules
-from roost_core.placement.headroom_windows import MAX_REPLICAS, Window, parse_windows, read_time_zone
+from roost_core.placement.headroom_windows import MAX_REPLICAS, Window
 from roost_core.placement.labels import attract_label
+from roost_core.release.windows import parse_windows, read_time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.placement.settings_reader import Document, Reader
+    from roost_core.release.reader import Document, Reader
 
 # Cluster-autoscaler's API, which Karpenter serves too.
 CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at
 from roost_core.objects.images import normalise_reference
-from roost_core.placement.events import first_start_after
 from roost_core.placement.headroom_windows import local_time
+from roost_core.release.events import first_start_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.bookings import Booking, BookingSettings
     from roost.controllers.contract.snapshot import Snapshot
     from roost.controllers.headroom.settings import HeadroomSettings
-    from roost_core.placement.events import Event
+    from roost_core.release.events import Event
 
 # While people come, their placeholders follow so fast.
 FOLLOW_SECONDS: Final = 10.0

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import ContainerState, Pod
     from roost_core.placement.kubelet_pulls import PullEvent
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50

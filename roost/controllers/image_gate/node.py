@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roost.controllers.image_gate.node_reports import NodeNotice
     from roost.controllers.image_gate.node_view import PlanContext
     from roost_core.objects.node import Node
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 # Until a write comes back by the watch; after that it is requested again.
 ECHO_SECONDS: Final = 10.0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fact
     from roost.controllers.image_gate.node_view import NodeView
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may require an old label.
 LEFT_SET_SECONDS: Final = 90.0

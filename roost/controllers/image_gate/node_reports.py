@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fault
     from roost.controllers.image_gate.node_view import NodeView
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 # A puller's pod is created within seconds of its node; longer without one is worth an Event.
 NO_PULLER_SECONDS: Final = 120.0

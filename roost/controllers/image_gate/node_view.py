@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}

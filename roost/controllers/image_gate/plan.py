@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.image_gate.settings import GateSettings
-    from roost_core.placement.pullers import ManagedImage
+    from roost_core.release.pullers import ManagedImage
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),

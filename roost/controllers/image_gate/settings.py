@@ -14,14 +14,14 @@ from roost_core.placement.labels import (
     puller_container,
     startup_taint,
 )
-from roost_core.placement.pullers import (
+from roost_core.release.pullers import (
     MAX_DEADLINE_SECONDS,
+    GateMode,
     read_mappings,
     selects,
     serving,
     tolerations_of_all,
 )
-from roost_core.placement.settings import GateMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import Taint, Toleration
-    from roost_core.placement.pullers import ManagedImage, Puller
+    from roost_core.release.pullers import ManagedImage, Puller
 
 
 class PullerPods(StrEnum):
@@ -128,20 +128,20 @@ class GateSettings:
 
 def read_gate(release: ReleaseDocument) -> GateSettings:
     """Read `gate` and `puller.tolerations` of release.json."""
-    read, pullers = release.read, release.pullers
+    read, shared = release.read, release.gate
     gate = read.mapping(release.document.get("imageGate"), "imageGate")
     puller = read.mapping(release.document.get("puller"), "puller")
     return GateSettings(
         release=release.name,
         namespace=release.namespace,
-        mode=pullers.mode,
-        pull_deadline_seconds=pullers.pull_deadline_seconds,
+        mode=shared.mode,
+        pull_deadline_seconds=shared.pull_deadline_seconds,
         open_after_seconds=read.whole(
             gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS
         ),
         has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
         node_condition=read.flag(gate.get("nodeCondition"), "imageGate.nodeCondition"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
-        pullers=pullers.pullers,
+        pullers=shared.pullers,
         tolerations=read_tolerations(read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
     )

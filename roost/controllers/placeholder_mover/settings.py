@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.placement.classes import Classes
 from roost_core.placement.labels import attract_prefix, startup_taint
+from roost_core.release.classes import Classes
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.placement.pullers import Puller
-    from roost_core.placement.settings import PodClass
+    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.pullers import Puller
 
 # Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {
@@ -94,7 +94,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         back_off_seconds=seconds("backOffSeconds", 1),
         max_back_off_seconds=seconds("maxBackOffSeconds", 1),
         sets=release.sets if enabled else (),
-        pullers=release.pullers.labelling,
+        pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,
         profile_fault=fault,

@@ -37,7 +37,7 @@ from roost_core.objects.node import node_admits
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import untolerated
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
-from roost_core.placement.pullers import serving
+from roost_core.release.pullers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

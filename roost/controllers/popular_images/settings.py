@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import Toleration, read_tolerations
 from roost_core.placement.labels import startup_taint
-from roost_core.placement.pullers import read_mappings
+from roost_core.release.pullers import read_mappings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.bookings import BookingSettings
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.placement.pullers import Pullers
-    from roost_core.placement.settings_reader import Reader
+    from roost_core.release.pullers import ImageGate
+    from roost_core.release.reader import Reader
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0
@@ -80,7 +80,7 @@ class PopularSettings:
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
     reported_images: int
     # Pullers of managed images, which aren't pulled here.
-    managed: Pullers
+    managed: ImageGate
     startup_taint: str
     pull_pod: PullPod
     min_users: float = MIN_USERS
@@ -110,7 +110,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
-        managed=release.pullers,
+        managed=release.gate,
         startup_taint=startup_taint(release.name, release.namespace),
         pull_pod=_read_pull_pod(read, release.document.get("puller")),
     )

@@ -20,14 +20,14 @@ import yaml
 
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.placement.events import MOST_EVENTS, Event, parse_events
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import MOST_EVENTS, Event, parse_events
+from roost_core.release.reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost_core.kube.client import JSONObject
-    from roost_core.placement.events import Limits
+    from roost_core.release.events import Limits
 
 log = logging.getLogger(__name__)
 

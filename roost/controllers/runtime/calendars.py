@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.runtime.calendar_zones import find_zone
 from roost.controllers.runtime.recurrence import LAST_DAY, DayRule, MonthRule
-from roost_core.placement.events import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, make_event
 from roost_core.placement.headroom_windows import local_datetime, unix_time
+from roost_core.release.events import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, make_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost.controllers.runtime.recurrence import Rule
-    from roost_core.placement.events import Limits
-    from roost_core.placement.settings_reader import Reader
+    from roost_core.release.events import Limits
+    from roost_core.release.reader import Reader
 
 _WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6})(Z?)", re.ASCII)

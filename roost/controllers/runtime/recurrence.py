@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.events import LAST_YEAR
+from roost_core.release.events import LAST_YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

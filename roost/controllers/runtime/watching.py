@@ -23,9 +23,9 @@ from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
 from roost_core.objects.pod_reader import read_pod
-from roost_core.placement.classes import namespace_matches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
+from roost_core.release.classes import namespace_matches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Requirement
-    from roost_core.placement.events import Limits
+    from roost_core.release.events import Limits
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.
 STALE_SECONDS: Final = 180.0

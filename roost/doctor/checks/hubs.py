@@ -8,8 +8,8 @@ from typing import Final
 from roost.doctor.contract import Check, Finding, Install, Told
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import USER_CLASS
+from roost_core.release.classes import namespace_matches
 
 _JOIN = (
     "One release can serve all of them (podClasses.user.match.namespaceSelector), or the same "

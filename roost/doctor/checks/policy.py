@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told
@@ -10,11 +9,11 @@ from roost.doctor.evidence import TRIED, labels_of, name_of, namespace_of, path_
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import RELEASE_KEY
-from roost_core.placement.settings import read_settings
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.reader import SettingsError
+from webhook.settings import read_settings, rule_parts
 
 if TYPE_CHECKING:
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
 
 
 def _check(install: Install) -> Told:
@@ -36,7 +35,7 @@ def _check(install: Install) -> Told:
             "Correct in the values what is named, and apply them again.",
         )
         return
-    if replace(settings, revision="") != replace(_settings_of(rendered), revision=""):
+    if rule_parts(settings) != rule_parts(_settings_of(rendered)):
         yield Finding(
             "warning",
             f"{name_of(live)} has other rules than the values render to.",
@@ -59,7 +58,7 @@ def _check(install: Install) -> Told:
             return
 
 
-def _settings_of(config_map: Object) -> Settings:
+def _settings_of(config_map: Object) -> ReleaseSettings:
     """The rules in a ConfigMap. Raises SettingsError."""
     return read_settings(str((config_map.get("data") or {}).get(RELEASE_KEY) or "").encode())
 

@@ -12,7 +12,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import Pull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.placement import labels
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.harness.api import JSON, MERGE, STRATEGIC, Api, ApiError
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import CONTROLLERS, ControlPlane

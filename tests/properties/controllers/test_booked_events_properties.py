@@ -17,9 +17,9 @@ from roost.controllers.headroom.booked import plan_booked
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.placement.events import Event, Limits, LocalStarts, first_start_after
 from roost_core.placement.headroom_windows import local_datetime, unix_time
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Event, Limits, LocalStarts, first_start_after
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 
 # It carries no types. The Kubernetes client needs it, so it is there.

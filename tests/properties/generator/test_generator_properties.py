@@ -15,8 +15,8 @@ from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost_core.placement.settings import read_settings
 from tests.parity.drawn_values import overrides
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     from generator.values.merge import Merged

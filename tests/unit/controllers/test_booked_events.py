@@ -17,10 +17,10 @@ from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost_core.objects.pod import Pod, PodSpec
-from roost_core.placement.events import Limits
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Limits
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import node_state, popular_document, pulls, user
 

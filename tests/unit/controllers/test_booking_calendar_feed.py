@@ -27,8 +27,8 @@ from roost.controllers.runtime.booking_sources import (
 )
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
-from roost_core.placement.events import Limits
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Limits
+from roost_core.release.reader import Reader
 from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import default_values
 

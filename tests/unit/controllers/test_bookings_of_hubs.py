@@ -21,9 +21,9 @@ from roost.controllers.main import scope_of
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
-from roost_core.placement.events import MOST_IN_ALL, Limits
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import MOST_IN_ALL, Limits
+from roost_core.release.reader import Reader
 from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user

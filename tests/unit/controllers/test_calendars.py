@@ -9,9 +9,9 @@ import pytest
 
 from roost.controllers.runtime.calendar_zones import WINDOWS_ZONES, find_zone
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.placement.events import Event, Limits, first_start_after
 from roost_core.placement.headroom_windows import is_time_zone, local_time, parse_moment
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Event, Limits, first_start_after
+from roost_core.release.reader import Reader
 from tests.recorded_data import DATA
 
 if TYPE_CHECKING:

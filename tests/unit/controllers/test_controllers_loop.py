@@ -34,7 +34,7 @@ from roost.controllers.runtime.loop import (
 from roost.controllers.runtime.metrics import Metrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.reader import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 
 if TYPE_CHECKING:

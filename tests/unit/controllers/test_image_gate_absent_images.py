@@ -14,7 +14,7 @@ from roost.controllers.image_gate.settings import PullerPods
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState
 from roost_core.objects.selectors import Taint
-from roost_core.placement.settings import GateMode
+from roost_core.release.pullers import GateMode
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
 PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'

@@ -12,7 +12,7 @@ from roost.controllers.image_gate.plan import NODES_PER_FAULT
 from roost_core.objects.pod import ContainerState
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition
-from roost_core.placement.settings import GateMode
+from roost_core.release.pullers import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
 
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'

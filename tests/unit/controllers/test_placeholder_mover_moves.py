@@ -18,7 +18,7 @@ from roost.controllers.runtime.watching import read_stateful_set
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute, settled_world

@@ -7,7 +7,7 @@ import pytest
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.placeholder_mover.settings import read_mover_settings
 from roost_core.objects.pod import Pod
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.mover_world import MoverWorld, settled_world
 

@@ -27,7 +27,7 @@ from roost_core.placement.labels import (
     OWN_INSTANCE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
 )
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE
 from tests.popular_builders import (
     GB,

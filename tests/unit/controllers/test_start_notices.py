@@ -28,7 +28,7 @@ from roost.controllers.start_notices.texts import ENGLISH
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from generator.values.release import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import Pull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 from tests.builders import default_values
 from tests.popular_builders import node_state
 from tests.unit.generator.linted import merged

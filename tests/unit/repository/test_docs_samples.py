@@ -15,8 +15,8 @@ from generator.pipeline import make, report
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost_core.placement.events import Limits, parse_events
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Limits, parse_events
+from roost_core.release.reader import Reader
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")

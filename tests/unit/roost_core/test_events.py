@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.events import Event, Limits, first_start_after, parse_events
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Event, Limits, first_start_after, parse_events
+from roost_core.release.reader import Reader
 
 LIMITS = Limits(("default", "gpu"), 200)
 LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00"}

@@ -14,11 +14,11 @@ from roost_core.placement.headroom_windows import (
     local_time,
     never_holds,
     parse_moment,
-    parse_windows,
     period_at,
     replica_hours,
 )
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
+from roost_core.release.windows import parse_windows
 
 
 def _window(start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture") -> Window:

@@ -11,11 +11,11 @@ from roost_core.objects.images import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.selectors import NodeRules
-from roost_core.placement.classes import Classes
 from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.managed_images import managed_images
-from roost_core.placement.repositories import repository_of
-from roost_core.placement.settings import KeySource
+from roost_core.release.classes import Classes
+from roost_core.release.pod_classes import KeySource
+from roost_core.release.repositories import repository_of
 from tests.builders import NAMESPACE, build_pod, held, settings, user_pod
 
 

@@ -7,21 +7,23 @@ from hashlib import sha256
 
 import pytest
 
-from roost_core.placement.settings import GateMode, KeySource, MatchBy, parse_settings, read_settings
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.pod_classes import KeySource, MatchBy
+from roost_core.release.pullers import GateMode
+from roost_core.release.reader import SettingsError
 from tests.builders import IMAGE, merged, policy_document, settings
+from webhook.settings import parse_settings, read_settings
 
 
 def test_the_default_values_are_good_rules() -> None:
     rules = settings()
     assert list(rules.classes) == ["build", "placeholder", "user"]
-    assert rules.gate is GateMode.REQUIRE_LABEL
+    assert rules.gate.mode is GateMode.REQUIRE_LABEL
     home = rules.classes["build"].home
     assert home is not None
     assert home.key == (KeySource("annotation", "binder-repo"),)
     assert (home.weights, home.min_load, home.max_load, home.match_by) == ((100, 50, 25), 4, 2, MatchBy.NAME)
-    assert rules.managed_images == {IMAGE}
-    assert rules.placeholder_sets == ("default",)
+    assert rules.gate.managed_images == {IMAGE}
+    assert rules.placeholder_names == ("default",)
     # A document of an older chart doesn't say.
     assert rules.pullers_run
     assert not settings(pullersRun=False).pullers_run
@@ -114,7 +116,7 @@ def test_null_and_absent_are_the_same() -> None:
 
 
 def test_a_gate_that_yaml_read_as_false_is_off() -> None:
-    assert settings(imageGate={"mode": False}).gate is GateMode.OFF
+    assert settings(imageGate={"mode": False}).gate.mode is GateMode.OFF
 
 
 def test_a_newer_charts_top_level_keys_are_passed_over() -> None:

@@ -18,7 +18,7 @@ from roost.controllers.image_gate.settings import read_gate
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.reader import Reader
 
 if TYPE_CHECKING:
     from roost.controllers.image_gate.settings import GateSettings

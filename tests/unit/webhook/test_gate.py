@@ -10,7 +10,7 @@ import pytest
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import CONTROLLERS
+from roost_core.release.settings import CONTROLLERS
 from tests.builders import (
     IMAGE,
     NAMESPACE,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.node import Node
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
 
 OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
 
@@ -49,7 +49,7 @@ KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"
 BOTH = [IMAGE, OTHER_IMAGE]
 
 
-def two_images(**changes: object) -> Settings:
+def two_images(**changes: object) -> ReleaseSettings:
     return settings(prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}, **changes)
 
 
@@ -132,7 +132,7 @@ def test_an_image_is_known_however_its_reference_is_written() -> None:
     ) == [{"matchExpressions": [{"key": label, "operator": "NotIn", "values": ["pulling"]}]}]
 
 
-def degraded_outcome(body: Object, known: Facts, rules: Settings | None = None) -> tuple[Object, str, list[str]]:
+def degraded_outcome(body: Object, known: Facts, rules: ReleaseSettings | None = None) -> tuple[Object, str, list[str]]:
     desk = Desk(rules, known)
     response = desk.answer(body)
     (decision,) = desk.decisions

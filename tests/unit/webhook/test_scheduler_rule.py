@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.settings import SCHEDULER
+from roost_core.release.settings import SCHEDULER
 from tests.builders import (
     Desk,
     patched,

@@ -20,7 +20,7 @@ from webhook.watch import STALE_SECONDS, FactsKeeper
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from roost_core.placement.settings import Settings
+    from roost_core.release.settings import ReleaseSettings
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
@@ -265,7 +265,7 @@ def test_a_user_whose_hub_names_our_scheduler_is_unplaced_when_the_webhook_was_a
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
 
 
-def with_class(namespace_selector: Object) -> Settings:
+def with_class(namespace_selector: Object) -> ReleaseSettings:
     return settings(
         podClasses={
             "user": {

@@ -10,9 +10,9 @@ import pytest
 from roost_core.objects.node import Node, node_or_none, read_node
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings import Warm
-from roost_core.placement.settings_reader import SettingsError
 from roost_core.placement.warm_sets import Spare, set_size, slots_of
+from roost_core.release.pod_classes import Warm
+from roost_core.release.reader import SettingsError
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.objects.images import normalise_reference
-from roost_core.placement.classes import SYSTEM_NAMESPACE
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
-from roost_core.placement.settings import KeySource
+from roost_core.release.classes import SYSTEM_NAMESPACE
+from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import phase_record

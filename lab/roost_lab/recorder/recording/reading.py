@@ -16,7 +16,7 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.timestamps import read_moment
-from roost_core.placement.repositories import repository_of
+from roost_core.release.repositories import repository_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.pod_body import PodBody
-    from roost_core.placement.settings import KeySource
+    from roost_core.release.pod_classes import KeySource
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost_core.kube.event_stream import Change, EventStream, Notice
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache
-from roost_core.placement.classes import Classes
+from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judgement
 from roost_lab.recorder.recording.live_starts import LiveStarts

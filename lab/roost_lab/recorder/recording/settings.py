@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.placement.pullers import Puller, read_pullers, selects
-from roost_core.placement.settings import KeySource, PodClass, read_pod_classes
-from roost_core.placement.settings_reader import DNS_NAME, Document, Reader, SettingsError, load_object
+from roost_core.release.pod_classes import KeySource, PodClass
+from roost_core.release.pullers import Puller, selects
+from roost_core.release.reader import Document, Reader, load_document
+from roost_core.release.settings import ReleaseSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-VERSION: Final = 1
 # BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.
 BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")
 
@@ -44,29 +44,21 @@ class RecorderSettings:
 
 def load_settings(path: Path) -> RecorderSettings:
     """Read release.json. Raises SettingsError with every fault at once."""
-    return parse_settings(*load_object(str(path), path.read_bytes))
+    return parse_settings(*load_document(str(path), path.read_bytes))
 
 
 def parse_settings(document: Document, settings_hash: str = "") -> RecorderSettings:
     """Check the document. Raises SettingsError with every fault at once."""
-    read = Reader()
-    if document.get("version") != VERSION:
-        read.fault("version", document.get("version"), str(VERSION))
-    release = read.name(document.get("release"), "release", DNS_NAME, "a release's name")
-    namespace = read.name(document.get("namespace"), "namespace", DNS_NAME, "a namespace's name")
-    classes = read_pod_classes(read, document)
-    retention_days = read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500)
-    pullers = read_pullers(read, document)
-    if read.faults:
-        raise SettingsError(read.faults)
-    homes = [pod_class.home for pod_class in classes.values() if pod_class.home is not None]
-    sources = dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
-    return RecorderSettings(
-        release=release,
-        namespace=namespace,
-        classes=classes,
-        key_sources=tuple(sources),
-        pullers=pullers.labelling,
-        retention_days=retention_days,
+    release = ReleaseSettings(Reader(), document, settings_hash)
+    homes = [pod_class.home for pod_class in release.classes.values() if pod_class.home is not None]
+    settings = RecorderSettings(
+        release=release.name,
+        namespace=release.namespace,
+        classes=release.classes,
+        key_sources=tuple(dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])),
+        pullers=release.gate.labelling,
+        retention_days=release.read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500),
         settings_hash=settings_hash,
     )
+    release.raise_faults()
+    return settings

@@ -18,7 +18,6 @@ from roost_core.objects.pod import Pod, PodSpec, WeightedNodeTerm, copy_pod, cop
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
-from roost_core.placement.classes import namespace_matches
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     NODE_PURPOSE_LABEL,
@@ -26,6 +25,7 @@ from roost_core.placement.labels import (
     USER_CLASS,
     WARM_TARGET_ANNOTATION,
 )
+from roost_core.release.classes import namespace_matches
 from roost_lab.traces.attempt import other_scheduler
 from webhook.admission import Result, decide
 from webhook.facts import Facts, PlacedPod, pod_key
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
     from roost_core.objects.pod_body import PodBody
     from roost_core.placement.nodes import Nodes
-    from roost_core.placement.settings import PodClass, Settings
+    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
     from roost_lab.traces.attempt import Attempt
@@ -326,7 +327,7 @@ class PodMaker:
                 changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
         return copy_pod(state, **changes)
 
-    def _case(self, pod: PodBody, pod_class: PodClass, settings: Settings, facts: Facts, now: float) -> Case:
+    def _case(self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float) -> Case:
         return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
 
     def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:

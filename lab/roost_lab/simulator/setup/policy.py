@@ -23,13 +23,12 @@ from generator.values.merge import Settings as SetOptions
 from generator.values.release import Release
 from roost.controllers.settings import parse_settings
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
-from roost_core.placement.settings import Settings
-from roost_core.placement.settings import parse_settings as parse_webhook_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
+from webhook.settings import parse_settings as parse_webhook_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from generator.render.manifests import Manifest
     from generator.values.merge import Merged
     from roost.controllers.contract.planner import Planner
+    from roost_core.release.settings import ReleaseSettings
 
 JSONObject = dict[str, Any]
 
@@ -117,7 +117,7 @@ class Policy:
     # Of the cluster's own scheduler.
     cluster_profile: Profile
     # None: no webhook runs.
-    webhook: Settings | None
+    webhook: ReleaseSettings | None
     # release.json and the scheduler's configuration; None: no controllers run.
     controllers: Mapping[str, Any] | None
     scheduler_configuration: Mapping[str, Any] | None

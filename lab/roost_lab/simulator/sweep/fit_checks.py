@@ -13,10 +13,10 @@ from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.pod import copy_pod, copy_spec
-from roost_core.placement.classes import Classes
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.classes import Classes
+from roost_core.release.reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from generator.faults import UsageError
 from generator.pipeline import check
 from generator.values.files import read_values
-from roost_core.placement.events import Limits, first_start_after, parse_events
-from roost_core.placement.settings_reader import Reader
+from roost_core.release.events import Limits, first_start_after, parse_events
+from roost_core.release.reader import Reader
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.policy import RELEASE, load_policy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from generator.values.merge import Settings
-    from roost_core.placement.events import Event
+    from roost_core.release.events import Event
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.simulator.sweep.survey import Trace

@@ -115,7 +115,14 @@ def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder:
 
 def _record(cluster: ControlPlane, namespace: str, database: Path, folder: Path) -> Replica:
     classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
-    settings = {"version": 1, "release": "hub", "namespace": namespace, "podClasses": classes, "retentionDays": 0}
+    settings = {
+        "version": 1,
+        "release": "hub",
+        "namespace": namespace,
+        "podClasses": classes,
+        "retentionDays": 0,
+        "imageGate": {"mode": "off"},
+    }
     (folder / "release.json").write_text(json.dumps(settings))
     process = cluster.run.start(
         "record",

@@ -118,6 +118,7 @@ class World:
             "namespace": self.namespace,
             "podClasses": classes,
             "retentionDays": 0,
+            "imageGate": {"mode": "off"},
         }
         self._settings_path = folder / "release.json"
         self._settings_path.write_text(json.dumps(settings))

@@ -74,7 +74,14 @@ class Recorder:
 
     def __init__(self, cluster: ControlPlane, store: Store) -> None:
         settings = parse_settings(
-            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0}
+            {
+                "version": 1,
+                "release": "hub",
+                "namespace": "hub",
+                "podClasses": {},
+                "retentionDays": 0,
+                "imageGate": {"mode": "off"},
+            }
         )
         self._stop = threading.Event()
         recording = Recording(connect(cluster.kubeconfig), settings, store, Metrics("test"))

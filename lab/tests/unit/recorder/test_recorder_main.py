@@ -8,7 +8,7 @@ import pytest
 
 from roost.cli import run
 from roost_core.kube import logs
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.reader import SettingsError
 from roost_lab.recorder.main import _profiles
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lab.tests.recorded import empty_store
 from roost_core.placement.labels import pulled_label
-from roost_core.placement.settings_reader import SettingsError
+from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_node
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.objects.timestamps import read_span
-from roost_core.placement.settings import KeySource
+from roost_core.release.pod_classes import KeySource
 from roost_lab.recorder.answers.sniffer_log import _uid as node_uid
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import read_reasons

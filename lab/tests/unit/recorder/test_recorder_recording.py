@@ -125,7 +125,15 @@ class Run:
         """more: keys of release.json."""
         self.cluster, self.store = cluster, store
         settings = parse_settings(
-            {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0, **more}
+            {
+                "version": 1,
+                "release": "hub",
+                "namespace": "hub",
+                "podClasses": {},
+                "retentionDays": 0,
+                "imageGate": {"mode": "off"},
+                **more,
+            }
         )
         self.metrics = Metrics("test")
         self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)

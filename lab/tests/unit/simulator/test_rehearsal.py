@@ -10,7 +10,7 @@ import pytest
 
 from generator.faults import UsageError, ValuesError
 from generator.values.merge import NO_SETTINGS, Settings
-from roost_core.placement.events import Event, LocalStarts
+from roost_core.release.events import Event, LocalStarts
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.rehearsal import Days, Rehearsal, quantile, read_event, rehearse
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.studies import assumptions_of, describe, policy_files, values_files
 from roost_core.objects.images import normalise_reference
-from roost_core.placement.settings import GateMode
+from roost_core.release.pullers import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup import policy as policies
@@ -96,10 +96,10 @@ def test_placeholders_are_packed_by_the_users_scheduler_or_spread_by_the_default
 def test_gates_hold_for_the_images_that_are_launched_most(name: str, mode: GateMode) -> None:
     policy = load_policy(name)
     assert policy.webhook is not None
-    assert policy.webhook.gate is mode
+    assert policy.webhook.gate.mode is mode
     assert own_class(policy, "user").image_gate
     launched = image_reference(read_launch("GitHub", MOST_LAUNCHED, None).image)
-    assert normalise_reference(launched) in policy.webhook.managed_images
+    assert normalise_reference(launched) in policy.webhook.gate.managed_images
     assert launched in policy.pullers[0].images.values()
     assert bool(policy.startup_taints) is (mode is GateMode.STARTUP_TAINT)
 

@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.objects.images import normalise_reference
-from roost_core.placement.headroom_windows import next_time, read_time_zone, start_fault
+from roost_core.placement.headroom_windows import next_time, start_fault
+from roost_core.release.windows import read_time_zone
 
 if TYPE_CHECKING:
-    from roost_core.placement.settings_reader import Reader
+    from roost_core.release.reader import Reader
 
 # At most so many are read of one source: the values, a ConfigMap, a calendar.
 MOST_EVENTS: Final = 200

@@ -1,22 +1,22 @@
-"""Read which images the image gate manages, and which nodes the puller's DaemonSets serve."""
+"""Read `imageGate`: its mode, the images that it manages, and which nodes the puller's DaemonSets serve."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.selectors import Toleration, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
-from roost_core.placement.settings import GateMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import NodeTerm
-    from roost_core.placement.settings_reader import Document, Reader
+    from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
@@ -27,6 +27,15 @@ _DAEMON_TOLERATIONS: Final = tuple(
 # Of imageGate.pullDeadlineSeconds; release.json doesn't have it.
 DEFAULT_DEADLINE_SECONDS: Final = 600
 MAX_DEADLINE_SECONDS: Final = 24 * 3600
+
+
+class GateMode(StrEnum):
+    """`imageGate.mode`."""
+
+    REQUIRE_LABEL = "requireLabel"
+    PREFER = "prefer"
+    STARTUP_TAINT = "startupTaint"
+    OFF = "off"
 
 
 @dataclass(frozen=True)
@@ -66,19 +75,24 @@ class Puller:
         return frozenset(image.normalised for image in self.images)
 
 
-@dataclass(frozen=True, slots=True)
-class Pullers:
-    """What release.json and release.json have in common of `imageGate`."""
+@dataclass(frozen=True)
+class ImageGate:
+    """`imageGate` of release.json."""
 
-    mode: GateMode = GateMode.OFF
-    pullers: tuple[Puller, ...] = ()
+    mode: GateMode
+    pullers: tuple[Puller, ...]
     # Seconds after a node became Ready; then it is used even if it lacks images.
-    pull_deadline_seconds: int = DEFAULT_DEADLINE_SECONDS
+    pull_deadline_seconds: int
 
     @property
     def labelling(self) -> tuple[Puller, ...]:
         """The pullers whose images nodes have labels for."""
         return () if self.mode is GateMode.OFF else self.pullers
+
+    @cached_property
+    def managed_images(self) -> frozenset[str]:
+        """Normalised references of all images that the pullers bring to nodes."""
+        return frozenset().union(*(puller.references for puller in self.pullers))
 
 
 def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
@@ -111,16 +125,12 @@ def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
     return tolerating or selecting
 
 
-def read_pullers(read: Reader, document: Document) -> Pullers:
-    """Read `imageGate`; without one the mode is off. Faults go to the reader."""
-    gate = read.mapping(document.get("imageGate"), "imageGate")
-    if not gate:
-        return Pullers()
-    release = read.text(document.get("release"), "release")
-    namespace = read.text(document.get("namespace"), "namespace")
+def read_image_gate(read: Reader, value: object, release: str, namespace: str) -> ImageGate:
+    """`imageGate` of a release; faults go to the reader."""
+    gate = read.mapping(value, "imageGate")
     mode = gate.get("mode")
     deadline = gate.get("pullDeadlineSeconds", DEFAULT_DEADLINE_SECONDS)
-    return Pullers(
+    return ImageGate(
         # YAML 1.1 reads a bare `off` as false.
         mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
         pullers=tuple(

@@ -1,52 +1,33 @@
-"""Read the rules of one release from release.json, which the chart renders for the webhook.
-
-Defaults are in chart/values.yaml alone: a missing key is a fault here, except where values may be null.
-"""
+"""Read `podClasses`: which pods a class has, and what they get."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import sha256
 from itertools import pairwise
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from roost_core.objects.images import normalise_reference
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.settings_reader import (
-    DNS_LABEL,
-    DNS_NAME,
-    Document,
-    Reader,
-    SettingsError,
-    load_document,
-)
 from roost_core.placement.warm_sets import MAX_NODES, Spare
 
-VERSION: Final = 1
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.release.reader import (
+        Document,
+        Reader,
+    )
+
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 MAX_WEIGHT: Final = 100
-# Keys of `leases`.
-SCHEDULER: Final = "scheduler"
-CONTROLLERS: Final = "controllers"
 # A class without `warm` has no default in chart/values.yaml to merge with.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
 _PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")
-
-
-class GateMode(StrEnum):
-    """`imageGate.mode`."""
-
-    REQUIRE_LABEL = "requireLabel"
-    PREFER = "prefer"
-    STARTUP_TAINT = "startupTaint"
-    OFF = "off"
 
 
 class MatchBy(StrEnum):
@@ -120,34 +101,8 @@ class PodClass:
         return not self.attract and (self.name == USER_CLASS or self.image_gate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The rules of one release, from one document."""
-
-    # First 12 hex digits of the document's SHA-256; annotated on every placed pod.
-    revision: str
-    release: str
-    namespace: str
-    # False: pods keep the cluster's scheduler.
-    sets_scheduler: bool
-    classes: Mapping[str, PodClass]
-    replace_schedulers: frozenset[str]
-    gate: GateMode
-    # Normalised references.
-    managed_images: frozenset[str]
-    # Names of the placeholder sets; pods that name none belong to the first.
-    placeholder_sets: tuple[str, ...]
-    # False: nodes can't be read, so there are never facts about them.
-    reads_nodes: bool
-    # Pullers stay on nodes and bring the managed images to each node that joins.
-    pullers_run: bool = True
-    # A label selector of the namespaces of all hubs that share nodes with this one; None: none does.
-    shared_namespaces: Mapping[str, object] | None = None
-    # Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS).
-    leases: Mapping[str, str] = field(default_factory=dict)
-
-
-def _read_selector(read: Reader, value: object, key: str) -> Document | None:
+def read_selector(read: Reader, value: object, key: str) -> Document | None:
+    """`value` as a metav1.LabelSelector without its nulls; None when it is null."""
     if value is None:
         return None
     selector = read.mapping(value, key)
@@ -289,7 +244,7 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
     return PodClass(
         name=name,
         labels=labels,
-        namespace_selector=_read_selector(read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"),
+        namespace_selector=read_selector(read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"),
         profile=read.text(body.get("profile"), f"{key}.profile"),
         image_gate=read.flag(body.get("imageGate", False), f"{key}.imageGate"),
         join=_read_weights(read, body.get("join"), f"{key}.join"),
@@ -303,93 +258,13 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
     )
 
 
-def _read_gate(read: Reader, gate: Document) -> GateMode:
-    mode = gate.get("mode")
-    # YAML 1.1 reads a bare `off` as false.
-    return read.choice("off" if mode is False else mode, "imageGate.mode", GateMode)
-
-
-def _read_managed_images(read: Reader, gate: Document) -> frozenset[str]:
-    """The normalised references of all images that the pullers bring to nodes."""
-    found: set[str] = set()
-    for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers")):
-        at = f"imageGate.pullers[{index}]"
-        for place, image in enumerate(read.items(read.mapping(entry, at).get("images"), f"{at}.images")):
-            if reference := read.text(image, f"{at}.images[{place}]"):
-                found.add(normalise_reference(reference))
-    return frozenset(found)
-
-
-def _read_target(read: Reader, value: object) -> bool:
-    if value not in ("deploy", "none"):
-        read.fault("schedulerTarget", value, "deploy or none")
-    return value == "deploy"
-
-
-def _read_placeholder_sets(read: Reader, value: object) -> tuple[str, ...]:
-    """Names, given as strings or as entries of `placeholders` with a `name`."""
-    names = [entry.get("name") if isinstance(entry, Mapping) else entry for entry in read.items(value, "placeholders")]
-    return tuple(read.text(name, f"placeholders[{index}]") for index, name in enumerate(names))
-
-
-def _read_leases(read: Reader, value: object) -> dict[str, str]:
-    leases = read.mapping(value, "leases").items()
-    return {part: read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
-
-
-def read_pod_classes(read: Reader, document: Document) -> dict[str, PodClass]:
-    """Read `podClasses` of a document; faults go to the reader."""
-    return {
-        name: _read_class(read, name, value)
-        for name, value in sorted(read.mapping(document.get("podClasses"), "podClasses").items())
-        if value is not None
-    }
-
-
-def parse_settings(document: Mapping[str, object], revision: str = "") -> Settings:
-    """Read the policy document. Raises SettingsError with all faults at once.
-
-    Unknown top-level keys are ignored, so that a newer chart's document can be read while pods are replaced.
-    """
-    read = Reader()
-    if document.get("version") != VERSION:
-        read.fault("version", document.get("version"), str(VERSION))
-    gate = read.mapping(document.get("imageGate"), "imageGate")
-    classes = read_pod_classes(read, document)
+def read_pod_classes(read: Reader, value: object) -> dict[str, PodClass]:
+    """`podClasses` by name; faults go to the reader."""
+    entries = read.mapping(value, "podClasses").items()
+    classes = {name: _read_class(read, name, entry) for name, entry in sorted(entries) if entry is not None}
     known = ", ".join(classes)
     for pod_class in classes.values():
-        for side in ("join", "avoid"):
-            for other in pod_class.join if side == "join" else pod_class.avoid:
-                if other not in classes:
-                    read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {known}")
-    settings = Settings(
-        revision=revision,
-        release=read.name(document.get("release"), "release", DNS_NAME, "a release's name"),
-        namespace=read.name(document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name"),
-        sets_scheduler=_read_target(read, document.get("schedulerTarget")),
-        classes=classes,
-        replace_schedulers=frozenset(
-            read.text(name, f"replaceSchedulers[{index}]")
-            for index, name in enumerate(read.items(document.get("replaceSchedulers"), "replaceSchedulers"))
-        ),
-        gate=_read_gate(read, gate),
-        managed_images=_read_managed_images(read, gate),
-        placeholder_sets=_read_placeholder_sets(read, document.get("placeholders")),
-        reads_nodes=read.flag(document.get("readNodes", True), "readNodes"),
-        pullers_run=read.flag(document.get("pullersRun", True), "pullersRun"),
-        shared_namespaces=_read_selector(read, document.get("sharedNamespaces"), "sharedNamespaces"),
-        leases=_read_leases(read, document.get("leases")),
-    )
-    if read.faults:
-        raise SettingsError(read.faults)
-    return settings
-
-
-def read_settings(text: bytes) -> Settings:
-    """Read the policy document's bytes; the revision comes from their SHA-256. Raises SettingsError."""
-    return parse_settings(load_document(text), revision_of(text))
-
-
-def revision_of(text: bytes) -> str:
-    """The revision of a document, by which pods and logs name it."""
-    return sha256(text).hexdigest()[:12]
+        for side, weights in (("join", pod_class.join), ("avoid", pod_class.avoid)):
+            for other in weights.keys() - classes.keys():
+                read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {known}")
+    return classes

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 DNS_NAME: Final = re.compile(
@@ -79,13 +79,26 @@ def describe(found: object) -> str:
     return _cut(text, 60)
 
 
-def load_document(text: bytes) -> dict[str, object]:
-    """Parse a JSON object that others wrote: bounded in bytes, depth and numbers, and all its texts are Unicode.
+def load_document(name: str, read_bytes: Callable[[], bytes]) -> tuple[dict[str, object], str]:
+    """The JSON object in a file, bounded in bytes, depth and numbers, and its revision. Raises SettingsError.
 
-    Raises SettingsError.
+    name: of the file, for faults. The revision, by which pods and logs name a document, begins its SHA-256: 12 digits.
     """
+    try:
+        text = read_bytes()
+    except OSError as error:
+        raise SettingsError([Fault(name, f"no readable file ({error.strerror})", "a JSON object")]) from None
+    return parse_document(text, name), sha256(text).hexdigest()[:12]
+
+
+def parse_document(text: bytes, name: str = "the document") -> dict[str, object]:
+    """Parse a JSON object that others wrote; all its texts are Unicode. Raises SettingsError."""
+
+    def no_document(found: str, expected: str) -> SettingsError:
+        return SettingsError([Fault(name, found, expected)])
+
     if len(text) > MAX_DOCUMENT_BYTES:
-        raise _no_document(f"{len(text)} bytes", f"at most {MAX_DOCUMENT_BYTES} bytes")
+        raise no_document(f"{len(text)} bytes", f"at most {MAX_DOCUMENT_BYTES} bytes")
     try:
         decoded = text.decode("utf-8-sig")
         document = json.loads(decoded, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
@@ -93,40 +106,12 @@ def load_document(text: bytes) -> dict[str, object]:
             # Half a surrogate pair is valid JSON, but neither a hash nor an answer can be made of it.
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise _no_document(f"invalid JSON ({type(error).__name__})", "a JSON object") from None
+        raise no_document(f"invalid JSON ({type(error).__name__})", "a JSON object") from None
     if not isinstance(document, dict):
-        raise _no_document(describe(document), "a JSON object")
+        raise no_document(describe(document), "a JSON object")
     if _is_too_deep(document):
-        raise _no_document("lists and mappings in each other", f"a JSON object of at most {MAX_DEPTH} levels")
+        raise no_document("lists and mappings in each other", f"a JSON object of at most {MAX_DEPTH} levels")
     return document
-
-
-def load_object(
-    name: str,
-    read: Callable[[], bytes],
-    parse: Callable[[bytes], Any] = json.loads,
-    form: str = "JSON",
-    fault: type[Exception] = ValueError,
-) -> tuple[dict[str, Any], str]:
-    """The object in a file of one's own release, and the first 12 hex digits of its SHA-256. Raises SettingsError.
-
-    name: of the file, for faults. fault: what `parse` raises beside ValueError.
-    """
-    expected = f"a {form} object"
-    try:
-        text = read()
-        document = parse(text)
-    except OSError as error:
-        raise SettingsError([Fault(name, f"no readable file ({error.strerror})", expected)]) from None
-    except (ValueError, fault) as error:
-        raise SettingsError([Fault(name, f"invalid {form} ({type(error).__name__})", expected)]) from None
-    if not isinstance(document, dict):
-        raise SettingsError([Fault(name, describe(document), expected)])
-    return document, sha256(text).hexdigest()[:12]
-
-
-def _no_document(found: str, expected: str) -> SettingsError:
-    return SettingsError([Fault("the document", found, expected)])
 
 
 def _whole(text: str) -> int:

@@ -10,7 +10,7 @@ from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.placement.settings import PodClass
+    from roost_core.release.pod_classes import PodClass
 
 # Never matched by a selector: pods there run the cluster itself.
 SYSTEM_NAMESPACE: Final = "kube-system"

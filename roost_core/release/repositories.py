@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost_core.objects.pod_body import PodBody
-    from roost_core.placement.settings import KeySource
+    from roost_core.release.pod_classes import KeySource
 
 # Longer than any URL of a repository provider; it limits the cost of one pod.
 _MAX_KEY: Final = 4096

@@ -1,0 +1,119 @@
+"""The parts of release.json that programs share."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from roost_core.release.classes import Classes
+from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
+from roost_core.release.pullers import ImageGate, read_image_gate, read_mappings
+from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_core.objects.pod import Pod
+
+VERSION: Final = 1
+# Keys of `leases`.
+SCHEDULER: Final = "scheduler"
+CONTROLLERS: Final = "controllers"
+
+
+class ReleaseSettings:
+    """One release. Each part is read when it is first asked for; its faults go to the reader.
+
+    A program asks for what it needs, then calls `raise_faults`. Top-level keys that none asks for are ignored, so that
+    a newer chart's document can be read while pods are replaced.
+    """
+
+    def __init__(self, read: Reader, document: Document, revision: str = "") -> None:
+        """revision: of the document; annotated on every placed pod."""
+        self.read = read
+        self.document = document
+        self.revision = revision
+
+    def raise_faults(self) -> None:
+        """Raise SettingsError with all faults of the parts that were read, and of a version that isn't known."""
+        faults = list(self.read.faults)
+        version = self.document.get("version")
+        if version != VERSION:
+            faults.insert(0, Fault("version", describe(version), str(VERSION)))
+        if faults:
+            raise SettingsError(faults)
+
+    @cached_property
+    def name(self) -> str:
+        """The release's name."""
+        return self.read.name(self.document.get("release"), "release", DNS_NAME, "a release's name")
+
+    @cached_property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.read.name(self.document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name")
+
+    @cached_property
+    def classes(self) -> Mapping[str, PodClass]:
+        """`podClasses`, by name."""
+        return read_pod_classes(self.read, self.document.get("podClasses"))
+
+    @cached_property
+    def _matcher(self) -> Classes:
+        return Classes(self.namespace, self.classes)
+
+    def class_of(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> PodClass | None:
+        """Return the class of a pod; None: it has none. namespaces: labels, as far as known."""
+        return self._matcher.classify(pod.labels, pod.namespace, namespaces)
+
+    def is_users(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
+        """Whether it is a user's pod."""
+        found = self.class_of(pod, namespaces)
+        return found is not None and found.is_of_users
+
+    @cached_property
+    def gate(self) -> ImageGate:
+        """`imageGate`."""
+        return read_image_gate(self.read, self.document.get("imageGate"), self.name, self.namespace)
+
+    @cached_property
+    def pullers_run(self) -> bool:
+        """Whether pullers stay on nodes and bring the managed images to each node that joins."""
+        return self.read.flag(self.document.get("pullersRun", True), "pullersRun")
+
+    @cached_property
+    def sets_scheduler(self) -> bool:
+        """Whether pods get Roost's scheduler; False: they keep the cluster's."""
+        target = self.document.get("schedulerTarget")
+        if target not in ("deploy", "none"):
+            self.read.fault("schedulerTarget", target, "deploy or none")
+        return target == "deploy"
+
+    @cached_property
+    def replace_schedulers(self) -> frozenset[str]:
+        """Names of schedulers that pods don't keep."""
+        names = self.read.items(self.document.get("replaceSchedulers"), "replaceSchedulers")
+        return frozenset(self.read.text(name, f"replaceSchedulers[{index}]") for index, name in enumerate(names))
+
+    @cached_property
+    def reads_nodes(self) -> bool:
+        """Whether the webhook may read nodes; False: there are never facts about them."""
+        return self.read.flag(self.document.get("readNodes", True), "readNodes")
+
+    @cached_property
+    def shared_namespaces(self) -> Mapping[str, object] | None:
+        """A label selector of the namespaces of all hubs that share nodes with this one; None: none does."""
+        return read_selector(self.read, self.document.get("sharedNamespaces"), "sharedNamespaces")
+
+    @cached_property
+    def leases(self) -> Mapping[str, str]:
+        """Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS)."""
+        leases = self.read.mapping(self.document.get("leases"), "leases").items()
+        return {part: self.read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
+
+    @cached_property
+    def placeholder_names(self) -> tuple[str, ...]:
+        """Names of the placeholder sets; pods that name none belong to the first."""
+        entries = read_mappings(self.read, self.document.get("placeholders"), "placeholders")
+        names = [(entry.get("name"), f"placeholders[{index}].name") for index, entry in enumerate(entries)]
+        return tuple(self.read.text(name, key) for name, key in names)

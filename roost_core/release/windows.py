@@ -1,0 +1,51 @@
+"""Read `windows` of a placeholder set; `roost_core.placement.headroom_windows` tells when they are active."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roost_core.placement.headroom_windows import DATE_TIME, MAX_REPLICAS, TIME_ZONE, Window, is_time_zone, start_fault
+
+if TYPE_CHECKING:
+    from roost_core.release.reader import Reader
+
+_KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
+
+
+def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
+    """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
+    return read.named(
+        read.items(value, key), key, lambda entry, at: _parse_window(read, entry, at), "window of the set"
+    )
+
+
+def _parse_window(read: Reader, entry: object, at: str) -> Window:
+    body = read.mapping(entry, at)
+    read.known(body, at, _KEYS)
+    name, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "start", "end"))
+    if not name:
+        read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
+    replicas = read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS)
+    zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
+    dates = [DATE_TIME.fullmatch(text) is not None for text in (start, end)]
+    for key, text in (("start", start), ("end", end)):
+        if fault := start_fault(text):
+            read.fault(f"{at}.{key}", body.get(key), fault)
+    if dates[0] != dates[1]:
+        read.fault(
+            f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron expression'}"
+        )
+    elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
+        read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
+    elif start.split() == end.split():
+        read.fault(f"{at}.end", body.get("end"), "a time other than start: the window would never be active")
+    return Window(name, replicas, zone, start, end)
+
+
+def read_time_zone(read: Reader, value: object, key: str) -> str:
+    """`value` as the name of a time zone; "UTC" on a fault."""
+    name = read.text(value, key)
+    if is_time_zone(name):
+        return name
+    read.fault(key, value, TIME_ZONE)
+    return "UTC"

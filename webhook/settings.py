@@ -1,0 +1,49 @@
+"""Which parts of release.json the webhook reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roost_core.release.reader import Reader, load_document
+from roost_core.release.settings import ReleaseSettings
+
+if TYPE_CHECKING:
+    from roost_core.release.reader import Document
+
+
+def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:
+    """What decides which objects are watched."""
+    return (
+        settings.name,
+        settings.namespace,
+        settings.classes,
+        settings.reads_nodes,
+        settings.sets_scheduler,
+        settings.leases,
+        settings.shared_namespaces,
+    )
+
+
+def rule_parts(settings: ReleaseSettings) -> tuple[object, ...]:
+    """All that the rules read: documents with equal parts place pods alike."""
+    return (
+        *watched_parts(settings),
+        settings.replace_schedulers,
+        settings.gate.mode,
+        settings.gate.managed_images,
+        settings.pullers_run,
+        settings.placeholder_names,
+    )
+
+
+def parse_settings(document: Document, revision: str = "") -> ReleaseSettings:
+    """The settings of a document. Raises SettingsError with all faults at once."""
+    settings = ReleaseSettings(Reader(), document, revision)
+    rule_parts(settings)
+    settings.raise_faults()
+    return settings
+
+
+def read_settings(text: bytes) -> ReleaseSettings:
+    """The settings of a document's text. Raises SettingsError."""
+    return parse_settings(*load_document("the document", lambda: text))
