@@ -13,22 +13,22 @@ import resource
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from benchmarks.view_record import records
-from roost_core.http.server import bind
 from roost_lab.recorder.store.database import Store
-from roost_lab.view.server import make_app, serve
-from roost_lab.view.sources import RecordSource
+from roost_lab.view.moment import as_json
+from roost_lab.view.reading import RecordSource
 from tools import browser
+from tools.take_screenshots import served_view
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-TOKEN: Final = "token"  # noqa: S105 - of a server that nobody else knows
 SIZES: Final = ((1280, 900), (390, 800))
 # Times between frames, in ms, while the page is scrolled for arguments[0] ms.
 SCROLL: Final = """
@@ -51,7 +51,7 @@ document.body.style.height = `${height}px`;
 # ms from the answer's text to a page that is laid out: all boxes, and with one pod less.
 DRAW: Final = """
 const [done] = arguments;
-fetch("api/moment").then((answer) => answer.text()).then((text) => {
+fetch("api/moment", { headers: { "X-Roost-View": "1" } }).then((answer) => answer.text()).then((text) => {
   const draw = (state) => {
     const begin = performance.now();
     dispatchEvent(new CustomEvent("roost-state", {detail: state}));
@@ -77,26 +77,18 @@ def main() -> int:
         store = Store.open(str(Path(folder) / "roost.db"))
         store.migrate()
         store.write(records(now_us, options.nodes, options.pods), {"pods": ("1", now_us)})
-        app = make_app([RecordSource(store, now_us=lambda: now_us)], TOKEN)
-        client = app.test_client()
-        client.get(f"/?token={TOKEN}")
+        source = RecordSource(store, now_us=lambda: now_us)
         spans = []
         for _ in range(7):
             begin = time.perf_counter()
-            size = len(client.get("/api/moment").data)
+            found = source.moment(None)
+            size = len(orjson.dumps(as_json(found))) if found is not None else 0
             spans.append(time.perf_counter() - begin)
         print(f"answer: {size / 1e6:.2f} MB in {statistics.median(spans) * 1000:.0f} ms")
-        bound = bind("127.0.0.1", 0)
-        bound.listen(64)
-        server = serve(app, bound)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        for width, height in SIZES:
-            browser.set_size(driver, width, height)
-            _measure(driver, f"http://127.0.0.1:{server.port}/?token={TOKEN}", width, options.seconds)
-        server.shutdown()
-        thread.join()
-        bound.close()
+        with served_view([source]) as address:
+            for width, height in SIZES:
+                browser.set_size(driver, width, height)
+                _measure(driver, address, width, options.seconds)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"memory of this process, the server's and the benchmark's: {peak_mib:.0f} MiB")
     return 0

@@ -129,10 +129,9 @@ def _measure(store: Store, pods: int, rounds: int) -> Iterator[tuple[float, floa
         spans = []
         for _ in range(rounds):
             begin = time.perf_counter()
-            found = read_moment(store, at_us, pods * SECOND)
+            moment = read_moment(store, at_us, pods * SECOND)
             spans.append(time.perf_counter() - begin)
-        assert found is not None
-        moment = found[0]
+        assert moment is not None
         shown = sum(len(node.pods) for node in moment.nodes)
         print(f"{place:.0%}: {len(moment.nodes)} nodes, {shown} pods, {len(moment.changes)} changes")
         yield place, min(spans)

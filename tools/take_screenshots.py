@@ -24,8 +24,8 @@ from roost_lab.simulator.sweep.recording import Recording, record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import make_app, serve
-from roost_lab.view.sources import RecordSource
 from tools import browser
 from tools.recorded_story import BEGIN, US, Story, write_story
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from selenium import webdriver
+
+    from roost_lab.view.server import Source
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000
@@ -70,12 +72,11 @@ def replayed(folder: Path) -> list[Store]:
 
 
 @contextlib.contextmanager
-def served_view(stores: Sequence[Store]) -> Iterator[str]:
-    """The address of `roost view` of two replays, while the context lasts."""
+def served_view(sources: Sequence[Source], names: Sequence[str] = ("",)) -> Iterator[str]:
+    """The address of `roost view` of one or two records, while the context lasts."""
     bound = bind("127.0.0.1", 0)
-    bound.listen(16)
-    app = make_app([*map(RecordSource, stores)], "token", names=POLICIES)
-    server = serve(app, bound)
+    bound.listen(64)
+    server = serve(make_app(sources, "token", names=names), bound)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -127,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
             too_large += len(image) > MOST_BYTES
             print(f"{folder / name}.png: {len(image):,} bytes")
         stores = replayed(Path(made))
-        with served_view(stores) as address:
+        with served_view([*map(RecordSource, stores)], POLICIES) as address:
             show_view(driver, address, VIEWED_AT, 1200, 760)
             image = picture(driver, top=0, height=760, width=1200)
         for store in stores:

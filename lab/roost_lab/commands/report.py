@@ -101,7 +101,7 @@ def _text(report: Report, form: str, database: str) -> str:
     help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table.",
 )
 @click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
-@click.option("--hub", metavar="HUB", help="Only pods of this hub, by its release.")
+@click.option("--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
 @click.option(
@@ -127,7 +127,7 @@ def _command(
 
     \b
     roost report --database roost.db --output report.html
-    roost report --database roost.db --since 2h --hub jhub --class user
+    roost report --database roost.db --since 2h --hub jhub.prod --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
     if rest["form"] == "csv" and rest["output"] in (None, "-"):

@@ -40,7 +40,7 @@ def _command(*, settings: str | None, kubeconfig: str | None, context: str | Non
     """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
 
     It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
-    s sorts, / filters, arrows scroll.
+    s sorts, space pauses.
 
     \b
     roost top --kubeconfig ~/.kube/config

@@ -21,13 +21,13 @@ from roost_lab.commands.options import database_option, moment_option
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view.live import LiveCluster, find_settings
+from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import make_app, serve
-from roost_lab.view.sources import LiveSource, RecordSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_lab.view.sources import Source
+    from roost_lab.view.server import Source
 
 # A file, and a context in it.
 Kubeconfig = tuple[str | None, str | None]
@@ -75,7 +75,7 @@ def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> Source:
     stack.callback(stop.set)
     if fault := live.start(stop):
         raise ClusterError(fault)
-    return LiveSource(live)
+    return live
 
 
 def names_of(urls: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 // Shows one record or two at one moment: live, or at the time of the slider. Texts from the cluster are only ever texts.
 
 const MINUTE = 60e6, SECOND = 1e6;
-// ms: between two tries of a live stream that was refused.
-const RETRY = 15000;
+// ms: between two questions for the latest state.
+const LIVE_TICK = 2000;
 // ms: between two moments that are played, and the longest that one may count for if the answers are slow.
 const TICK = 200, LONGEST_TICK = 1000;
 // Arrows at a time: more would hide what they point at.
@@ -82,7 +82,7 @@ let sides = [];
 let isAsking = false;
 let isStale = false;
 let isPlaying = false;
-let source = null;
+let live = 0;
 
 const shown = () => sides.filter((side) => side.state).map((side) => side.state);
 const begin = () => Math.min(...shown().map((state) => state.begin));
@@ -106,10 +106,13 @@ function goTo(us, { keepsAddress = true } = {}) {
   pause();
   at = us === null ? null : Math.round(us);
   if (keepsAddress) keepAddress();
-  if (at === null && sides.length === 1) return listen();
-  source?.close();
-  source = null;
   return ask();
+}
+
+// The header tells the server that this page asks: no other may.
+async function question(path) {
+  const answer = await fetch(path, { headers: { "X-Roost-View": "1" } });
+  return answer.json();
 }
 
 // One question at a time: a slider that moves asks for where it is when the last answer has come.
@@ -118,40 +121,28 @@ async function ask() {
     isStale = true;
     return;
   }
+  clearTimeout(live);
   isAsking = true;
   try {
     do {
       isStale = false;
       const asked = at;
       const wanted = asked === null ? "" : `&at=${asked}`;
-      const found = await Promise.all(sides.map(async (side) => {
-        const answer = await fetch(`api/moment?record=${side.record}${wanted}`);
-        return answer.json();
-      }));
+      const found = await Promise.all(sides.map((side) => question(`api/moment?record=${side.record}${wanted}`)));
       // Each of two records has answered with its own end: they are asked again, for the end of the shorter one.
       const ends = found.filter((one) => one.end).map((one) => one.end);
       if (asked === null && sides.length > 1 && ends.length && !found.some((one) => one.error)) {
         at ??= Math.min(...ends);
         isStale = true;
-      } else if (at !== null || sides.length > 1) showAll(found);
-    } while (isStale && (at !== null || sides.length > 1));
+      } else if ((asked === null) === (at === null)) showAll(found);
+    } while (isStale);
   } catch (error) {
     pause();
     say(`No answer from roost view: ${error.message}`);
   } finally {
     isAsking = false;
+    if (at === null && sides.length === 1) live = setTimeout(ask, LIVE_TICK);
   }
-}
-
-function listen() {
-  source?.close();
-  source = new EventSource("api/live");
-  source.onmessage = (message) => showAll([JSON.parse(message.data)]);
-  source.onerror = () => {
-    say("No live news: trying again …");
-    // A refusal closes it for good.
-    if (source?.readyState === EventSource.CLOSED) setTimeout(() => at === null && listen(), RETRY);
-  };
 }
 
 function say(text) {
@@ -482,8 +473,7 @@ async function explain(record, uid, name) {
   $("why-text").textContent = "…";
   $("why").showModal();
   try {
-    const answer = await fetch(`api/why?record=${record}&uid=${encodeURIComponent(uid)}`);
-    const found = await answer.json();
+    const found = await question(`api/why?record=${record}&uid=${encodeURIComponent(uid)}`);
     $("why-text").textContent = found.text ?? found.error;
   } catch (error) {
     $("why-text").textContent = `No answer from roost view: ${error.message}`;
@@ -532,8 +522,7 @@ addEventListener("roost-state", (event) => showAll([event.detail]));
 
 async function start() {
   try {
-    const answer = await fetch("api/records");
-    const found = await answer.json();
+    const found = await question("api/records");
     if (found.error) return say(found.error);
     sides = found.records.map((name, record) => new Side(record, name, found.records.length === 1));
   } catch (error) {

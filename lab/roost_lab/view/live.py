@@ -110,8 +110,8 @@ class LiveCluster:
         """What has not been listed yet, and why; "" when everything has."""
         return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
 
-    def moment(self) -> Moment:
-        """The cluster now."""
+    def moment(self, at_us: int | None = None) -> Moment:  # noqa: ARG002 - a Source of server.py, without a past
+        """The cluster now, whatever time is asked for."""
         namespaces = self._namespaces.objects()
 
         def classify(labels: Mapping[str, str], namespace: str) -> str:
@@ -120,6 +120,10 @@ class LiveCluster:
 
         now_us = time.time_ns() // 1000
         return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us))
+
+    def why(self, uid: str) -> str | None:
+        """What the cluster tells of a pod now; None when it isn't there."""
+        return why_of(self.moment(), uid)
 
 
 def rows_of(

@@ -79,8 +79,8 @@ class Rows:
     """What the database holds about a moment. Keys of rows are columns of schema.py, unless it says otherwise."""
 
     at_us: int
-    # Pods that existed: uid, namespace, name, pod_class, hub, image, cpu_millicores, memory_bytes, created_us,
-    # warm_target, bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
+    # Pods that existed: uid, namespace, name, pod_class, image, cpu_millicores, memory_bytes, created_us, warm_target,
+    # bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
@@ -94,10 +94,10 @@ class Rows:
     pulls: Sequence[Row] = ()
     # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it), the last one last.
     reasons: Sequence[Row] = ()
-    # Bindings of the last minute: uid, namespace, name, pod_class, hub, node_name, at_us.
+    # Bindings of the last minute: uid, namespace, name, pod_class, node_name, at_us.
     bindings: Sequence[Row] = ()
-    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, hub, node_name, and
-    # of the pod that it went for (None: not known): by_uid, by_namespace, by_name.
+    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, node_name, and of
+    # the pod that it went for (None: not known): by_uid, by_namespace, by_name.
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
@@ -169,6 +169,9 @@ class Moment:
     """The cluster at one moment."""
 
     at_us: int
+    # The time that is known.
+    begin_us: int
+    end_us: int
     # The oldest first; nodes of unknown age last.
     nodes: Sequence[NodeBox]
     # Images with chips -> users who run or await them; most users first.
@@ -190,8 +193,8 @@ def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys((*_chips(pods), *filter(None, starting))))
 
 
-def moment_of(rows: Rows) -> Moment:
-    """Combine what is known."""
+def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None) -> Moment:
+    """Combine what is known. begin_us, end_us: the time that is known; only this moment unless given."""
     at_us = rows.at_us
     chips = _chips(rows.pods)
     bound: dict[str, list[Row]] = {}
@@ -207,6 +210,8 @@ def moment_of(rows: Rows) -> Moment:
     changes = sorted(_changes(rows), key=lambda change: -change.at_us)
     return Moment(
         at_us,
+        at_us if begin_us is None else begin_us,
+        at_us if end_us is None else end_us,
         sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
         chips,
         [
@@ -441,12 +446,15 @@ def _is_successor(binding: Row, removal: Row) -> bool:
 
 
 def as_json(moment: Moment) -> JSONObject:
-    """For the page, without its time: times in µs since 1970, images as indexes into `images`, names also in short."""
+    """For the page: times in µs since 1970, images as indexes into `images`, names also in short."""
     images = list(dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods))))
     index = {image: number for number, image in enumerate(images)}
     short_nodes = shorten((node.name for node in moment.nodes), NODE_LENGTH)
     short_images = shorten(moment.chips, IMAGE_LENGTH)
     return {
+        "at": moment.at_us,
+        "begin": moment.begin_us,
+        "end": moment.end_us,
         "counts": dict(Counter(pod.kind for node in moment.nodes for pod in node.pods)),
         "notices": list(moment.notices),
         "images": images,

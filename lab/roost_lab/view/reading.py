@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
-from roost_lab.recorder.answers.pod_story import spellings
+from roost_lab.recorder.answers.explanation import explain
+from roost_lab.recorder.answers.pod_story import read_story, spellings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.report.query import consistent_reads, read_extent
-from roost_lab.report.statistics import Span
 from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, Moment, Rows, images_of_interest, moment_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,26 @@ _SECOND_US: Final = 1_000_000
 _FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
 
 
-def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, Span] | None:
-    """The moment, and the time that the record covers; None when it is empty. Raises StoreError.
+class RecordSource:
+    """A record, as a Source of server.py."""
+
+    def __init__(self, store: Store, now_us: Callable[[], int] | None = None) -> None:
+        self._store = store
+        self._now_us = now_us or (lambda: time.time_ns() // 1000)
+
+    def moment(self, at_us: int | None) -> Moment | None:
+        """The moment at that time, None: the latest; None when the record is empty."""
+        return read_moment(self._store, at_us, self._now_us())
+
+    def why(self, uid: str) -> str | None:
+        """What explains a pod; None when it isn't recorded."""
+        with self._store.reading() as connection:
+            pod = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
+        return explain(read_story(self._store, dict(pod))) if pod is not None else None
+
+
+def read_moment(store: Store, at_us: int | None, now_us: int) -> Moment | None:
+    """The moment; None when the record is empty. Raises StoreError.
 
     at_us: None for the latest state: of now, or of the record's end if it ended before.
     """
@@ -42,7 +61,7 @@ def read_moment(store: Store, at_us: int | None, now_us: int) -> tuple[Moment, S
             return None
         last_us = max(extent.to_us, now_us) if now_us - extent.to_us < LIVE_US else extent.to_us
         rows = read_rows(connection, last_us if at_us is None else min(at_us, last_us))
-    return moment_of(rows), Span(extent.from_us, last_us)
+    return moment_of(rows, extent.from_us, last_us)
 
 
 def read_rows(connection: sa.Connection, at_us: int) -> Rows:
@@ -107,7 +126,7 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         )
     }
     pod = schema.pod.c
-    known = (pod.uid, pod.namespace, pod.name, pod.pod_class, pod.hub, pod.image, pod.cpu_millicores, pod.memory_bytes)
+    known = (pod.uid, pod.namespace, pod.name, pod.pod_class, pod.image, pod.cpu_millicores, pod.memory_bytes)
     found = _in_parts(
         rows,
         list(starts),
@@ -168,7 +187,7 @@ def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str]
 def _bindings(at_us: int) -> sa.Executable:
     pod, decision = schema.pod.c, schema.decision.c
     return (
-        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, pod.hub, decision.node_name, decision.at_us)
+        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, decision.node_name, decision.at_us)
         .select_from(schema.decision.join(schema.pod, pod.uid == decision.pod_uid))
         .where(decision.kind == DecisionKind.BIND, decision.at_us > at_us - MINUTE_US, decision.at_us <= at_us)
     )
@@ -179,12 +198,8 @@ def _removals(at_us: int) -> sa.Executable:
     return (
         sa.select(
             *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),
-            *(victim.namespace, victim.name, victim.pod_class, victim.hub),
-            *(
-                removal.by_uid,
-                other.c.namespace.label("by_namespace"),
-                other.c.name.label("by_name"),
-            ),
+            *(victim.namespace, victim.name, victim.pod_class),
+            *(removal.by_uid, other.c.namespace.label("by_namespace"), other.c.name.label("by_name")),
         )
         .select_from(
             schema.preemption.outerjoin(schema.pod, victim.uid == removal.victim_uid).outerjoin(

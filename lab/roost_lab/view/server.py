@@ -1,37 +1,39 @@
-"""Serve the page and what it asks for: a moment, a pod's `why`, and live states. Read-only.
+"""Serve the page and what it asks for: a moment, and a pod's `why`. Read-only.
 
-A source is a record or a live cluster. Each request needs the token.
+A source is a record or a live cluster. Each request needs the token, and questions a header that only this page sends.
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
-import threading
+import time
+from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 from flask import Flask, Response, abort, redirect, request
 from werkzeug.exceptions import HTTPException
-from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view.feed import Feed, State, TooManyViewersError
 from roost_lab.view.moment import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from socket import socket
 
     from werkzeug.wrappers import Response as AnyResponse
 
-    from roost_lab.view.sources import Source
+    from roost_lab.view.moment import Moment
 
 log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 COOKIE: Final = "roost-view"
+# On each question of the page's script. A page from elsewhere can't send it: browsers ask for leave first.
+OWN_HEADER: Final = "X-Roost-View"
 # Name below /, of roost_lab/pages -> type.
 FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
 POLICY: Final = (
@@ -46,31 +48,40 @@ HEADERS: Final = {
 }
 # Of a connection that sends or takes nothing.
 IDLE_SECONDS: Final = 60.0
-# Open at once: each has a thread, and a browser opens a few for each viewer.
-MAX_CONNECTIONS: Final = 200
+# The least time between two readings of the latest state, however many look at it.
+PAUSE_SECONDS: Final = 2.0
 _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
+
+
+class Source(Protocol):
+    """Something that knows nodes and pods. Its methods raise StoreError."""
+
+    def moment(self, at_us: int | None) -> Moment | None:
+        """The cluster at that time, None: the latest; None where nothing is known at all."""
+
+    def why(self, uid: str) -> str | None:
+        """What explains a pod; None when it isn't known."""
 
 
 def make_app(sources: Sequence[Source], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
     """The application. sources: one, or two that are shown beside each other, with their names; token: see `_admit`."""
     app = Flask(__name__, static_folder=None)
 
-    def chosen() -> Source:
-        """The source that the request is about; the first if it names none."""
+    def chosen() -> int:
+        """The number of the source that the request is about; the first if it names none."""
         text = request.args.get("record", "0")
         if text not in map(str, range(len(sources))):
             abort(400, f"record: found {text!r}, expected a number from 0 to {len(sources) - 1}")
-        return sources[int(text)]
+        return int(text)
 
-    def read(source: Source, at_us: int | None) -> State:
-        found = source.moment(at_us)
-        if found is None:
-            return _state({"empty": True})
-        moment, extent = found
-        return _state(as_json(moment), at=moment.at_us, begin=extent.from_us, end=extent.to_us)
+    def read(number: int, at_us: int | None) -> bytes:
+        found = sources[number].moment(at_us)
+        return orjson.dumps(as_json(found) if found is not None else {"empty": True})
 
-    feed = Feed(lambda: _orrefusal(lambda: read(sources[0], None)))
+    @lru_cache(maxsize=len(sources))
+    def latest(number: int, _while: int) -> bytes:
+        return read(number, None)
 
     @app.before_request
     def admit() -> Any:  # noqa: ANN401 - Flask's
@@ -92,29 +103,24 @@ def make_app(sources: Sequence[Source], token: str, *, names: Sequence[str] = ("
 
     @app.get("/api/moment")
     def moment() -> Response:
-        text = request.args.get("at")
+        number, text = chosen(), request.args.get("at")
+        if text is None:
+            return Response(latest(number, int(time.monotonic() / PAUSE_SECONDS)), mimetype=JSON)
         try:
-            at_us = int(text) if text is not None else None
+            at_us = int(text)
         except ValueError:
             at_us = -1
-        if at_us is not None and not 0 <= at_us <= _MAX_US:
+        if not 0 <= at_us <= _MAX_US:
             return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")
-        return Response(read(chosen(), at_us).line, mimetype=JSON)
+        return Response(read(number, at_us), mimetype=JSON)
 
     @app.get("/api/why")
     def why() -> Response:
         uid = request.args.get("uid", "")
-        text = chosen().why(uid)
+        text = sources[chosen()].why(uid)
         if text is None:
             return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
         return Response(orjson.dumps({"text": text}), mimetype=JSON)
-
-    @app.get("/api/live")
-    def live() -> Response:
-        try:
-            return Response(feed.watch(), mimetype="text/event-stream")
-        except TooManyViewersError:
-            return refusal(503, "too many viewers: close another tab, or try again later")
 
     @app.errorhandler(StoreError)
     def no_database(error: StoreError) -> Response:
@@ -138,16 +144,18 @@ def make_app(sources: Sequence[Source], token: str, *, names: Sequence[str] = ("
 
 
 def _admit(token: str) -> AnyResponse | None:
-    """Swap a token in the address for a cookie; refuse whoever has neither. None: they may see everything."""
+    """Swap a token in the address for a cookie; refuse whoever has neither, and other pages. None: go on."""
     cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
     if hmac.compare_digest(request.args.get("token", "").encode(), token.encode()):
         # Without the token in the address, which browsers remember.
         answer = redirect(request.path)
         answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
         return answer
-    if hmac.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
-        return None
-    return refusal(403, "open the address that `roost view` printed: it holds this page's token")
+    if not hmac.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
+        return refusal(403, "open the address that `roost view` printed: it holds this page's token")
+    if request.path.startswith("/api/") and OWN_HEADER not in request.headers:
+        return refusal(403, f"only the page of `roost view` may ask: no header {OWN_HEADER}")
+    return None
 
 
 def refusal(status: int, message: str) -> Response:
@@ -155,10 +163,10 @@ def refusal(status: int, message: str) -> Response:
     return Response(orjson.dumps({"error": message}), status=status, mimetype=JSON)
 
 
-def serve(app: Flask, bound: socket) -> BaseWSGIServer:
+def serve(app: Flask, bound: socket) -> ThreadedWSGIServer:
     """A server on a socket that is bound and listens; `serve_forever` runs it."""
     host, port = bound.getsockname()[:2]
-    return _Server(host, port, app, handler=_Handler, fd=bound.fileno())
+    return ThreadedWSGIServer(host, port, app, handler=_Handler, fd=bound.fileno())
 
 
 class _Handler(WSGIRequestHandler):
@@ -166,39 +174,6 @@ class _Handler(WSGIRequestHandler):
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's
         """Log nothing: the first request's address holds the token."""
-
-
-class _Server(ThreadedWSGIServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - werkzeug's
-        super().__init__(*arguments, **named)
-        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
-        if self._places.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as above
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.release()
-
-
-def _state(content: dict[str, Any], **times_us: int) -> State:
-    return State(orjson.dumps({**content, **times_us}), orjson.dumps(content))
-
-
-def _orrefusal(read: Callable[[], State]) -> State:
-    # A stream that has begun can't answer with another status.
-    try:
-        return read()
-    except StoreError as error:
-        return _state({"error": str(error)})
 
 
 def _resource(name: str) -> bytes:

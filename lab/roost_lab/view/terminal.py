@@ -9,7 +9,6 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.console import Group
@@ -20,7 +19,7 @@ from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
-from roost_lab.view.keys import FULL, TROUBLE, USERS, Keys, View, press
+from roost_lab.view.keys import Keys
 from roost_lab.view.moment import OTHER, NodeState, PodState
 
 if TYPE_CHECKING:
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from roost_lab.view.live import LiveCluster
     from roost_lab.view.moment import Change, Moment, NodeBox, PodBox
 
+# By trouble: nodes that aren't ready, are cordoned, leave or fail to pull come first, then by name.
+TROUBLE, NAME, FULL, USERS = "trouble", "name", "full", "users"
+SORTS: Final = (TROUBLE, NAME, FULL, USERS)
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),
@@ -64,12 +66,8 @@ class Awaited(NamedTuple):
     is_failing: bool
 
 
-def choose(moment: Moment, view: View) -> Moment:
-    """What of the moment is asked for, nodes in the order that is asked for."""
-    wanted = view.filter.casefold()
-
-    def has(*texts: str) -> bool:
-        return any(wanted in text.casefold() for text in texts)
+def in_order(nodes: Sequence[NodeBox], sort: str) -> list[NodeBox]:
+    """The nodes, sorted by one of SORTS."""
 
     def place(node: NodeBox) -> tuple[float, str]:
         is_failing = any(pod.state is PodState.FAILING for pod in node.pods)
@@ -78,14 +76,9 @@ def choose(moment: Moment, view: View) -> Moment:
             FULL: -fullness(node),
             USERS: -float(counts_of(node)[USER]),
         }
-        return first.get(view.sort, 0.0), node.name
+        return first.get(sort, 0.0), node.name
 
-    return replace(
-        moment,
-        nodes=sorted((node for node in moment.nodes if has(node.name, node.state)), key=place),
-        pending=[pod for pod in moment.pending if has(pod.name, pod.reason)],
-        changes=[change for change in moment.changes if has(change.name, change.from_node, change.to_node)],
-    )
+    return sorted(nodes, key=place)
 
 
 def counts_of(node: NodeBox) -> Counter[str]:
@@ -116,30 +109,25 @@ def awaited(moment: Moment) -> list[Awaited]:
     return sorted(found.values(), key=lambda each: (each.since_us, each.image))
 
 
-def show(moment: Moment, columns: int = COLUMNS, lines: int | None = None, view: View | None = None) -> RenderableType:
-    """The moment for a terminal of that size; view: what the keys asked for, None where nobody can press any."""
-    return _draw(choose(moment, view or View()), columns, lines, view)[0]
-
-
-def _draw(chosen: Moment, columns: int, lines: int | None, view: View | None) -> tuple[Group, int]:
-    """What is drawn, and how many nodes fit."""
+def show(
+    moment: Moment, columns: int = COLUMNS, lines: int | None = None, sort: str = TROUBLE, keys: str = ""
+) -> RenderableType:
+    """The moment for a terminal of that size, nodes by one of SORTS. keys: the last line; "" where nobody is there."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
-    head = [_legend(), _pending(chosen)]
+    head = [_legend(), _pending(moment)]
     words = [
-        *_pulls(chosen, columns, most),
-        *_waiting([pod for pod in chosen.pending if pod.reason][:most], columns),
-        *_changes(chosen.changes[:most], columns),
+        *_pulls(moment, columns, most),
+        *_waiting([pod for pod in moment.pending if pod.reason][:most], columns),
+        *_changes(moment.changes[:most], columns),
+        *([_line(keys, "reverse")] if keys else ()),
     ]
     # Without headings, and the line on what isn't shown.
-    room = len(chosen.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
-    first = max(0, min(view.first, len(chosen.nodes) - room)) if view is not None else 0
-    nodes = _nodes(chosen.nodes[first : first + room], columns)
-    hidden = len(chosen.nodes) - room
-    if view is not None:
-        words.append(_keys_line(view, first, min(room, len(chosen.nodes)), len(chosen.nodes)))
-    elif hidden > 0:
+    room = len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
+    nodes = _nodes(in_order(moment.nodes, sort)[:room], columns)
+    hidden = len(moment.nodes) - room
+    if hidden > 0:
         nodes.append(_line(f"and {hidden} more nodes"))
-    return Group(*head, *nodes, *words), room
+    return Group(*head, *nodes, *words)
 
 
 def _pending(moment: Moment) -> Text:
@@ -148,14 +136,6 @@ def _pending(moment: Moment) -> Text:
         for kind, (count, oldest_us) in sorted(moment.waits.items())
     ]
     return _line(f"pending: {'; '.join(waiting) or 'none'}", "red" if USER in moment.waits else "")
-
-
-def _keys_line(view: View, first: int, shown: int, total: int) -> Text:
-    if view.typing:
-        return _line(f"filter: {view.filter}_   Enter: done   Esc: none", "reverse")
-    numbers = f"nodes {first + 1} to {first + shown} of {total}" if total else "no nodes"
-    wanted = f" ({show_plain(view.filter)})" if view.filter else ""
-    return _line(f"{numbers}   s: by {view.sort}   /: filter{wanted}   up, down: scroll   q: quit", "reverse")
 
 
 def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
@@ -322,17 +302,19 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
 
 
 def _follow(cluster: LiveCluster, live: Live, keys: Keys) -> None:
-    """Draw every second and after each key, until one of them quits."""
-    console = live.console
-    view = View() if keys.is_there and console.is_terminal else None
+    """Draw every second and after each key: s sorts, space pauses, q quits."""
+    console, sort, is_paused = live.console, TROUBLE, False
+    is_there = keys.is_there and console.is_terminal
     while True:
-        moment, until = cluster.moment(), time.monotonic() + REFRESH_SECONDS
-        while (left := until - time.monotonic()) > 0:
-            chosen = choose(moment, view or View())
-            drawn, room = _draw(chosen, console.width, console.height, view)
-            live.update(drawn, refresh=True)
+        moment = cluster.moment()
+        until = time.monotonic() + REFRESH_SECONDS
+        while is_paused or time.monotonic() < until:
+            line = f"s: by {sort}   space: {'go on' if is_paused else 'pause'}   q: quit" if is_there else ""
+            live.update(show(moment, console.width, console.height, sort, line), refresh=True)
+            left = REFRESH_SECONDS if is_paused else max(0.0, until - time.monotonic())
             for key in keys.read(left):
-                changed = press(view, key, room, len(chosen.nodes)) if view is not None else view
-                if view is not None and changed is None:
+                if key in "qQ":
                     return
-                view = changed
+                if key == "s":
+                    sort = SORTS[(SORTS.index(sort) + 1) % len(SORTS)]
+                is_paused ^= key == " "

@@ -17,7 +17,7 @@ from roost_core.release.classes import SYSTEM_NAMESPACE
 from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.pod_records import phase_record
+from roost_lab.recorder.recording.pod_records import hub_of, phase_record
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, Step, read_event, read_pod
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store.records import (
@@ -95,7 +95,7 @@ def event_records(item: JSONObject) -> tuple[int, list[Record]]:
         namespace=namespace,
         name=name,
         pod_class=class_of(known_labels, namespace) if known_labels else class_of_name(name, namespace),
-        hub=str((known_labels or {}).get("release") or ""),
+        hub=hub_of(known_labels or {}, namespace),
         image=_image(event) if container is not None and container["kind"] == "containers" else "",
         scheduler=event.controller[:MAX_SCHEDULER] if event.reason in ("Scheduled", "FailedScheduling") else "",
         created_us=event.first_us // SECOND_US * SECOND_US,

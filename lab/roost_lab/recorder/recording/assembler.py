@@ -199,7 +199,8 @@ class Assembler:
             self._judge.pod_changed(key, pod, pod_class, now_us)
         if self._starts is not None:
             was_there = listed and PODS not in self._synced
-            self._starts.pod_changed(pod, pod_class, hub_of(pod), now_us, was_there=was_there)
+            hub = hub_of(pod.state.labels, pod.state.namespace)
+            self._starts.pod_changed(pod, pod_class, hub, now_us, was_there=was_there)
         return records
 
     def pod_deleted(self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:

@@ -23,7 +23,7 @@ from roost_lab.recorder.store.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
@@ -85,7 +85,7 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
         namespace=state.namespace,
         name=state.name,
         pod_class=pod_class,
-        hub=hub_of(pod),
+        hub=hub_of(state.labels, state.namespace),
         repo=pod.repo,
         ref=pod.ref,
         image=normalise_reference(image) if image else "",
@@ -102,10 +102,10 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
     )
 
 
-def hub_of(pod: PodReading) -> str:
-    """The release that a pod belongs to, by its labels; "" when they don't say."""
-    labels = pod.state.labels
-    return labels.get("release") or labels.get("app.kubernetes.io/instance") or ""
+def hub_of(labels: Mapping[str, str], namespace: str) -> str:
+    """The hub that a pod belongs to, `<release>.<namespace>`; "" when its labels don't name the release."""
+    release = labels.get("release") or labels.get("app.kubernetes.io/instance")
+    return f"{release}.{namespace}" if release else ""
 
 
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:

@@ -72,7 +72,7 @@ EVERYWHERE: Final[Mapping[str, str]] = {
     "message": "text of the Event or condition",
 }
 COLUMNS: Final[Mapping[str, str]] = {
-    "pod.hub": "the release that it belongs to, by its labels; or empty",
+    "pod.hub": "the hub that it belongs to, `<release>.<namespace>`; or empty",
     "pod.repo": "for BinderHub: the repository; or empty",
     "pod.ref": "for BinderHub: the resolved reference, such as a commit; or empty",
     "pod.image": "of its first main container, in full",

@@ -40,7 +40,7 @@ _POD: Final = {
     "namespace": ("pod.namespace", "Its namespace"),
     "pod_name": ("pod.name", "Its name; several pods may have had it, one after the other"),
     "pod_class": ("pod.pod_class", "Its class: user, build, placeholder, one of podClasses, or empty"),
-    "hub": ("pod.hub", "The release that it belongs to, by its labels; or empty"),
+    "hub": ("pod.hub", "The hub that it belongs to, `<release>.<namespace>`; or empty"),
 }
 VIEWS: Final[Mapping[str, SqlView]] = {
     "v_start": SqlView(

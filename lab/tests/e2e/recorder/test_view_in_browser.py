@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,11 @@ import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
 from lab.tests.recorded import HOUR, bind_record, empty_store, pod_record
-from roost_core.http.server import bind
 from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
-from roost_lab.view.server import make_app, serve
-from roost_lab.view.sources import RecordSource
+from roost_lab.view.reading import RecordSource
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+shots = pytest.importorskip("tools.take_screenshots")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
@@ -36,7 +34,6 @@ pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing(
 
 PHONE, DESK = 390, 1280
 NODES, PODS = 12, 260
-TOKEN = "token"
 ATTACK = "<img src=x onerror=\"window.attacked = 'yes'\">"
 PODS_OF_FIRST = "return document.querySelectorAll('#nodes > li:first-child .pod').length"
 
@@ -64,15 +61,8 @@ def page(tmp_path: Path) -> Iterator[Served]:
         bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
     ]
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
-    bound = bind("127.0.0.1", 0)
-    bound.listen(64)
-    server = serve(make_app([RecordSource(store, now_us=lambda: end_us)], TOKEN), bound)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield Served(store, end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
-    server.shutdown()
-    thread.join(30)
-    bound.close()
+    with shots.served_view([RecordSource(store, now_us=lambda: end_us)]) as address:
+        yield Served(store, end_us, address)
 
 
 @pytest.fixture
@@ -86,16 +76,8 @@ def two(tmp_path: Path) -> Iterator[Served]:
         stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
     late = NodeRecord(uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}")
     stores[0].write([late], {"pods": ("1", end_us)})
-    bound = bind("127.0.0.1", 0)
-    bound.listen(64)
-    app = make_app([*map(RecordSource, stores)], TOKEN, names=["first", "second"])
-    server = serve(app, bound)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield Served(stores[0], end_us, f"http://127.0.0.1:{server.port}/?token={TOKEN}")
-    server.shutdown()
-    thread.join(30)
-    bound.close()
+    with shots.served_view([*map(RecordSource, stores)], ["first", "second"]) as address:
+        yield Served(stores[0], end_us, address)
 
 
 def show(driver: Chrome, address: str, width: int = DESK) -> None:

@@ -60,7 +60,7 @@ def test_every_form_gives_the_same_three_starts(tmp_path: Path, form: str) -> No
 def test_exporters_that_know_labels_tell_class_and_hub(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     import_sample(store, "loki-logcli.jsonl")
-    assert {(pod["pod_class"], pod["hub"]) for pod in rows(store, schema.pod)} == {("user", "our-hub")}
+    assert {(pod["pod_class"], pod["hub"]) for pod in rows(store, schema.pod)} == {("user", "our-hub.hub")}
 
 
 def test_an_audit_log_tells_creation_binding_readiness_and_end(tmp_path: Path) -> None:
@@ -72,7 +72,8 @@ def test_an_audit_log_tells_creation_binding_readiness_and_end(tmp_path: Path) -
         "an audit log entry that changes nothing": 3,
     }
     ada, bob, _ = rows(store, schema.pod)
-    assert (ada["name"], ada["pod_class"], ada["hub"], ada["cpu_millicores"]) == ("jupyter-ada", "user", "our-hub", 500)
+    assert (ada["name"], ada["pod_class"]) == ("jupyter-ada", "user")
+    assert (ada["hub"], ada["cpu_millicores"]) == ("our-hub.hub", 500)
     assert (ada["source"], ada["deleted_us"]) == (PodSource.POD, micros_of(BEGIN + timedelta(minutes=30)))
     assert (bob["created_us"], bob["deleted_us"]) == (micros_of(BEGIN + timedelta(minutes=1)), None)
     start = next(one for one in contents(store)["starts"] if one["pod_uid"] == uid_of("jupyter-bob"))

@@ -138,7 +138,7 @@ def test_a_pods_object_knows_more_than_its_events_whichever_comes_first(tmp_path
         store.close()
     assert found[0] == found[1]
     (pod,), (start,) = found[0]["pod"], found[0]["starts"]
-    assert (pod["source"], pod["hub"], pod["cpu_millicores"]) == (PodSource.POD, "our-hub", 500)
+    assert (pod["source"], pod["hub"], pod["cpu_millicores"]) == (PodSource.POD, "our-hub.hub", 500)
     assert start["created_us"] == micros_of(BEGIN)
     assert start["ready_us"] == micros_of(BEGIN + timedelta(seconds=6))
     assert pod["deleted_us"] == micros_of(BEGIN + timedelta(seconds=602))

@@ -36,6 +36,7 @@ def pod(
     name: str,
     *,
     hub: str = "hub",
+    namespace: str = "hub",
     bound: int | None = None,
     started: int | None = None,
     ready: int | None = None,
@@ -53,7 +54,7 @@ def pod(
     item = {
         "metadata": {
             "name": name,
-            "namespace": "hub",
+            "namespace": namespace,
             "uid": name,
             "labels": {"release": hub},
             "creationTimestamp": stamp(0),
@@ -214,11 +215,18 @@ def test_what_had_started_before_the_recorder_does_not_count_and_what_was_starti
     assert recorder.counts()["whole"] == 2
 
 
+def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() -> None:
+    recorder = Recorder().listed()
+    recorder.sees(*(ready_pod(name, hub="jupyterhub", namespace=name) for name in ("maths", "physics")))
+    hubs = {labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")}
+    assert hubs == {"jupyterhub.maths", "jupyterhub.physics"}
+
+
 def test_the_oldest_pending_pod_is_shown_while_it_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: BEGIN + 100.0)
     recorder = Recorder().listed(pod("ada"))
     recorder.sees(pod("bob"))
-    pending = {("hub", "user"): 100.0}
+    pending = {("hub.hub", "user"): 100.0}
     assert recorder.samples("roost_oldest_pending_seconds") == pending
     recorder.sees(ready_pod("ada"))
     assert recorder.samples("roost_oldest_pending_seconds") == pending

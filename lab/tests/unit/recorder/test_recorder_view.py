@@ -97,7 +97,7 @@ def look(store: Store, records: list[Record], at_us: int | None = NOW, now_us: i
     store.write(records, {"pods": ("1", NOW + HOUR)})
     found = read_moment(store, at_us, now_us)
     assert found is not None
-    return found[0]
+    return found
 
 
 def test_nodes_are_the_oldest_first_and_have_the_pods_that_they_had_then(store: Store) -> None:
@@ -276,7 +276,7 @@ def test_a_node_says_for_how_many_pods_of_the_last_ten_minutes_the_warm_set_name
     store.write(told, {"pods": ("1", NOW + HOUR)})
     found = read_moment(store, NOW, NOW)
     assert found is not None
-    assert {node.name: node.warm for node in found[0].nodes} == {"warm": 2, "cold": 1}
+    assert {node.name: node.warm for node in found.nodes} == {"warm": 2, "cold": 1}
 
 
 def test_a_moment_within_a_gap_says_so(store: Store) -> None:
@@ -325,14 +325,14 @@ def test_at_any_time_each_pod_that_exists_is_shown_once_where_it_is(store: Store
     for at_us in range(begin_us, end_us(story), 17 * MINUTE):
         found = read_moment(store, at_us, end_us(story))
         assert found is not None
-        shown = [(pod.uid, node.name) for node in found[0].nodes for pod in node.pods]
+        shown = [(pod.uid, node.name) for node in found.nodes for pod in node.pods]
         expected = {
             uid: bound[uid][1] if uid in bound and bound[uid][0] <= at_us else None
             for uid, (created_us, deleted_us) in pods.items()
             if created_us <= at_us and (deleted_us is None or deleted_us > at_us)
         }
         assert sorted(shown) == sorted((uid, node) for uid, node in expected.items() if node is not None)
-        assert {pod.uid for pod in found[0].pending} == {uid for uid, node in expected.items() if node is None}
+        assert {pod.uid for pod in found.pending} == {uid for uid, node in expected.items() if node is None}
         seen += len(shown)
     assert seen > 500
 
@@ -351,7 +351,7 @@ def test_sqlite_and_postgresql_give_the_same_moments(store: Store, server: Postg
     for target in (store, other):
         target.write([*view_record.records(NOW, 4, 300), *changes], {"pods": ("1", NOW)})
     for at_us in (None, NOW - 2 * SECOND, NOW - 30 * MINUTE, BEGIN):
-        found = [read_moment(target, at_us, NOW) for target in (store, other)]
-        assert found[0] is not None
-        assert found[0] == found[1]
+        ours, theirs = (read_moment(target, at_us, NOW) for target in (store, other))
+        assert ours is not None
+        assert ours == theirs
     other.close()

@@ -1,4 +1,4 @@
-"""The page of `roost view` over HTTP: who gets an answer, what is refused, and what viewers see live."""
+"""The page of `roost view` over HTTP: who gets an answer, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from roost.__main__ import main
 from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view import sources
-from roost_lab.view.feed import Feed, State, TooManyViewersError
-from roost_lab.view.server import make_app, serve
-from roost_lab.view.sources import RecordSource
+from roost_lab.view import reading
+from roost_lab.view.reading import RecordSource
+from roost_lab.view.server import OWN_HEADER, make_app, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +27,12 @@ if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
     from roost_lab.recorder.store.database import Store
+    from roost_lab.view.moment import Moment
 
 TOKEN = "token"
+OWN = {OWN_HEADER: "1"}
+# The header's key in WSGI.
+OWN_KEY = f"HTTP_{OWN_HEADER.upper().replace('-', '_')}"
 ATTACK = "<script>alert(1)</script>"
 
 
@@ -40,22 +43,42 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-@pytest.fixture
-def viewer(store: Store) -> FlaskClient:
-    """Somebody who has opened the printed address."""
-    client = make_app([RecordSource(store, now_us=lambda: BEGIN + 3 * HOUR)], TOKEN).test_client()
+def opened(*stores: Store, names: tuple[str, ...] = ("",), now_us: int = BEGIN + 3 * HOUR) -> FlaskClient:
+    """The page of somebody who has opened the printed address."""
+    sources = [RecordSource(store, now_us=lambda: now_us) for store in stores]
+    client = make_app(sources, TOKEN, names=names).test_client()
     assert client.get(f"/?token={TOKEN}").status_code == 302
+    client.environ_base[OWN_KEY] = "1"
     return client
 
 
+@pytest.fixture
+def viewer(store: Store) -> FlaskClient:
+    return opened(store)
+
+
 @pytest.mark.parametrize(
-    "path", ["/", "/view.js", "/api/moment", "/api/why?uid=p", "/api/live", "/?token=wrong", "/?token=%C3%A9"]
+    "path",
+    ["/", "/view.js", "/api/records", "/api/moment", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"],
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
-    answer = make_app([RecordSource(store)], TOKEN).test_client().get(path)
+    answer = make_app([RecordSource(store)], TOKEN).test_client().get(path, headers=OWN)
     assert answer.status_code == 403
     assert "Set-Cookie" not in answer.headers
     assert list(answer.get_json()) == ["error"]
+
+
+@pytest.mark.parametrize("path", ["/api/records", "/api/moment", f"/api/moment?at={BEGIN}", "/api/why?uid=p"])
+def test_a_page_from_elsewhere_gets_no_answer_though_it_has_the_cookie(viewer: FlaskClient, path: str) -> None:
+    assert viewer.get(path).status_code == 200
+    del viewer.environ_base[OWN_KEY]
+    refused = viewer.get(path, headers={"Sec-Fetch-Site": "cross-site"})
+    assert refused.status_code == 403
+    assert refused.get_json() == {"error": f"only the page of `roost view` may ask: no header {OWN_HEADER}"}
+    # A browser asks before it sends such a header for another page, and gets no leave.
+    leave = {"Origin": "http://127.0.0.1:1", "Access-Control-Request-Method": "GET"}
+    asked = viewer.options(path, headers={**leave, "Access-Control-Request-Headers": OWN_HEADER})
+    assert not any(name.startswith("Access-Control") for name, _ in asked.headers)
 
 
 def test_the_token_becomes_a_cookie_that_pages_cannot_read(store: Store) -> None:
@@ -111,14 +134,14 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(
 
 
 def test_only_reading_is_possible(viewer: FlaskClient) -> None:
-    assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/live")} == {405}
+    assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/records")} == {405}
 
 
 def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(sources, "read_moment", fail)
+    monkeypatch.setattr(reading, "read_moment", fail)
     answer = viewer.get("/api/moment")
     assert answer.status_code == 500
     assert answer.get_json() == {"error": "unexpected RuntimeError: see the log of `roost view`"}
@@ -128,52 +151,33 @@ def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pyte
     def fail(*_: object) -> None:
         raise StoreError("database roost.db: it is away")
 
-    monkeypatch.setattr(sources, "read_moment", fail)
+    monkeypatch.setattr(reading, "read_moment", fail)
     assert viewer.get("/api/moment").get_json() == {"error": "database roost.db: it is away"}
     assert viewer.get("/api/moment").status_code == 503
-    # Within a stream too, which goes on.
-    stream = viewer.get("/api/live", buffered=False)
-    assert next(iter(stream.response)) == b'data: {"error":"database roost.db: it is away"}\n\n'
-    stream.close()
 
 
 def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
-    client = make_app([RecordSource(empty_store(tmp_path))], TOKEN).test_client()
-    client.get(f"/?token={TOKEN}")
-    assert client.get("/api/moment").get_json() == {"empty": True}
+    assert opened(empty_store(tmp_path)).get("/api/moment").get_json() == {"empty": True}
 
 
-def test_viewers_share_one_reading_and_are_limited() -> None:
-    readings: list[int] = []
+def test_the_latest_state_is_read_once_for_all_who_look(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[int | None] = []
+    real = reading.read_moment
 
-    def read() -> State:
-        readings.append(1)
-        return State(b"{}", b"{}")
+    def counted(store: Store, at_us: int | None, now_us: int) -> Moment | None:
+        times.append(at_us)
+        return real(store, at_us, now_us)
 
-    feed = Feed(read, max_viewers=2, pause_seconds=1e9)
-    first, second = feed.watch(), feed.watch()
-    assert [next(first), next(second)] == [b"data: {}\n\n"] * 2
-    assert len(readings) == 1
-    with pytest.raises(TooManyViewersError):
-        feed.watch()
-    # A place is free again when its viewer goes, once.
-    first.close()
-    first.close()
-    never_begun = feed.watch()
-    with pytest.raises(TooManyViewersError):
-        feed.watch()
-    never_begun.close()
-    assert next(feed.watch()) == b"data: {}\n\n"
+    monkeypatch.setattr(reading, "read_moment", counted)
+    monkeypatch.setattr("roost_lab.view.server.PAUSE_SECONDS", 1e9)
+    viewer = opened(store)
+    first = viewer.get("/api/moment").data
+    assert viewer.get("/api/moment").data == first
+    assert viewer.get(f"/api/moment?at={BEGIN}").data != first
+    assert times == [None, BEGIN]
 
 
-def test_a_state_in_which_only_the_time_differs_is_not_sent_again() -> None:
-    states = [State(b"1", b"same"), State(b"2", b"same"), State(b"3", b"other")]
-    feed = Feed(lambda: states.pop(0), pause_seconds=0)
-    events = feed.watch()
-    assert [next(events), next(events)] == [b"data: 1\n\n", b"data: 3\n\n"]
-
-
-def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
+def test_a_real_server_answers_on_its_socket(store: Store) -> None:
     bound = bind("127.0.0.1", 0)
     bound.listen(8)
     server = serve(make_app([RecordSource(store)], TOKEN), bound)
@@ -183,9 +187,9 @@ def test_a_real_server_answers_on_its_socket_and_streams(store: Store) -> None:
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         with opener.open(f"http://127.0.0.1:{server.port}/?token={TOKEN}", timeout=30) as page:
             assert b"view.js" in page.read()
-        with opener.open(f"http://127.0.0.1:{server.port}/api/live", timeout=30) as stream:
-            line = stream.readline()
-        assert json.loads(line.removeprefix(b"data: "))["nodes"][0]["name"] == "n"
+        asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/api/moment", headers=OWN)
+        with opener.open(asked, timeout=30) as answer:
+            assert json.load(answer)["nodes"][0]["name"] == "n"
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=30)
     finally:
@@ -213,11 +217,7 @@ def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         stores.append(empty_store(tmp_path / name))
         stores[-1].write([pod_record(f"of-{name}")], {"pods": ("1", BEGIN)})
-    both = [RecordSource(store, now_us=lambda: BEGIN) for store in stores]
-    app = make_app(both, TOKEN, names=["one", "two"])
-    client = app.test_client()
-    assert client.get("/api/records").status_code == 403
-    client.get(f"/?token={TOKEN}")
+    client = opened(*stores, names=("one", "two"), now_us=BEGIN)
     assert client.get("/api/records").get_json() == {"records": ["one", "two"]}
     for query, name in (("", "one"), ("?record=0", "one"), ("?record=1", "two")):
         (pod,) = client.get(f"/api/moment{query}").get_json()["pending"]

@@ -15,10 +15,9 @@ from roost_core.kube.client import ApiError
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
-from roost_lab.view.keys import SORTS, View
 from roost_lab.view.live import find_settings, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
-from roost_lab.view.terminal import MARKS, bar, choose, show
+from roost_lab.view.terminal import MARKS, SORTS, bar, in_order, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,10 +93,10 @@ def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> Mo
     return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
 
 
-def drawn(seen: Moment, columns: int = 100, lines: int | None = None, view: View | None = None) -> str:
+def drawn(seen: Moment, columns: int = 100, lines: int | None = None, keys: str = "") -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
-        console.print(show(seen, columns, lines, view))
+        console.print(show(seen, columns, lines, keys=keys))
     return capture.get()
 
 
@@ -267,18 +266,13 @@ def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart
 
 
 @pytest.mark.parametrize("height", [14, 24, 30])
-@pytest.mark.parametrize("view", [None, View(), View(filter="0004", typing=True)])
-def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int, view: View | None) -> None:
-    lines = drawn(busy(), 100, height, view).splitlines()
+@pytest.mark.parametrize("keys", ["", "q: quit"])
+def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int, keys: str) -> None:
+    lines = drawn(busy(), 100, height, keys).splitlines()
     assert len(lines) <= height
     shown = [line for line in lines if "30U" in line]
-    if view is not None and view.filter:
-        assert lines[-1].startswith("filter: 0004_")
-        assert len(shown) == 1
-    elif view is not None:
-        assert lines[-1].startswith(f"nodes 1 to {len(shown)} of 12   s: by trouble   /: filter ")
-    else:
-        assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
+    assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
+    assert (lines[-1] == keys) == bool(keys)
 
 
 def test_trouble_comes_first_and_other_orders_are_there() -> None:
@@ -287,7 +281,7 @@ def test_trouble_comes_first_and_other_orders_are_there() -> None:
     seen = moment(nodes, pods)
 
     def order(sort: str) -> str:
-        return "".join(each.name for each in choose(seen, View(sort)).nodes)
+        return "".join(each.name for each in in_order(seen.nodes, sort))
 
     assert {sort: order(sort) for sort in SORTS} == {
         "trouble": "bcdae",
@@ -295,16 +289,6 @@ def test_trouble_comes_first_and_other_orders_are_there() -> None:
         "full": "aebcd",
         "users": "deabc",
     }
-
-
-def test_a_filter_keeps_nodes_and_pods_that_hold_it() -> None:
-    placed = [condition("PodScheduled", "True", seconds=60)]
-    pods = [pod(USER, on, conditions=placed, name=f"of-{on}") for on in ("gpu-1", "cpu-1")]
-    seen = choose(moment([node("gpu-1"), node("cpu-1")], pods), View(filter="GPU"))
-    assert [each.name for each in seen.nodes] == ["gpu-1"]
-    assert [change.name for change in seen.changes] == ["hub/of-gpu-1"]
-    both = moment([node("a", ready="False"), node("b")])
-    assert [each.name for each in choose(both, View(filter="not R")).nodes] == ["a"]
 
 
 def test_markup_and_escapes_are_shown_as_what_they_are() -> None:

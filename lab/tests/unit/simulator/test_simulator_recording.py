@@ -45,7 +45,7 @@ def play(store: Store, attempts: Sequence[Attempt], played: Policy, assumptions:
 def look(store: Store, after_seconds: float) -> Moment:
     found = read_moment(store, round((BEGIN + after_seconds) * 1e6), 2**62)
     assert found is not None
-    return found[0]
+    return found
 
 
 class Sampled(World):
