@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
 from roost_lab.recorder.store import schema, start_rows
-from roost_lab.recorder.store.database import CHUNK, Store
+from roost_lab.recorder.store.database import Store
 from tools.recorded_story import US, Story, write_story
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # Before the story begins.
 ALL: Final = "2026-11-01"
 DAY_US: Final = 24 * 3600 * US
+# Pods of one transaction.
+CHUNK: Final = 2_000
 # Columns that hold a pod's uid, or begin with it; each day's are its own.
 UID_COLUMNS: Final = {
     "pod": ("uid",),

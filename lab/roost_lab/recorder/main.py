@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
 import threading
@@ -77,7 +76,6 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     _migrate(store, stop)
     if stop.is_set():
         return
-    run_id = store.start_run(client.api_client.configuration.host, version(), settings.settings_hash)
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
     metrics.observe(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
     ops = OpsServer(
@@ -92,10 +90,9 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         ).start()
     log.info("recording database=%s port=%d version=%s", store.shown_url, ops.port, version())
     try:
-        recording.run(stop)
+        with store.run(client.api_client.configuration.host, version(), settings.settings_hash):
+            recording.run(stop)
     finally:
-        with contextlib.suppress(StoreError):
-            store.end_run(run_id)
         ops.stop()
         store.close()
     log.info("stopped")

@@ -25,7 +25,7 @@ NOMINATION_US: Final = 10 * US
 
 @dataclass(frozen=True, slots=True)
 class PodStory:
-    """Everything that is known about one pod; the rows' keys are the columns of schema.py."""
+    """Everything that is known about one pod; the rows' keys are the columns of the tables."""
 
     pod: Row
     # By time.

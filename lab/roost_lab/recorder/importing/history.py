@@ -12,8 +12,6 @@ from roost_lab.recorder.importing.audit import audit_records
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
 from roost_lab.recorder.importing.wrappers import Found, Kind, find_objects
-from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import Refused
 from roost_lab.recorder.store.records import PodRecord, Record
 
 if TYPE_CHECKING:
@@ -86,18 +84,13 @@ class History:
     def _store(self) -> None:
         # By time: of a pod's images, the first one is that of its first container.
         self._waiting.sort(key=itemgetter(0))
-        try:
-            self.store.write([record for _, record, _ in self._waiting], {})
-        except Refused:
-            for _, record, place in self._waiting:
-                self._store_alone(record, place)
+        places = {id(record): place for _, record, place in self._waiting}
+        self.store.write_what_fits(
+            [record for _, record, _ in self._waiting],
+            {},
+            lambda record, _: self.counts.skip("a row that the database refuses", places[id(record)]),
+        )
         self._waiting.clear()
-
-    def _store_alone(self, record: Record, place: Place) -> None:
-        try:
-            self.store.write([record], {})
-        except Refused:
-            self.counts.skip("a row that the database refuses", place)
 
 
 def column_that_refuses(record: Record) -> str:
@@ -123,6 +116,5 @@ def _limit(column: sa.ColumnElement[object]) -> int | None:
 
 
 _LIMITS: Final = {
-    kind: [(column.name, _limit(column)) for column in schema.metadata.tables[kind.TABLE].columns]
-    for kind in Record.__subclasses__()
+    kind: [(column.name, _limit(column)) for column in kind.table.columns] for kind in Record.__subclasses__()
 }

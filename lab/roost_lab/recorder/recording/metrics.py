@@ -41,7 +41,7 @@ class Metrics:
 
         self.changes = counter("changes", "Changes that the API server reported, by kind and change.", "kind", "change")
         self._rows = counter("rows", "Rows sent to the database, by table.", "table")
-        self._rows.labels(GapRecord.TABLE)
+        self._rows.labels(GapRecord.table.name)
         self._writes = Histogram(
             PREFIX + "write_duration_seconds", "Duration of a transaction.", buckets=WRITE_BUCKETS, registry=registry
         )
@@ -86,9 +86,9 @@ class Metrics:
 
     def count_rows(self, records: Sequence[Record], seconds: float) -> None:
         """Count the rows of one transaction."""
-        for table, count in Counting(record.TABLE for record in records).items():
+        for table, count in Counting(record.table.name for record in records).items():
             self._rows.labels(table).inc(count)
-            if table == GapRecord.TABLE:
+            if table == GapRecord.table.name:
                 self._gap_ended.set(time.time())
         self._writes.observe(seconds)
         self._database_fails.set(0)

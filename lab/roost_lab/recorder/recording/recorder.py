@@ -26,7 +26,7 @@ from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord
 from roost_lab.recorder.store.records import Verdict as ModelVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import PodSpec
@@ -75,7 +75,7 @@ class _Judge:
             yield
         except Exception:  # whatever makes the model fail, the pod's rows must be stored
             log.exception("the model failed")
-            self._metrics.not_recorded.labels(DecisionRecord.TABLE).inc()
+            self._metrics.not_recorded.labels(DecisionRecord.table.name).inc()
 
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         with self._counted():
@@ -312,7 +312,7 @@ class Recording:
             return True
         began_at = time.monotonic()
         try:
-            self._write(self._rows, self._positions)
+            self._store.write_what_fits(self._rows, self._positions, self._note_refused)
         except StoreError as error:
             self._note_fault(str(error))
             return False
@@ -323,21 +323,10 @@ class Recording:
         self._waits_since = None
         return True
 
-    def _write(self, rows: Sequence[Record], positions: Mapping[str, tuple[str, int]]) -> None:
-        """Store rows; those that the database refuses are skipped, counted and logged. Raises StoreError."""
-        try:
-            self._store.write(rows, positions)
-        except Refused as error:
-            if len(rows) > 1:
-                half = len(rows) // 2
-                self._write(rows[:half], {})
-                self._write(rows[half:], positions)
-                return
-            for row in rows:
-                key = "/".join(str(getattr(row, name)) for name in row.KEY)
-                log.error("row skipped table=%s key=%.200s: %s", row.TABLE, key, error)  # noqa: TRY400 - the message is enough
-                self._metrics.not_recorded.labels(row.TABLE).inc()
-            self._store.write([], positions)
+    def _note_refused(self, row: Record, error: Refused) -> None:
+        key = "/".join(str(getattr(row, column.name)) for column in row.table.primary_key)
+        log.error("row skipped table=%s key=%.200s: %s", row.table.name, key, error)
+        self._metrics.not_recorded.labels(row.table.name).inc()
 
     def _note_fault(self, fault: str) -> None:
         if fault and fault != self._fault:

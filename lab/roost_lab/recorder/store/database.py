@@ -7,10 +7,11 @@ is read again from the stored position, and nothing is stored twice.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sqlite3
 import time
 from collections import Counter
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -19,18 +20,28 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost_lab.recorder.store import schema, start_rows
-from roost_lab.recorder.store.comments import write_comments
-from roost_lab.recorder.store.records import DecisionKind, NodeRecord, PodRecord, PodSource, Record, StoredState
+from roost_lab.recorder.store.records import (
+    DecisionKind,
+    Merge,
+    NodeRecord,
+    PodRecord,
+    PodSource,
+    Record,
+    StoredState,
+)
 from roost_lab.recorder.store.views import make_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from sqlalchemy.sql.base import ReadOnlyColumnCollection
+    from sqlalchemy.sql.elements import KeyedColumnElement
+
+    _Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
+
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
-# Rows that are passed to the driver at once.
-CHUNK: Final = 2_000
 # Pods that are deleted in one transaction, with everything about them.
 FORGOTTEN_PODS: Final = 500
 # The share of a file that may be free, and the pages that are released in one transaction.
@@ -52,6 +63,7 @@ _SQLITE_DRIVERS: Final = ("", "pysqlite")
 _LIMIT_EXCEEDED: Final = "54"
 # Where Alembic stores the schema's revision.
 _VERSION: Final = sa.table("alembic_version", sa.column("version_num"))
+_FIRST: Final = "0001"
 _NEWER: Final = "written by a newer Roost: use that version"
 
 
@@ -73,8 +85,6 @@ class Store:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self.shown_url = _shown(engine.url)
-        # Statement, and the index of the field for each of its parameters.
-        self._upserts: dict[type[Record], tuple[str, list[int]]] = {}
 
     @classmethod
     def open(cls, url: str, *, only_reads: bool = False) -> Self:
@@ -167,7 +177,8 @@ class Store:
             before = self._revision(connection)
             try:
                 if before is None:
-                    schema.metadata.create_all(connection, checkfirst=False)
+                    # It makes the tables as they are today: later revisions have nothing to do.
+                    command.upgrade(config, _FIRST)
                     command.stamp(config, "head")
                 else:
                     command.upgrade(config, "head")
@@ -176,7 +187,6 @@ class Store:
                 raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
             if self._revision(connection) != before:
                 make_views(connection)
-                write_comments(connection, schema.metadata)
 
     @staticmethod
     def _revision(connection: sa.Connection) -> str | None:
@@ -187,26 +197,44 @@ class Store:
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
         """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
-        # Kind -> (key, row).
-        rows: dict[type[Record], list[tuple[Any, Sequence[Any]]]] = {}
-        started_pods: set[str] = set()
+        rows: dict[type[Record], list[Record]] = {}
+        pods, started_pods = set(), set()
         for record in records:
-            pod_uid = start_rows.pod_of(record)
-            if pod_uid is not None:
-                started_pods.add(pod_uid)
-            kind = type(record)
-            _, key_of, values_of = _FORMS[kind]
-            rows.setdefault(kind, []).append((key_of(record), values_of(record)))
+            rows.setdefault(type(record), []).append(record)
+            if isinstance(record, PodRecord):
+                pods.add(record.uid)
+            if (uid := start_rows.pod_of(record)) is not None:
+                started_pods.add(uid)
         with self._faults(), self.engine.begin() as connection:
-            if PodRecord in rows:
-                start_rows.forget_estimates(connection, {uid for uid, _ in rows[PodRecord]})
+            dialect = connection.dialect.name
+            start_rows.forget_estimates(connection, pods)
             for kind, of_kind in rows.items():
                 # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
-                of_kind.sort(key=itemgetter(0))
-                self._upsert(connection, kind, [row for _, row in of_kind])
+                of_kind.sort(key=attrgetter(*kind.table.primary_key.columns.keys()))
+                connection.execute(_upsert(kind.table, dialect), [vars(record) for record in of_kind])
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
-                self._save_position(connection, name, version, at_us)
+                values = {"kind": name, "resource_version": version, "at_us": at_us}
+                connection.execute(_upsert(schema.checkpoint, dialect), values)
+
+    def write_what_fits(
+        self,
+        records: Sequence[Record],
+        positions: Mapping[str, tuple[str, int]],
+        note_refused: Callable[[Record, Refused], None],
+    ) -> None:
+        """As `write`, in halves if need be: the rows that the database refuses are passed on. Raises StoreError."""
+        try:
+            self.write(records, positions)
+        except Refused as error:
+            if len(records) > 1:
+                half = len(records) // 2
+                self.write_what_fits(records[:half], {}, note_refused)
+                self.write_what_fits(records[half:], positions, note_refused)
+                return
+            for record in records:
+                note_refused(record, error)
+            self.write([], positions)
 
     def positions(self) -> dict[str, tuple[str, int]]:
         """The stored watch positions: kind -> (resourceVersion, µs)."""
@@ -237,24 +265,20 @@ class Store:
         with self._faults(), self.engine.connect() as connection:
             yield connection
 
-    def start_run(self, cluster: str, version: str, settings_hash: str) -> int:
-        """Store that recording begins; returns the run's id."""
-        values = {
-            "cluster": cluster,
-            "version": version,
-            "settings_hash": settings_hash,
-            "started_us": time.time_ns() // 1000,
-        }
+    @contextlib.contextmanager
+    def run(self, cluster: str, version: str, settings_hash: str) -> Iterator[None]:
+        """Store that recording begins and, if the database is there then, that it ended. Raises StoreError."""
+        run = schema.run
+        values = {"cluster": cluster, "version": version, "settings_hash": settings_hash}
         with self._faults(), self.engine.begin() as connection:
-            inserted = connection.execute(sa.insert(schema.run).values(**values).returning(schema.run.c.id))
-            return int(inserted.scalar_one())
-
-    def end_run(self, run_id: int) -> None:
-        """Store that recording ended normally."""
-        with self._faults(), self.engine.begin() as connection:
-            connection.execute(
-                sa.update(schema.run).where(schema.run.c.id == run_id).values(stopped_us=time.time_ns() // 1000)
-            )
+            began = sa.insert(run).values(**values, started_us=time.time_ns() // 1000).returning(run.c.id)
+            number = connection.execute(began).scalar_one()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(StoreError), self._faults(), self.engine.begin() as connection:
+                ended = sa.update(run).where(run.c.id == number).values(stopped_us=time.time_ns() // 1000)
+                connection.execute(ended)
 
     def forget_before(self, time_us: int) -> dict[str, int]:
         """Delete what ended before that time; returns rows by table. Pods and nodes that still exist stay."""
@@ -339,68 +363,6 @@ class Store:
         """Close all connections."""
         self.engine.dispose()
 
-    def _save_position(self, connection: sa.Connection, kind: str, version: str, at_us: int) -> None:
-        insert = self._insert(schema.checkpoint)
-        values = {"resource_version": version, "at_us": at_us}
-        statement = insert.values(kind=kind, **values).on_conflict_do_update(index_elements=["kind"], set_=values)
-        connection.execute(statement)
-
-    def _upsert(self, connection: sa.Connection, kind: type[Record], rows: Sequence[Sequence[Any]]) -> None:
-        upsert = self._upserts.get(kind)
-        if upsert is None:
-            compiled = self._upsert_statement(kind).compile(dialect=self.engine.dialect)
-            # Compiled once and passed straight to the driver: SQLAlchemy's work for each row costs as much as SQLite's.
-            places = [_FORMS[kind][0].index(name) for name in compiled.positiontup or compiled.params]
-            upsert = self._upserts[kind] = str(compiled), places
-        statement, places = upsert
-        names = _FORMS[kind][0]
-        for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            if self.engine.dialect.positional:
-                connection.exec_driver_sql(statement, [tuple([row[place] for place in places]) for row in chunk])
-            else:
-                connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in chunk])
-
-    def _insert(self, table: sa.Table) -> Any:  # noqa: ANN401 - the two dialects' inserts share no class
-        return postgresql.insert(table) if self.engine.dialect.name == POSTGRESQL else sqlite.insert(table)
-
-    def _upsert_statement(self, kind: type[Record]) -> Any:  # noqa: ANN401 - as above
-        table = schema.metadata.tables[kind.TABLE]
-        insert = self._insert(table)
-        keys = [column.name for column in table.primary_key]
-        if not kind.MERGE:
-            return insert.on_conflict_do_nothing(index_elements=keys)
-        is_postgresql = self.engine.dialect.name == POSTGRESQL
-        lesser, greater = (sa.func.least, sa.func.greatest) if is_postgresql else (sa.func.min, sa.func.max)
-        updates: dict[str, Any] = {}
-        for name, merge in kind.MERGE.items():
-            old, new = table.c[name], insert.excluded[name]
-            match merge:
-                case schema.Merge.FIRST:
-                    updates[name] = sa.func.coalesce(old, new)
-                case schema.Merge.LAST:
-                    updates[name] = sa.func.coalesce(new, old)
-                case schema.Merge.MIN:
-                    # SQLite's min of NULL is NULL.
-                    updates[name] = lesser(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
-                case schema.Merge.MAX:
-                    updates[name] = greater(sa.func.coalesce(old, new), sa.func.coalesce(new, old))
-                case schema.Merge.FINER:
-                    updates[name] = sa.case((_is_finer(table.c, insert.excluded), new), else_=old)
-                case schema.Merge.EARLIER:
-                    updates[name] = sa.case((insert.excluded.at_us < table.c.at_us, new), else_=old)
-                case schema.Merge.BETTER | schema.Merge.BETTER_MIN:
-                    is_other = old == sa.literal_column("''") if isinstance(old.type, sa.String) else sa.false()
-                    is_wanted = new < old if merge is schema.Merge.BETTER_MIN else is_other
-                    is_better = insert.excluded.source > table.c.source
-                    is_equal = insert.excluded.source == table.c.source
-                    updates[name] = sa.case((is_better | (is_equal & is_wanted), new), else_=old)
-                case schema.Merge.END:
-                    updates[name] = sa.case((_is_its_end(table.c, insert.excluded), new), else_=old)
-                case schema.Merge.FILLED:
-                    updates[name] = sa.case((old == sa.literal_column("''"), new), else_=old)
-        return insert.on_conflict_do_update(index_elements=keys, set_=updates)
-
     @contextlib.contextmanager
     def _faults(self) -> Iterator[None]:
         try:
@@ -429,24 +391,52 @@ class Store:
             raise StoreError(f"database {self.shown_url}: {error.strerror}") from None
 
 
-def _is_finer(old: Any, new: Any) -> Any:  # noqa: ANN401 - columns, by attribute
-    is_earlier = (new.resolution_us == old.resolution_us) & (new.at_us < old.at_us)
-    return (new.resolution_us < old.resolution_us) | is_earlier
+@functools.cache
+def _upsert(table: sa.Table, dialect: str) -> postgresql.Insert | sqlite.Insert:
+    """Insert a row, or merge it with the one of its key, column by column."""
+    insert = postgresql.insert(table) if dialect == POSTGRESQL else sqlite.insert(table)
+    updates = {
+        column.name: _merged(column, table.c, insert.excluded, dialect)
+        for column in table.columns
+        if column.info["merge"] is not None
+    }
+    keys = table.primary_key.columns.keys()
+    if not updates:
+        return insert.on_conflict_do_nothing(index_elements=keys)
+    return insert.on_conflict_do_update(index_elements=keys, set_=updates)
 
 
-def _is_its_end(old: Any, new: Any) -> Any:  # noqa: ANN401 - as above
-    is_imported = (new.source == old.source) & (old.source != sa.literal_column(f"'{PodSource.WATCH}'"))
-    is_preferred = (new.source > old.source) | (is_imported & (new.deleted_us < old.deleted_us))
-    return old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
-
-
-def _getters(kind: type[Record]) -> tuple[tuple[str, ...], Callable[[Record], Any], Callable[[Record], Any]]:
-    """The columns, and what reads the key and all values of a record."""
-    names = tuple(schema.metadata.tables[kind.TABLE].c.keys())
-    return names, attrgetter(*kind.KEY), attrgetter(*names)
-
-
-_FORMS: Final = {kind: _getters(kind) for kind in Record.__subclasses__()}
+def _merged(column: sa.Column[Any], old: _Columns, new: _Columns, dialect: str) -> sa.ColumnElement[Any]:
+    """The value of a column of two rows with the same key; see `Merge`."""
+    merge: Merge = column.info["merge"]
+    is_better: sa.ColumnElement[bool]
+    before, after = old[column.name], new[column.name]
+    first, last = sa.func.coalesce(before, after), sa.func.coalesce(after, before)
+    is_empty = before == sa.literal_column("''") if isinstance(before.type, sa.String) else sa.false()
+    match merge:
+        case Merge.FIRST:
+            return first
+        case Merge.LAST:
+            return last
+        case Merge.MIN | Merge.MAX:
+            # SQLite's min of NULL is NULL.
+            least, greatest = ("least", "greatest") if dialect == POSTGRESQL else ("min", "max")
+            return sa.Function(least if merge is Merge.MIN else greatest, first, last)
+        case Merge.FINER:
+            is_earlier = (new.resolution_us == old.resolution_us) & (new.at_us < old.at_us)
+            is_better = (new.resolution_us < old.resolution_us) | is_earlier
+        case Merge.EARLIER:
+            is_better = new.at_us < old.at_us
+        case Merge.FILLED:
+            is_better = is_empty
+        case Merge.BETTER | Merge.BETTER_MIN:
+            is_wanted = after < before if merge is Merge.BETTER_MIN else is_empty
+            is_better = (new.source > old.source) | ((new.source == old.source) & is_wanted)
+        case Merge.END:
+            is_imported = (new.source == old.source) & (old.source != sa.literal_column(f"'{PodSource.WATCH}'"))
+            is_preferred = (new.source > old.source) | (is_imported & (new.deleted_us < old.deleted_us))
+            is_better = old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
+    return sa.case((is_better, after), else_=before)
 
 
 def _is_misparsed(url: sa.URL) -> bool:

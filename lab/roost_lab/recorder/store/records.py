@@ -1,36 +1,150 @@
-"""The records that are stored: a class for each table of schema.py, with the key that makes storing one twice harmless.
+"""The records that are stored: a class for each table, with the key that makes storing one twice harmless.
 
-All times are microseconds since 1970, UTC, by the clock of their source: API server, scheduler or kubelet.
+A class's fields are the columns of its table, the same in SQLite and PostgreSQL. All times are microseconds since 1970,
+UTC, by the clock of their source: API server, scheduler or kubelet.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar, dataclass_transform
 
 import orjson
-
-from roost_lab.recorder.store import schema
+import sqlalchemy as sa
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from dataclasses import Field
 
-    import sqlalchemy as sa
+    from sqlalchemy.types import TypeEngine
 
 JSONObject = dict[str, Any]
-_MAX_INTEGER: Final = 2**63 - 1
-# What is watched; also the kinds of gaps and positions.
-PODS: Final = "pods"
-NODES: Final = "nodes"
-EVENTS: Final = "events"
-# Most characters that the schema allows.
+T = TypeVar("T")
+metadata = sa.MetaData()
+# Most characters.
 MAX_ID: Final = 160
 MAX_NAME: Final = 253
 MAX_DETAIL: Final = 512
 MAX_IMAGE: Final = 512
 MAX_SCHEDULER: Final = 63
+UID: Final = sa.String(64)
+NAME: Final = sa.String(MAX_NAME)
+IMAGE: Final = sa.String(MAX_IMAGE)
+LABEL: Final = sa.String(63)
+TEXT: Final = sa.Text()
+NUMBER: Final = sa.Integer()
+LARGE: Final = sa.BigInteger()
+YES: Final = sa.Boolean()
+WORD: Final = sa.String(16)
+SOURCE: Final = sa.String(8)
+
+_MAX_INTEGER: Final = 2**63 - 1
+# What is watched; also the kinds of gaps and positions.
+PODS: Final = "pods"
+NODES: Final = "nodes"
+EVENTS: Final = "events"
+# In these words, so that SQLite uses the index.
+IMPORTED: Final = sa.text("source <> 'watch'")
+_TIME: Final = "microseconds since 1970, UTC"
+# Of columns that mean the same in every table; shown by PostgreSQL.
+_COMMENTS: Final = {
+    "at_us": f"when it happened, {_TIME}",
+    "resolution_us": "how exact at_us is, in microseconds; it may have happened so much earlier",
+    "last_us": f"when it was repeated last, {_TIME}",
+    "created_us": f"when it was created, {_TIME}; 0: not known",
+    "deleted_us": f"when it was seen to be gone, {_TIME}; NULL while it exists",
+    "gone_us": f"when it was seen to be gone, {_TIME}; NULL while it is there",
+    "ready_us": f"when it was ready first, {_TIME}",
+    "started_us": f"when it started, {_TIME}",
+    "stopped_us": f"when it ended normally, {_TIME}",
+    "bound_us": f"when a scheduler bound it, {_TIME}",
+    "node_created_us": f"when its node was created, {_TIME}",
+    "images_ready_us": f"when the image gate was first seen to have labelled it for all its images, {_TIME}",
+    "first_us": f"when it was first seen there, {_TIME}",
+    "from_us": f"its beginning, {_TIME}",
+    "to_us": f"its end, {_TIME}",
+    "pull_us": "how long the pull took, in microseconds; NULL: warm",
+    "pull_and_wait_us": "the same with the wait behind the kubelet's other pulls, in microseconds",
+    "uid": "uid of the object",
+    "pod_uid": "uid of the pod",
+    "node_uid": "uid of the node; empty: not known",
+    "node_name": "name of the node",
+    "pod_class": "a key of podClasses, or empty",
+    "image": "image reference",
+    "image_bytes": "size of the image in the registry, in bytes",
+    "scheduler": "the scheduler profile's name",
+    "source": "pod (its object), event, or watch (when the recorder saw it)",
+    "nodes": "JSON object of lists, the n-th item of each about the n-th node",
+    "message": "text of the Event or condition",
+}
+
+
+class Merge(StrEnum):
+    """How a column of two records with the same key is merged. NULL never replaces anything."""
+
+    # The first value stays.
+    FIRST = "first"
+    # The last value stays.
+    LAST = "last"
+    # The smallest, the largest value.
+    MIN = "min"
+    MAX = "max"
+    # The value of the record with the smaller `resolution_us`; of equal ones, that of the smaller `at_us`.
+    FINER = "finer"
+    # The value of the record with the smaller `at_us`.
+    EARLIER = "earlier"
+    # The first value stays, unless it is "".
+    FILLED = "filled"
+    # The value of the record with the better `source` (PodSource); of equal ones the first that is not "".
+    BETTER = "better"
+    # Likewise; of equal ones the smaller value.
+    BETTER_MIN = "better min"
+    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two that were watched the
+    # first.
+    END = "end"
+
+
+def column(
+    kind: TypeEngine[Any],
+    merge: Merge | None = None,
+    comment: str = "",
+    *,
+    key: bool = False,
+    default: T | EllipsisType = ...,
+) -> T:
+    """A field that is a column. merge: None: the first value stays. default: of records that leave it out."""
+    info = {"kind": kind, "merge": merge, "comment": comment, "key": key}
+    return field(metadata=info) if isinstance(default, EllipsisType) else field(default=default, metadata=info)
+
+
+def table_column(
+    name: str,
+    kind: TypeEngine[Any],
+    comment: str = "",
+    *,
+    key: bool = False,
+    optional: bool = False,
+    merge: Merge | None = None,
+) -> sa.Column[Any]:
+    """A table's column, with the comment of its name if it has none of its own."""
+    said = comment or _COMMENTS.get(name)
+    return sa.Column(name, kind, nullable=optional, primary_key=key, comment=said, info={"merge": merge})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(column,))
+class Record:
+    """A row. A subclass's fields, each made by `column`, are its table's columns, and its docstring is the comment."""
+
+    table: ClassVar[sa.Table]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, name: str, indexes: Sequence[sa.Index] = (), *, with_rowid: bool = True) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+        comment = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
+        columns = [table_column(one.name, optional=one.default is None, **one.metadata) for one in fields(cls)]
+        cls.table = sa.Table(name, metadata, *columns, *indexes, comment=comment, sqlite_with_rowid=with_rowid)
 
 
 class PodSource(StrEnum):
@@ -46,41 +160,81 @@ class PodSource(StrEnum):
     WATCH = "watch"
 
 
-class Record:
-    """A row: its fields are the columns of its class's table, by name; those with a default may be left out."""
+class PodRecord(
+    Record,
+    name="pod",
+    indexes=(
+        # `roost why` is often given the name alone.
+        sa.Index("pod_by_name", "name", "namespace", "created_us"),
+        sa.Index("pod_by_time", "created_us"),
+        sa.Index("pod_by_end", "deleted_us"),
+        # Empty in a recorder's own database.
+        sa.Index("pod_imported", "created_us", "uid", "source", sqlite_where=IMPORTED, postgresql_where=IMPORTED),
+    ),
+):
+    """A pod; v_start has its times.
 
-    TABLE: ClassVar[str]
-    KEY: ClassVar[tuple[str, ...]]
-    MERGE: ClassVar[dict[str, schema.Merge]]
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    `hub`, `repo` and the like are from when it was first seen; "" and 0: not known.
+    """
 
-    def __init_subclass__(cls, table: sa.Table) -> None:
-        cls.TABLE = table.name
-        cls.KEY = tuple(column.name for column in table.primary_key)
-        cls.MERGE = {column.name: column.info["merge"] for column in table.columns if column.info.get("merge")}
-        cls.__annotations__ = dict.fromkeys(table.columns.keys(), "Any")
-        for column in table.columns:
-            if column.nullable or "default" in column.info:
-                setattr(cls, column.name, column.info.get("default"))
-        dataclass(frozen=True, kw_only=True)(cls)
+    uid: str = column(UID, key=True)
+    namespace: str = column(LABEL, Merge.BETTER, default="")
+    name: str = column(NAME, Merge.BETTER, default="")
+    pod_class: str = column(LABEL, Merge.BETTER, default="")
+    hub: str = column(TEXT, Merge.BETTER, "the hub that it belongs to, `<release>.<namespace>`; or empty", default="")
+    repo: str = column(TEXT, Merge.BETTER, "for BinderHub: the repository; or empty", default="")
+    ref: str = column(TEXT, Merge.BETTER, "for BinderHub: the resolved reference, as a commit; or empty", default="")
+    image: str = column(TEXT, Merge.BETTER, "of its first main container, in full", default="")
+    image_digest: str | None = column(TEXT, Merge.FIRST, "sha256:…; NULL until the kubelet reports it", default=None)
+    scheduler: str = column(LABEL, Merge.BETTER, default="")
+    priority: int = column(LARGE, Merge.BETTER, default=0)
+    cpu_millicores: int = column(LARGE, Merge.BETTER, "thousandths of a CPU that it requests", default=0)
+    memory_bytes: int = column(LARGE, Merge.BETTER, "bytes of memory that it requests", default=0)
+    created_us: int = column(LARGE, Merge.BETTER_MIN)
+    deleted_us: int | None = column(LARGE, Merge.END, default=None)
+    # One of `end_reason` of recording/pod_records.py.
+    end_reason: str | None = column(
+        sa.String(32), Merge.END, "deleted, preempted, evicted, finished, failed, node-gone, unseen", default=None
+    )
+    source: str = column(
+        SOURCE,
+        Merge.MAX,
+        "what the row was made from: watch, pod, sniffer, event (Events alone: times are estimates)",
+        default=PodSource.WATCH,
+    )
+    warm_target: str = column(
+        NAME, Merge.BETTER, "the node that the webhook chose first in its warm set; or empty", default=""
+    )
 
-    if TYPE_CHECKING:
 
-        def __init__(self, **columns: Any) -> None: ...  # noqa: ANN401 - what the columns hold
+class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", "created_us"),)):
+    """A node in its current state; node_change has its history."""
 
-        def __getattr__(self, column: str) -> Any: ...  # noqa: ANN401 - what the column holds
+    uid: str = column(UID, key=True)
+    name: str = column(NAME)
+    created_us: int = column(LARGE, default=0)
+    ready_us: int | None = column(LARGE, Merge.MIN, default=None)
+    images_ready_us: int | None = column(LARGE, Merge.MIN, default=None)
+    gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
+    allocatable: str | None = column(
+        TEXT, Merge.LAST, "JSON object: resource to amount (millicores, bytes, pieces)", default=None
+    )
+    labels: str | None = column(TEXT, Merge.LAST, "JSON object: label to value", default=None)
+    taints: str | None = column(TEXT, Merge.LAST, "key=value:effect, separated by commas", default=None)
+    is_ready: bool | None = column(YES, Merge.LAST, default=None)
+    is_unschedulable: bool | None = column(YES, Merge.LAST, default=None)
 
 
-class PodRecord(Record, table=schema.pod):
-    """One pod. `hub`, `repo` and the like are from when it was first seen; "" and 0: not known."""
+class NodeChangeRecord(Record, name="node_change", indexes=(sa.Index("node_change_by_time", "at_us"),)):
+    """A change of a node: ready, cordoned, taints, a label, allocatable resources."""
 
-
-class NodeRecord(Record, table=schema.node):
-    """One node in its current state; `node_change` has its history."""
-
-
-class NodeChangeRecord(Record, table=schema.node_change):
-    """One change of a node: ready, cordoned, taints, a label, allocatable resources."""
+    node_uid: str = column(UID, key=True)
+    resource_version: str = column(UID, key=True)
+    field: str = column(sa.String(320), comment="ready, unschedulable, taints, allocatable, label:KEY", key=True)
+    at_us: int = column(LARGE)
+    resolution_us: int = column(LARGE)
+    old: str = column(TEXT)
+    new: str = column(TEXT)
 
 
 class Phase(StrEnum):
@@ -107,8 +261,20 @@ class Phase(StrEnum):
     GONE = "gone"
 
 
-class PhaseRecord(Record, table=schema.phase):
-    """One step of one pod, the first time it was reached."""
+# The largest table, and always read by its key.
+class PhaseRecord(Record, name="phase", with_rowid=False):
+    """A step of a pod's start, the first time that it was reached."""
+
+    pod_uid: str = column(UID, key=True)
+    phase: Phase = column(WORD, comment=", ".join(Phase), key=True)
+    detail: str = column(
+        sa.String(MAX_DETAIL), comment="the image, container or gate; empty: the whole pod", key=True, default=""
+    )
+    at_us: int = column(LARGE, Merge.FINER)
+    resolution_us: int = column(LARGE, Merge.FINER)
+    source: str = column(
+        SOURCE, Merge.FINER, "what told it: pod (its object), event, watch, sniffer, audit (an imported audit log)"
+    )
 
 
 class DecisionKind(StrEnum):
@@ -130,12 +296,47 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class DecisionRecord(Record, table=schema.decision):
-    """One decision about one pod."""
+class DecisionRecord(
+    Record,
+    name="decision",
+    indexes=(
+        sa.Index("decision_by_pod", "pod_uid"),
+        sa.Index("decision_by_kind", "kind", "at_us", "scheduler", "model"),
+    ),
+):
+    """A scheduler's decision about a pod: bind, fail, nominate, preempt."""
+
+    id: str = column(sa.String(MAX_ID), comment="pod uid/kind/what is unique among its kind", key=True)
+    pod_uid: str = column(UID)
+    kind: DecisionKind = column(SOURCE, comment=", ".join(DecisionKind))
+    node_name: str = column(NAME)
+    node_uid: str = column(UID, Merge.FILLED)
+    at_us: int = column(LARGE, Merge.FINER)
+    resolution_us: int = column(LARGE, Merge.FINER)
+    last_us: int = column(LARGE, Merge.MAX)
+    tries: int = column(NUMBER, Merge.MAX, "how often, at least", default=1)
+    scheduler: str = column(LABEL, Merge.FILLED)
+    source: str = column(SOURCE, Merge.FINER)
+    nodes_total: int | None = column(NUMBER, Merge.FIRST, default=None)
+    nodes_feasible: int | None = column(NUMBER, Merge.FIRST, default=None)
+    reasons: str = column(TEXT, comment="JSON object: reason to number of nodes", default="{}")
+    message: str = column(TEXT, default="")
+    model: str | None = column(
+        WORD,
+        Merge.FIRST,
+        f"verdict of the scheduler's model on a binding: {', '.join(Verdict)}",
+        default=None,
+    )
+    model_node: str | None = column(NAME, Merge.FIRST, "the node that the model prefers", default=None)
+    model_note: str | None = column(TEXT, Merge.FIRST, "why the model differs, or was not asked", default=None)
 
 
-class CandidatesRecord(Record, table=schema.candidates):
-    """The nodes at the time of a decision, all in one row: they are many, and always read together."""
+class CandidatesRecord(Record, name="candidates"):
+    """The nodes at the time of a binding, the best 50: all in one row, as they are many and always read together."""
+
+    decision_id: str = column(sa.String(MAX_ID), comment="id of the decision", key=True)
+    number: int = column(NUMBER)
+    nodes: str = column(TEXT)
 
 
 class Candidates(NamedTuple):
@@ -188,8 +389,13 @@ def unpack_candidates(nodes: str) -> list[JSONObject]:
     return candidates
 
 
-class WaitingRecord(Record, table=schema.waiting):
-    """The nodes as they stood when a scheduler last found none for a pod: one row a pod, replaced at each attempt."""
+class WaitingRecord(Record, name="waiting"):
+    """The nodes when a scheduler last found none for a pod, and what each lacked."""
+
+    pod_uid: str = column(UID, key=True)
+    at_us: int = column(LARGE, Merge.LAST)
+    number: int = column(NUMBER, Merge.LAST, "nodes in all")
+    nodes: str = column(TEXT, Merge.LAST)
 
 
 def pack_waiting(
@@ -201,24 +407,65 @@ def pack_waiting(
     return WaitingRecord(pod_uid=pod_uid, at_us=at_us, number=number, nodes=nodes)
 
 
-class PullRecord(Record, table=schema.pull):
-    """One image of one pod, as its kubelet reported."""
+class PullRecord(
+    Record,
+    name="pull",
+    indexes=(
+        # Covers all that reports count, so that no row is read.
+        sa.Index("pull_by_time", "at_us", "warm", "node_name", "image", "pull_us", "pull_and_wait_us", "image_bytes"),
+    ),
+):
+    """An image of a pod, as its kubelet reported it."""
+
+    pod_uid: str = column(UID, key=True)
+    image: str = column(IMAGE, key=True)
+    node_name: str = column(NAME, Merge.EARLIER)
+    at_us: int = column(LARGE, Merge.EARLIER)
+    warm: bool = column(YES, Merge.EARLIER, "the node already had the image")
+    pull_us: int | None = column(LARGE, Merge.EARLIER, default=None)
+    pull_and_wait_us: int | None = column(LARGE, Merge.EARLIER, default=None)
+    image_bytes: int | None = column(LARGE, Merge.EARLIER, default=None)
 
 
-class ImageRecord(Record, table=schema.image_on_node):
-    """An image on a node, from its `status.images` (a kubelet lists 50 at most)."""
+class ImageRecord(Record, name="image_on_node"):
+    """An image on a node, from the list that the kubelet reports (the 50 largest by default)."""
+
+    node_uid: str = column(UID, key=True)
+    image: str = column(IMAGE, key=True)
+    first_us: int = column(LARGE, key=True)
+    image_bytes: int = column(LARGE)
+    gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
 
 
-class PreemptionRecord(Record, table=schema.preemption):
+class PreemptionRecord(Record, name="preemption", indexes=(sa.Index("preemption_by_time", "at_us"),)):
     """A pod that was pre-empted for another, or evicted."""
 
+    victim_uid: str = column(UID, comment="uid of the pod that had to go", key=True)
+    by_uid: str | None = column(UID, Merge.LAST, "uid of the pod that it went for; NULL: not known", default=None)
+    node_name: str = column(NAME)
+    at_us: int = column(LARGE, Merge.MIN)
+    kind: str = column(WORD, comment="preempted or evicted")
 
-class AutoscalerRecord(Record, table=schema.autoscaler):
+
+class AutoscalerRecord(Record, name="autoscaler", indexes=(sa.Index("autoscaler_by_time", "at_us"),)):
     """An Event of an autoscaler."""
 
+    event_uid: str = column(UID, comment="uid of the Event", key=True)
+    at_us: int = column(LARGE)
+    last_us: int = column(LARGE, Merge.MAX)
+    count: int = column(NUMBER, Merge.MAX, "how often it was repeated")
+    reason: str = column(sa.String(128))
+    about: str = column(TEXT, comment="kind/namespace/name of the object that it is about")
+    message: str = column(TEXT)
 
-class GapRecord(Record, table=schema.gap):
+
+class GapRecord(Record, name="gap"):
     """A time in which changes may have been missed."""
+
+    kind: str = column(sa.String(32), comment=f"{PODS}, {NODES} or {EVENTS}", key=True)
+    from_us: int = column(LARGE, key=True)
+    to_us: int = column(LARGE, Merge.MAX)
+    why: str = column(TEXT, comment="why changes may be missing")
 
 
 @dataclass(frozen=True, slots=True)

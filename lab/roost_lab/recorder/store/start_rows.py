@@ -93,15 +93,14 @@ _UNUSED: Final = (
 
 def pod_of(record: Record) -> str | None:
     """The uid of the pod whose start a record is about; None when it is about none."""
-    uid: str | None = None
     match record:
         case PodRecord():
-            uid = record.uid
+            return record.uid
         case PhaseRecord() if record.phase in _PHASES:
-            uid = record.pod_uid
+            return record.pod_uid
         case DecisionRecord() if record.kind == DecisionKind.BIND:
-            uid = record.pod_uid
-    return uid
+            return record.pod_uid
+    return None
 
 
 def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
@@ -118,6 +117,8 @@ def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
 
 def forget_estimates(connection: sa.Connection, uids: Collection[str]) -> None:
     """Delete the starts of pods known from Events alone, before records that may correct when they were created."""
+    if not uids:
+        return
     dialect = connection.dialect.name
     connection.execute(_FORGET_ESTIMATES[dialect], _parameters(dialect, uids))
 

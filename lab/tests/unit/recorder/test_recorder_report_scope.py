@@ -155,7 +155,8 @@ def test_each_figure_stands_beside_that_of_the_time_before(tmp_path: Path) -> No
 )
 def test_the_title_names_hubs_and_cluster(tmp_path: Path, hubs: list[str], server: str, expected: str) -> None:
     store = empty_store(tmp_path)
-    store.start_run(server, "0.1", "")
+    with store.run(server, "0.1", ""):
+        pass
     store.write([pod_record(hub, hub=hub) for hub in hubs] + story_records(), {})
     assert title(gather(store, BEGIN, BEGIN + 3 * HOUR)).startswith(expected)
 

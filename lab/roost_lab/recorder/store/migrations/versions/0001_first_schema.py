@@ -1,9 +1,13 @@
-"""The first schema. Empty: a new database begins with the schema of its day, see `migrate` of store/database.py.
+"""The tables of a new database, as records.py and schema.py have them today.
 
-A change of schema.py needs a revision after this one, for the databases that are there.
+A change of them needs a revision after this one, for the databases that are there: see `migrate` of store/database.py.
 """
 
 from __future__ import annotations
+
+from alembic import op
+
+from roost_lab.recorder.store.schema import metadata
 
 revision = "0001"
 down_revision = None
@@ -13,3 +17,4 @@ depends_on = None
 
 def upgrade() -> None:
     """Apply."""
+    metadata.create_all(op.get_bind(), checkfirst=False)
