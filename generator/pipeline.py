@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from generator.checks import find_hints, lint
 from generator.faults import Fault, Path, ValuesError, show_path, sort_faults
 from generator.schema.check import find_faults, find_faults_by_path
-from generator.values.release import Release, check_release
 
 if TYPE_CHECKING:
     from generator.render.manifests import Manifest
     from generator.values.merge import Merged
+    from generator.values.release import Release
 
 
 def judge(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
@@ -21,8 +21,7 @@ def judge(merged: Merged, release: Release, *, with_lint: bool = True) -> list[F
 
 
 def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
-    """The warnings, sorted. Raises UsageError for an invalid release, ValuesError with every error."""
-    check_release(release)
+    """The warnings, sorted. Raises ValuesError with every error."""
     faults = judge(merged, release, with_lint=with_lint)
     errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
@@ -31,8 +30,7 @@ def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[F
 
 
 def report(merged: Merged, release: Release) -> list[Fault]:
-    """Every fault, warning and hint, unsorted, also for values that don't match the schema. Raises UsageError."""
-    check_release(release)
+    """Every fault, warning and hint, unsorted, also for values that don't match the schema."""
     faults = find_all_faults(merged, release)
     if all(fault.severity == "warning" for fault in faults):
         faults += find_hints(merged)

@@ -7,7 +7,7 @@ A check reads merged values that fit the schema and calls `report.error`, `refus
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from generator.faults import Fault, Path, Severity, describe, show_path
 from generator.render.functions import core_pod
@@ -17,19 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from generator.values.merge import Values
-
-
-class Where(Protocol):
-    """Knows where a key stands."""
-
-    def of(self, path: Path) -> tuple[str, int]:
-        """File and line; line 0 when unknown."""
+    from generator.values.sources import Places
 
 
 class Report:
     """Values under lint, and the faults found so far."""
 
-    def __init__(self, values: Values, places: Where, defaults: Mapping[str, object] | None = None) -> None:
+    def __init__(self, values: Values, places: Places, defaults: Mapping[str, object] | None = None) -> None:
         """defaults: the chart's; None: whatever the values say is the operator's choice."""
         self.values = values
         self._defaults = defaults or {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import Report, mapping, text
-from generator.render.functions import kube_minor, minor_for_cluster
+from generator.render.functions import minor_for_cluster
+from generator.values.release import kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
 
 if TYPE_CHECKING:

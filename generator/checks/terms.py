@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from generator.checks.contract import Report, at, listing, mapping, text
 from generator.schema.check import fits
+from generator.values.sources import Places
 
 if TYPE_CHECKING:
     from generator.faults import Path
@@ -48,7 +49,7 @@ def lint_toleration(toleration: object) -> str:
     """What is wrong with one of a profile's tolerations; "" for nothing."""
     if not fits(toleration, "toleration"):
         return "is not a toleration as in a pod"
-    report = Report({}, _Nowhere())
+    report = Report({}, Places(()))
     lint_tolerations(report, (), [toleration])
     return _first(report)
 
@@ -57,16 +58,9 @@ def lint_required_term(term: object) -> str:
     """What is wrong with one of a profile's required node terms; "" for nothing."""
     if not fits(term, "nodeTerm"):
         return "is not a node selector term as in a pod"
-    report = Report({}, _Nowhere())
+    report = Report({}, Places(()))
     lint_term(report, (), mapping(term))
     return _first(report)
-
-
-class _Nowhere:
-    """Places of values that are in no file."""
-
-    def of(self, _path: Path) -> tuple[str, int]:
-        return "", 0
 
 
 def _first(report: Report) -> str:

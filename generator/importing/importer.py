@@ -30,9 +30,10 @@ from generator.importing.summary import is_inert, summary_of
 from generator.locations import chart_folder
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
-from generator.values.loader import LoadedFile, Places, ValueSource, load
+from generator.values.loader import load
 from generator.values.merge import Merged, coalesce, merge_maps, merge_values
 from generator.values.release import Release
+from generator.values.sources import LoadedFile, Places, ValueSource
 
 __all__ = ["ImportResult", "Note", "import_layers", "import_values"]
 

@@ -19,9 +19,9 @@ from generator.importing.source import child, show_key
 from generator.pipeline import judge
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_defaults
-from generator.values.loader import Places, ValueSource
 from generator.values.merge import Merged, coalesce
 from generator.values.release import Release
+from generator.values.sources import Places, ValueSource
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from generator.faults import Fault
-    from generator.values.loader import Places
+    from generator.values.sources import Places
 
 # Their pods have what `corePods` says, where they say nothing themselves.
 _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")

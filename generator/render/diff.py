@@ -44,11 +44,8 @@ class Change(NamedTuple):
     fields: tuple[FieldChange, ...] = ()
 
 
-class _Absent:
-    """Stands for a field that isn't there; None is a value."""
-
-
-ABSENT: Final = _Absent()
+# Stands for a field that isn't there; None is a value.
+ABSENT: Final = object()
 
 
 def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[Change]:

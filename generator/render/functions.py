@@ -7,19 +7,21 @@ attribute of nil is a fault, numbers print as Go's encoding/json prints a float6
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
+from generator.values.release import kube_minor
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from generator.values.release import Release
 
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
@@ -41,35 +43,13 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
 
 # What `placeholder.defaults` says nothing of.
 _SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": [], "learn": None})
-_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
-class ReleaseFacts(Protocol):
-    """What a template may know of the release: Helm's `--name`, `--namespace` and `--kube-version`."""
+class Chart(NamedTuple):
+    """Versions from Chart.yaml: the chart's, and the programs'."""
 
-    @property
-    def name(self) -> str:
-        """Name of the release."""
-
-    @property
-    def namespace(self) -> str:
-        """Namespace of the release."""
-
-    @property
-    def kube_version(self) -> str:
-        """The cluster's version, for example `v1.37.2`."""
-
-
-class ChartFacts(Protocol):
-    """What a template may know of the chart, as in Chart.yaml."""
-
-    @property
-    def version(self) -> str:
-        """Version of the chart."""
-
-    @property
-    def app_version(self) -> str:
-        """Version of the programs."""
+    version: str
+    app_version: str
 
 
 class TemplateError(Exception):
@@ -88,11 +68,6 @@ def to_json(value: object) -> str:
         return go_json.to_json(value)
     except ValueError as error:
         raise TemplateError(str(error)) from None
-
-
-def to_json_exactly(value: object) -> str:
-    """`to_json` without its short cut through the C encoder."""
-    return go_json.to_json_exactly(value)
 
 
 def to_pretty_json(value: object) -> str:
@@ -202,14 +177,6 @@ def read_key(obj: object, key: object) -> object:
     raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is not a map")
 
 
-def kube_minor(version: str) -> tuple[int, int]:
-    """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
-    match = _MINOR.match(version)
-    if match is None:
-        raise ValueError(f"{version!r} is not a Kubernetes version: write it like v1.36.3")
-    return int(match[1]), int(match[2])
-
-
 def minor_for_cluster(by_minor: Mapping[str, object], version: str) -> str:
     """Pick the newest minor that the cluster has reached, else the oldest; "" when there is none."""
     minors = sorted(by_minor, key=kube_minor)
@@ -292,7 +259,7 @@ def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, obj
     ]
 
 
-def context(values: Mapping[str, object], release: ReleaseFacts, chart: ChartFacts) -> dict[str, object]:
+def context(values: Mapping[str, object], release: Release, chart: Chart) -> dict[str, object]:
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
     name, namespace = release.name, release.namespace
     base = labels.base_name(name, values.get("fullnameOverride"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from generator.faults import Fault, GeneratorError, ValuesError
 from generator.locations import chart_folder, templates_folder
 from generator.render.environment import make_environment, render_template, template_names
-from generator.render.functions import TemplateError, context
+from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 # The lines that say which object a document is, as every template writes them.
 _HEAD: Final = re.compile(r"^(apiVersion|kind|metadata): *(\S.*)?$|^  (name|namespace): *(\S.*)$", re.MULTILINE)
-
-
-class Chart(NamedTuple):
-    """Versions from Chart.yaml."""
-
-    version: str
-    app_version: str
 
 
 class Identity(NamedTuple):

@@ -24,23 +24,9 @@ from generator.values.sources import (
     MAX_DEPTH,
     MAX_FILE_BYTES,
     LoadedFile,
-    Places,
     Source,
-    ValueSource,
     normalise_float,
 )
-
-__all__ = [
-    "CONTROL",
-    "MAX_DEPTH",
-    "MAX_FILE_BYTES",
-    "LoadedFile",
-    "Places",
-    "Source",
-    "ValueSource",
-    "load",
-    "plain_scalar",
-]
 
 # Values after expanding aliases: a few nested anchors can expand to billions.
 MAX_VALUES: Final = 250_000

@@ -304,10 +304,10 @@ class _SetParser:
             return None
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
-        except _DoubleKeyError as error:
-            self.fail(f"the key {error} is given twice")
-        except (ValueError, RecursionError):
+        except (json.JSONDecodeError, RecursionError):
             self.fail("the value is not valid JSON")
+        except ValueError as error:
+            self.fail(str(error))
         self._skip_to_comma()
         return self._as_float64(value, 0)
 
@@ -344,18 +344,16 @@ def _set(values: Values, name: str, value: object) -> None:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-class _DoubleKeyError(Exception):
-    """A JSON object has a key twice; files refuse that too."""
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _without_double_keys(pairs: list[tuple[str, object]]) -> Values:
+    # Files refuse that, too.
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _DoubleKeyError(repr(next(name for name in names if names.count(name) > 1)))
+        double = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {double!r} is given twice")
     return values
 
 

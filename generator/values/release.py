@@ -21,6 +21,7 @@ _LONGEST_NAME: Final = 53
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NAMESPACE: Final = re.compile(_LABEL)
+_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
 _VERSION: Final = re.compile(r"v?([1-9][0-9]{0,2})\.([0-9]{1,3})(?:\.[0-9]{1,5})?(?:[-+][0-9A-Za-z.+-]*)?")
 
 
@@ -34,8 +35,15 @@ class Release(NamedTuple):
     @property
     def kube_minor(self) -> tuple[int, int]:
         """(1, 37) for v1.37.2."""
-        match = _VERSION.fullmatch(self.kube_version)
-        return (int(match[1]), int(match[2])) if match else (0, 0)
+        return kube_minor(self.kube_version)
+
+
+def kube_minor(version: str) -> tuple[int, int]:
+    """Read major and minor of `v1.36.3`, `1.36` or `v1.36.1-gke.200`. Raises ValueError."""
+    match = _MINOR.match(version)
+    if match is None:
+        raise ValueError(f"{version!r} is not a Kubernetes version: write it like v1.36.3")
+    return int(match[1]), int(match[2])
 
 
 def check_release(release: Release) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -77,14 +77,11 @@ class Places:
         return (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
 
 
-class LoadedFile:
+class LoadedFile(NamedTuple):
     """One values file: what it says, and where."""
 
-    __slots__ = ("source", "values")
-
-    def __init__(self, values: dict[str, object], source: Source) -> None:
-        self.values = values
-        self.source = source
+    values: dict[str, object]
+    source: Source
 
 
 def normalise_float(value: float) -> int | float:

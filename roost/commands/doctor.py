@@ -39,7 +39,6 @@ class DoctorOptions(NamedTuple):
 
 def run(options: RenderOptions, asked: DoctorOptions) -> int:
     """Print the outcome of every check, or of one pod; 1 for an error, or if the cluster can't be asked at all."""
-    check_release(options.release)
     if asked.pod is not None:
         return _try(options.release.namespace, asked, make_pod(read_pod_file(asked.pod)))
     try:
@@ -49,6 +48,7 @@ def run(options: RenderOptions, asked: DoctorOptions) -> int:
         click.echo(f"roost doctor: {error}", err=True)
         return 1
     release = options.release._replace(kube_version=version)
+    check_release(release)
     merged = read_values(options.files, options.settings)
     manifests, _ = make(merged, release, with_lint=False)
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,8 +12,7 @@ from generator.faults import UsageError
 from generator.pipeline import check
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
-from generator.values.release import check_release
-from roost.commands.headroom_history import HistorySource, as_config_map, read_histories
+from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
@@ -34,9 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
-    from roost_core.placement.headroom_forecast import Forecast
     from roost_core.placement.headroom_history import History
     from roost_core.placement.headroom_windows import Window
+
+    # What a node has for placeholders: cores, bytes; None where it wasn't said.
+    _Node = Mapping[str, Fraction | None]
 
 DAY_SECONDS: Final = 86_400
 # kubelet's default maxPods.
@@ -48,32 +49,19 @@ _NO_WHOLE_NODES: Final = (
 )
 
 
-class NodeSize(NamedTuple):
-    """What a node has for placeholders: cores, bytes; None where it wasn't said."""
-
-    cpu: Fraction | None
-    memory: Fraction | None
-
-
-class HeadroomOptions(NamedTuple):
-    """The command line, beside the values."""
-
-    at: str | None = None
-    days: int = 7
-    node_cpu: str | None = None
-    node_memory: str | None = None
-    source: HistorySource = HistorySource()
-    # A time: only what is kept then, and why.
-    explain: str | None = None
-    # Only print the ConfigMap with the history.
-    prints_config_map: bool = False
-
-
-def run(options: RenderOptions, asked: HeadroomOptions) -> int:
+def run(
+    options: RenderOptions,
+    *,
+    at: str | None = None,
+    days: int = 7,
+    node_cpu: str | None = None,
+    node_memory: str | None = None,
+    config_map: str = "",
+    launches: str = "",
+    prints_config_map: bool = False,
+) -> int:
     """Print each set's changes, placeholder-hours and node-hours; 0, or 1 by ValuesError."""
-    at, days, node_cpu, node_memory = asked[:4]
-    node = NodeSize(_quantity("--node-cpu", node_cpu), _quantity("--node-memory", node_memory))
-    check_release(options.release)
+    node = {"cpu": _quantity("--node-cpu", node_cpu), "memory": _quantity("--node-memory", node_memory)}
     merged = read_values(options.files, options.settings)
     for fault in check(merged, options.release):
         sys.stderr.write(f"{fault}\n")
@@ -89,9 +77,9 @@ def run(options: RenderOptions, asked: HeadroomOptions) -> int:
         sets = [{**each, "countBy": "pods"} for each in sets]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
-    histories = read_histories(asked.source, sets)
-    if asked.prints_config_map:
-        if not any(asked.source):
+    histories = read_histories(config_map, launches, sets)
+    if prints_config_map:
+        if not (config_map or launches):
             raise UsageError("--config-map: found no history, expected --launches beside it")
         base = base_name(options.release.name, values.get("fullnameOverride"))
         sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
@@ -100,17 +88,14 @@ def run(options: RenderOptions, asked: HeadroomOptions) -> int:
     for placeholder_set in sets:
         windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
         history = histories.get(placeholder_set["name"])
-        if asked.explain is not None:
-            moment = _moment("--explain", asked.explain, _zone_of(placeholder_set, windows))
-            sys.stdout.writelines(_explanation(placeholder_set, windows, history, moment))
-            continue
         begin = _begin(at, _zone_of(placeholder_set, windows))
+        end = begin + days * DAY_SECONDS
         if placeholder_set["learn"] and history is not None:
             sys.stdout.write(_basis(placeholder_set, history))
-            changes = list(_learned_changes(placeholder_set, windows, history, begin, begin + days * DAY_SECONDS))
+            changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
         else:
-            changes = list(changes_between(windows, placeholder_set["replicas"], begin, begin + days * DAY_SECONDS))
-        sys.stdout.writelines(_lines(placeholder_set, windows, changes, begin + days * DAY_SECONDS, node))
+            changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
         if placeholder_set["learn"] and history is None:
             sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
         if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
@@ -131,28 +116,17 @@ def _why_without_effect(values: Mapping[str, Any]) -> str:
 
 
 def _begin(at: str | None, zone: str) -> float:
-    return time.time() // 60 * 60 if at is None else _moment("--at", at, zone)
-
-
-def _moment(option: str, text: str, zone: str) -> float:
-    if not in_range(text):
-        raise UsageError(f"{option}: found {text!r}, expected a year from {FIRST_YEAR} to {LAST_YEAR}")
+    if at is None:
+        return time.time() // 60 * 60
+    if not in_range(at):
+        raise UsageError(f"--at: found {at!r}, expected a year from {FIRST_YEAR} to {LAST_YEAR}")
     try:
-        return parse_moment(text, zone)
+        return parse_moment(at, zone)
     except ValueError:
         raise UsageError(
-            f"{option}: found {text!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
+            f"--at: found {at!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
             " or 2026-10-01T06:00Z"
         ) from None
-
-
-# What is learned
-
-
-def _forecast(placeholder_set: Mapping[str, Any], history: History, moment: float) -> Forecast | None:
-    learn = placeholder_set["learn"]
-    experience = experience_of(history, learn["timeZone"])
-    return forecast_need(experience, moment, learn["bootSeconds"], learn["quantile"])
 
 
 def _learned_changes(
@@ -160,10 +134,11 @@ def _learned_changes(
 ) -> Iterator[Change]:
     """Yield each change of the number that the controllers would keep if nothing more were learned."""
     learn = placeholder_set["learn"]
+    experience = experience_of(history, learn["timeZone"])
     moment, before = begin, None
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
-        forecast = _forecast(placeholder_set, history, moment)
+        forecast = forecast_need(experience, moment, learn["bootSeconds"], learn["quantile"])
         replicas = learned_replicas(period, forecast, learn["min"], learn["max"])
         by_windows = forecast is None or (period.windows and replicas == period.replicas)
         names = period.windows if by_windows else (LEARNED,)
@@ -182,37 +157,8 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     return f"{placeholder_set['name']}: learned from {seen} hours, {first} to {last}\n"
 
 
-def _explanation(
-    placeholder_set: Mapping[str, Any], windows: Sequence[Window], history: History | None, moment: float
-) -> Iterator[str]:
-    """Why a set has the number that it has at that time."""
-    zone = _zone_of(placeholder_set, windows)
-    period = period_at(windows, placeholder_set["replicas"], moment)
-    learn = placeholder_set["learn"]
-    forecast = None if history is None or not learn else _forecast(placeholder_set, history, moment)
-    replicas = period.replicas if not learn else learned_replicas(period, forecast, learn["min"], learn["max"])
-    yield f"{placeholder_set['name']} at {local_time(moment, zone)}: {replicas}\n"
-    active = ", ".join(period.windows) or "none is active"
-    yield f"  windows: {active}; outside windows: {placeholder_set['replicas']}\n"
-    if not learn:
-        return
-    if history is not None:
-        yield f"  {_basis(placeholder_set, history)}"
-    if forecast is None:
-        yield "  learned: too little for that hour, so the windows and `replicas` apply\n"
-        return
-    weeks = ", ".join("-" if each is None else str(each) for each in forecast.same_hour)
-    yield (
-        f"  learned: usually {forecast.usual:.1f} more users within {learn['bootSeconds']} s, and no more than"
-        f" {forecast.placeholders} in {learn['quantile']:g} of such hours\n"
-    )
-    yield f"  the same hour of earlier weeks, the last one first: {weeks}\n"
-    yield f"  that hour was seen on {forecast.days} days; {forecast.compared} hours were compared with what was usual\n"
-    yield f"  bounds: min {learn['min']}, max {learn['max']}\n"
-
-
 def _lines(
-    placeholder_set: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: NodeSize
+    placeholder_set: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: _Node
 ) -> Iterator[str]:
     """What is said of one set."""
     counts_nodes = placeholder_set["countBy"] == "nodes"
@@ -236,7 +182,7 @@ def _lines(
     yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {node_hours}\n"
 
 
-def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[Change], end: float, node: NodeSize) -> str:
+def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[Change], end: float, node: _Node) -> str:
     """Node-hours of nodes that hold nothing but these placeholders."""
     per_node = _placeholders_per_node(placeholder_set["resources"].get("requests") or {}, node)
     if per_node == 0:
@@ -248,13 +194,13 @@ def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[Change], e
     return f"{hours} node-hours if nothing else fills the nodes ({per_node} placeholders a node)"
 
 
-def _placeholders_per_node(requests: Mapping[str, Any], node: NodeSize) -> int | None:
+def _placeholders_per_node(requests: Mapping[str, Any], node: _Node) -> int | None:
     """None when too little is known."""
-    counts = []
-    for amount, requested in ((node.cpu, requests.get("cpu")), (node.memory, requests.get("memory"))):
-        asked = parse_quantity(requested) if requested is not None else 0
-        if asked and amount is not None:
-            counts.append(int(amount / asked))
+    counts = [
+        int(amount / asked)
+        for resource, amount in node.items()
+        if amount is not None and (asked := parse_quantity(requests.get(resource) or 0))
+    ]
     return min(MAX_PODS, *counts) if counts else None
 
 
@@ -302,17 +248,10 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
     default="",
     help="Learn from lines of roost records export instead; - is stdin.",
 )
-@click.option("--explain", metavar="TIME", help="Print the number at this time, and why.")
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
 )
-def _command(
-    *,
-    options: RenderOptions,
-    config_map: str,
-    launches: str,
-    **asked: Any,  # noqa: ANN401 - the fields of HeadroomOptions
-) -> int:
+def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - what `run` takes
     """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
 
     With a history, sets that learn show what they would have if nothing more were learned.
@@ -322,8 +261,7 @@ def _command(
     kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
     """
-
-    return run(options, HeadroomOptions(source=HistorySource(config_map, launches), **asked))
+    return run(options, **asked)
 
 
 COMMAND: Final = _command

@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -19,17 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-class HistorySource(NamedTuple):
-    """What the command line names; at most one isn't empty."""
+def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:
+    """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix.
 
-    config_map: str = ""
-    # JSON lines, as `roost records export` prints them.
-    launches: str = ""
-
-
-def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:
-    """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix."""
-    named = [name for name, value in zip(("--history", "--launches"), source, strict=True) if value]
+    config_map, launches: files; launches are JSON lines, as `roost records export` prints them.
+    """
+    named = [name for name, value in (("--history", config_map), ("--launches", launches)) if value]
     if not named:
         return {}
     if len(named) > 1:
@@ -37,8 +32,8 @@ def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> 
     learning = [each for each in sets if each.get("learn")]
     if not learning:
         raise UsageError(f"{named[0]}: found values in which no placeholder set has `learn`, expected one that has")
-    if source.config_map:
-        return _from_config_map(source.config_map, learning)
+    if config_map:
+        return _from_config_map(config_map, learning)
     if len(learning) > 1:
         names = ", ".join(str(each["name"]) for each in learning)
         raise UsageError(
@@ -46,10 +41,12 @@ def read_histories(source: HistorySource, sets: Sequence[Mapping[str, Any]]) -> 
             " nodes they were for. Remove `learn` from the others"
         )
     entry = learning[0]
-    launches = _launches(source.launches)
     requests = entry["resources"].get("requests") or {}
     own = [1000 * _amount(requests.get("cpu")), _amount(requests.get("memory"))]
-    sessions = [(begin, end, size_in_placeholders(cpu, memory, own[0], own[1])) for begin, end, cpu, memory in launches]
+    sessions = [
+        (begin, end, size_in_placeholders(cpu, memory, own[0], own[1]))
+        for begin, end, cpu, memory in _launches(launches)
+    ]
     return {str(entry["name"]): history_of(sessions, entry["learn"]["bootSeconds"])}
 
 

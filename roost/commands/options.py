@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from generator.values.merge import Settings
-from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release
+from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,9 @@ def release_options(command: Callable[..., int]) -> Callable[..., int]:
     )
     @wraps(command)
     def with_release(*, name: str, namespace: str, kube_version: str, **rest: Any) -> int:  # noqa: ANN401 - click's
-        return command(release=Release(name, namespace, kube_version), **rest)
+        release = Release(name, namespace, kube_version)
+        check_release(release)
+        return command(release=release, **rest)
 
     return with_release
 

@@ -39,7 +39,7 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0
-    from generator.render.output import write_folder  # noqa: PLC0415 - ctypes shows in a render to stdout
+    from generator.render.output import write_folder  # noqa: PLC0415 - tempfile shows in a render to stdout
 
     write_folder(made, output_dir)
     sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")

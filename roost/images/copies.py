@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from roost.images.listing import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from roost.images.listing import Name
+
 # A host has a dot, a port, or is localhost: any other first part of an image's name is somebody at Docker Hub.
 _HOST: Final = r"(?:localhost|[A-Za-z0-9][A-Za-z0-9-]*(?=[.:])[A-Za-z0-9.-]*)(?::\d+)?"
 _REGISTRY: Final = re.compile(_HOST + r"(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
-
-
-class Name(NamedTuple):
-    """An image's name in parts; docker.io's short names are spelled out. tag, digest: "" where there is none."""
-
-    host: str
-    path: str
-    tag: str
-    digest: str
-
-    def __str__(self) -> str:
-        """As a copier takes it: by digest or by tag, never both, and by the tag `latest` where there is neither."""
-        return f"{self.host}/{self.path}" + (f"@{self.digest}" if self.digest else f":{self.tag or 'latest'}")
-
-
-def name_of(image: str) -> Name:
-    """Take an image as a pod names it apart."""
-    whole, _, digest = image.partition("@")
-    name, colon, tag = whole.rpartition(":")
-    if not colon or "/" in tag:
-        name, tag = whole, ""
-    host, slash, path = name.partition("/")
-    if not slash or not ("." in host or ":" in host or host == "localhost"):
-        host, path = "docker.io", name
-    if host == "docker.io" and "/" not in path:
-        path = f"library/{path}"
-    return Name(host, path, tag, digest)
 
 
 def is_registry(text: str) -> bool:

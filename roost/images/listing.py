@@ -1,11 +1,33 @@
-"""The images that manifests name."""
+"""The images that manifests name, and the parts of a name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from roost_core.objects.images import image_repository, split_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+
+class Name(NamedTuple):
+    """An image's name in parts; docker.io's short names are spelled out. tag, digest: "" where there is none."""
+
+    host: str
+    path: str
+    tag: str
+    digest: str
+
+    def __str__(self) -> str:
+        """As a copier takes it: by digest or by tag, never both, and by the tag `latest` where there is neither."""
+        return f"{self.host}/{self.path}" + (f"@{self.digest}" if self.digest else f":{self.tag or 'latest'}")
+
+
+def name_of(image: str) -> Name:
+    """Take an image as a pod names it apart."""
+    _, tag, digest = split_reference(image)
+    host, _, path = image_repository(image).partition("/")
+    return Name(host, path, tag, digest)
 
 
 def images_of(bodies: Iterable[Any]) -> list[str]:

@@ -13,6 +13,8 @@ import urllib.parse
 import urllib.request
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost.images.listing import name_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -63,42 +65,43 @@ class Registries:
 
     def digest(self, image: str) -> str:
         """sha256:… of an image as a pod names it, of all its architectures together. Raises RegistryError."""
-        if "@" in image:
-            return image.partition("@")[2]
-        host, name, tag = split(image)
-        answer = self._ask("HEAD", host, name, f"/v2/{name}/manifests/{tag}", image)
+        name = name_of(image)
+        if name.digest:
+            return name.digest
+        answer = self._ask("HEAD", image, f"manifests/{name.tag or 'latest'}")
         digest = answer.headers.get("docker-content-digest", "")
         if not digest:
-            raise RegistryError(f"{image}: {host} gave no digest.")
+            raise RegistryError(f"{image}: {name.host} gave no digest.")
         return digest
 
     def tags(self, image: str) -> list[str]:
         """All tags of an image named without one. Raises RegistryError."""
-        host, name, _ = split(image)
-        path: str = f"/v2/{name}/tags/list?n=1000"
+        path = "tags/list?n=1000"
         found: list[str] = []
         for _ in range(MOST_PAGES):
-            answer = self._ask("GET", host, name, path, image)
+            answer = self._ask("GET", image, path)
             try:
                 found += json.loads(answer.body)["tags"] or []
             except (ValueError, KeyError, TypeError) as error:
-                raise RegistryError(f"{image}: {host} answered something else than a list of tags.") from error
+                raise RegistryError(f"{image}: found something else than a list of tags.") from error
             following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
             if following is None:
                 break
-            path = re.sub(r"^https?://[^/]+", "", following[1])
+            path = "tags/list" + following[1].partition("/tags/list")[2]
         return found
 
-    def _ask(self, method: str, host: str, name: str, path: str, image: str) -> Answer:
+    def _ask(self, method: str, image: str, path: str) -> Answer:
+        host, name, _, _ = name_of(image)
+        host = _DOCKER_HUB if host == "docker.io" else host
         scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
         headers = {"Accept": _ACCEPTED}
         if token := self._tokens.get((host, name)):
             headers["Authorization"] = f"Bearer {token}"
         try:
-            answer = self._fetch(method, f"{scheme}://{host}{path}", headers)
+            answer = self._fetch(method, f"{scheme}://{host}/v2/{name}/{path}", headers)
             if answer.status == 401 and token is None and (token := self._token(answer)):
                 self._tokens[(host, name)] = token
-                return self._ask(method, host, name, path, image)
+                return self._ask(method, image, path)
         except (OSError, ValueError) as error:
             raise RegistryError(f"{image}: {host} doesn't answer: {getattr(error, 'reason', error)}") from error
         if answer.status != 200:
@@ -127,16 +130,3 @@ class Registries:
             return ""
         said = json.loads(answer.body)
         return str(said.get("token") or said.get("access_token") or "")
-
-
-def split(image: str) -> tuple[str, str, str]:
-    """Host, name and tag as the registry knows them: docker.io's short names are spelled out, no tag is `latest`."""
-    name, colon, tag = image.partition("@")[0].rpartition(":")
-    if not colon or "/" in tag:
-        name, tag = image.partition("@")[0], "latest"
-    host, slash, path = name.partition("/")
-    if not slash or not ("." in host or ":" in host or host == "localhost"):
-        host, path = "docker.io", name
-    if host == "docker.io":
-        host, path = _DOCKER_HUB, path if "/" in path else f"library/{path}"
-    return host, path, tag

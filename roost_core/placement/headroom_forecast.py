@@ -40,12 +40,6 @@ class Forecast(NamedTuple):
     placeholders: int
     # The mean growth of such an hour.
     usual: float
-    # The growth in the same hour of earlier weeks, the last one first; None: not seen.
-    same_hour: tuple[int | None, ...]
-    # Days on which that hour of the day was seen.
-    days: int
-    # Hours that were compared with what was usual before them.
-    compared: int
 
 
 class Experience(NamedTuple):
@@ -87,13 +81,9 @@ def forecast_hour(experience: Experience, moment: float, quantile: float) -> For
         return None
     # Of n distances and the coming one, each place in their order is equally probable.
     distance = experience.distances[min(compared, ceil(quantile * (compared + 1))) - 1]
-    growth = experience.growth
     return Forecast(
         placeholders=min(MOST_GROWTH, max(0, ceil(usual + distance * sqrt(usual + 1) - 1e-9))),
         usual=usual,
-        same_hour=tuple(growth.get(hour - week * WEEK_HOURS) for week in range(1, KEPT_WEEKS + 1)),
-        days=sum(hour - day * _DAY_HOURS in growth for day in range(1, KEPT_WEEKS * _WEEK_DAYS + 1)),
-        compared=compared,
     )
 
 

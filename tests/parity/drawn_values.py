@@ -17,7 +17,7 @@ from generator.schema.check import read_schema
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from generator.values.loader import LoadedFile
+    from generator.values.sources import LoadedFile
 
 Json = Any
 # Strings that YAML, Go and Python spell apart when nobody quotes them.

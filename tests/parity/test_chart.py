@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from generator.checks import lint
-from generator.render.functions import context
-from generator.render.manifests import Chart
+from generator.render.functions import Chart, context
 from generator.values.files import read_values
 from generator.values.release import Release
 from tests.harness.fixtures import require_binary

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from generator.render.diff import parse_manifests
-from generator.values.loader import MAX_FILE_BYTES
+from generator.values.sources import MAX_FILE_BYTES
 from roost import __main__ as entry
 
 ROOT = Path(__file__).parents[3]

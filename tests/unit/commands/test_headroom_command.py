@@ -124,7 +124,7 @@ def test_windows_of_capacity_buffers_are_kept_and_whole_nodes_are_not_counted(
     [
         (("--at", "tomorrow"), "--at: found 'tomorrow', expected a date-time"),
         (("--at", "0001-01-01T00:00"), "--at: found '0001-01-01T00:00', expected a year from 1970 to 2199"),
-        (("--explain", "9999-12-31T23:59"), "--explain: found '9999-12-31T23:59', expected a year from 1970 to 2199"),
+        (("--at", "9999-12-31T23:59"), "--at: found '9999-12-31T23:59', expected a year from 1970 to 2199"),
         (("--node-cpu", "much"), "--node-cpu: found 'much', expected a Kubernetes quantity"),
         (("--node-memory", "0"), "--node-memory: found '0'"),
         (("--days", "0"), "--days"),
@@ -184,9 +184,7 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
     assert at["21:00"] == ["1", "as learned"]
 
 
-def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = _values(tmp_path, {"learn": LEARN})
     assert _run("-f", values, "--release", "lab", "-n", "n", "--launches", _trace(tmp_path), "--config-map") == 0
     text = capsys.readouterr().out
@@ -194,13 +192,11 @@ def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
     assert body["metadata"] == {"name": "lab-roost-headroom-history", "namespace": "n"}
     assert read_history(body["data"]["default"]).boot_seconds == 300
     (tmp_path / "history.yaml").write_text(text)
-    explain = ("--explain", "2026-10-05T09:30")
-    assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *explain) == 0
-    explained = capsys.readouterr().out
-    assert _run("-f", values, "--launches", _trace(tmp_path), *explain) == 0
-    assert capsys.readouterr().out == explained
-    assert "default at Mon 2026-10-05 09:30 UTC: " in explained
-    assert "the same hour of earlier weeks, the last one first: 40, 40, 40, -, -, -, -, -\n" in explained
+    from_monday = ("--at", "2026-10-05T06:00Z", "--days", "1")
+    assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *from_monday) == 0
+    forecast = capsys.readouterr().out
+    assert _run("-f", values, "--launches", _trace(tmp_path), *from_monday) == 0
+    assert capsys.readouterr().out == forecast
 
 
 @pytest.mark.parametrize(
@@ -210,7 +206,6 @@ def test_a_printed_config_map_gives_the_same_forecast_and_is_explained(
         (("--launches", "nowhere.jsonl"), "--launches: found nowhere.jsonl, which can't be read"),
         (("--launches", "a", "--history", "b"), "expected one source of history"),
         (("--config-map",), "--config-map: found no history"),
-        (("--explain", "soon"), "--explain: found 'soon', expected a date-time"),
     ],
 )
 def test_faults_of_a_history_name_the_option(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from roost.cli import run
 from roost.commands import images as command
-from roost.images.copies import copies, is_registry, name_of
+from roost.images.copies import copies, is_registry
+from roost.images.listing import name_of
 from roost.images.registry import Registries
 
 ONE: Final = "sha256:" + "ab" * 32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +15,12 @@ from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.schema.check import find_faults
-from generator.values.loader import LoadedFile, load
+from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
+
+if TYPE_CHECKING:
+    from generator.values.sources import LoadedFile
 
 PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.faults import ValuesError
-from generator.values.loader import MAX_CHARACTERS, MAX_FILE_BYTES, load, plain_scalar
+from generator.values.loader import MAX_CHARACTERS, load, plain_scalar
+from generator.values.sources import MAX_FILE_BYTES
 
 
 def faults(data: bytes | str) -> list[str]:

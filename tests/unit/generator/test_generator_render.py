@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +14,15 @@ from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.locations import chart_folder
 from generator.render.diff import compare, parse_manifests, read_folder, show
 from generator.render.environment import make_environment, render_template
-from generator.render.functions import TemplateError, to_json, to_json_exactly
+from generator.render.functions import TemplateError, to_json
 from generator.render.manifests import Identity, Manifest, documents, render, stream
 from generator.render.order import rank
-from generator.render.output import KUSTOMIZATION, MARK, exchange, files_of, write_folder
+from generator.render.output import KUSTOMIZATION, MARK, files_of, write_folder
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import OLDEST_KUBE_MINOR, Release, check_release
+from roost_core.placement import go_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,8 +135,8 @@ _JSON = st.recursive(
 @pytest.mark.slow
 def test_the_short_cut_prints_json_as_the_exact_way_does(value: object) -> None:
     try:
-        expected: object = to_json_exactly(value)
-    except TemplateError as error:
+        expected: object = go_json.to_json_exactly(value)
+    except ValueError as error:
         expected = str(error)
     try:
         found: object = to_json(value)
@@ -203,66 +202,6 @@ def test_the_current_folder_is_never_replaced(folder: str, tmp_path: Path, monke
     assert [path.name for path in tmp_path.rglob("*")] == ["here"]
 
 
-# What Python tells an audit hook of when files are touched.
-_STEPS = ("open", "os.", "shutil.", "tempfile.")
-
-
-def _is_killed_writing(manifests: list[Manifest], target: Path, step: int) -> bool:
-    """Write in a process that dies just before its `step`th touch of a file; False when it got through."""
-    child = os.fork()
-    if child == 0:
-        left = step
-
-        def die_in_time(event: str, _arguments: object) -> None:
-            nonlocal left
-            if event.startswith(_STEPS):
-                left -= 1
-                if left == 0:
-                    os._exit(9)
-
-        try:
-            sys.addaudithook(die_in_time)
-            write_folder(manifests, str(target))
-        finally:
-            os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-
-
-def test_a_killed_process_leaves_the_old_folder_or_the_new_one_and_the_next_run_tidies_up(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    if not exchange(tmp_path / "a", tmp_path / "b"):
-        pytest.skip("this file system can't swap two folders")
-    target = tmp_path / "place" / "out"
-    old, new = rendered()[:3], rendered()[1:5]
-    write_folder(old, str(target))
-    seen = []
-    step = 1
-    while _is_killed_writing(new, target, step):
-        found = {path.name: path.read_text() for path in target.iterdir()}
-        assert found in (files_of(old), files_of(new)), f"step {step}"
-        seen.append(found == files_of(new))
-        write_folder(old, str(target))
-        assert [path.name for path in target.parent.iterdir()] == ["out"], f"step {step}"
-        step += 1
-    assert set(seen) == {False, True}
-
-
-def test_where_folders_can_not_be_swapped_the_old_one_steps_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("generator.render.output.exchange", lambda *_: False)
-    target = tmp_path / "out"
-    old, new = rendered()[:3], rendered()[1:5]
-    write_folder(old, str(target))
-    step = 1
-    while _is_killed_writing(new, target, step):
-        write_folder(old, str(target))
-        assert [path.name for path in tmp_path.iterdir()] == ["out"], f"step {step}"
-        step += 1
-    assert {path.name: path.read_text() for path in target.iterdir()} == files_of(new)
-
-
 def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out"
     write_folder(rendered("placeholders: []"), str(target))
@@ -273,7 +212,6 @@ def test_a_failed_write_leaves_the_old_folder_as_it_was(tmp_path: Path, monkeypa
 
     for method in ("write_text", "rename"):
         with monkeypatch.context() as patched:
-            patched.setattr("generator.render.output.exchange", lambda *_: False)
             patched.setattr(f"pathlib.Path.{method}", full_disk if method == "rename" else _no_space)
             with pytest.raises(UsageError, match="No space left"):
                 write_folder(rendered(), str(target))

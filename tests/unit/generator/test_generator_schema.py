@@ -14,10 +14,10 @@ from generator.faults import UsageError
 from generator.locations import chart_folder
 from generator.pipeline import find_all_faults
 from generator.schema.check import find_faults
-from generator.values.loader import LoadedFile, load
+from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release
-from generator.values.sources import ValueSource
+from generator.values.sources import LoadedFile, ValueSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

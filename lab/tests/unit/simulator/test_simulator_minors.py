@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from generator.render.functions import kube_minor
 from generator.values.files import read_defaults
+from generator.values.release import kube_minor
 from lab.tests.small_worlds import in_order, play, policy, small
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError, list_assumptions, make_assumptions, read_assumption
