@@ -2,7 +2,7 @@
 
 `plan.py` puts one plan together from each node's share, which `node.py` judges: `facts.py` says which images the node
 holds, `absent_images.py` what the label of one that it lacks should be, `node_labels.py` which labels and taint to
-change, `node_reports.py` (with `pull_causes.py`, why a pull fails) what to report; `node_view.py` is what these share
-about a node. `waiting.py` opens nodes to users who wait for nothing but the gate.
+change, `node_reports.py` (with `pull_causes.py`, why a pull fails) what to report; `node_share.py` is what these know
+about a node, and what they ask for. `waiting.py` opens nodes to users who wait for nothing but the gate.
 `settings.py` reads release.json.
 """

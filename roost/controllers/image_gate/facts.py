@@ -49,7 +49,7 @@ class Listing(Enum):
     SILENT = "silent"
 
 
-class Fault(NamedTuple):
+class PullFault(NamedTuple):
     """A pull that failed, at least for now."""
 
     # What can't be pulled: the managed image, or the puller's own as the pod has it.
@@ -72,7 +72,7 @@ class PodEvidence(NamedTuple):
     events: tuple[tuple[str, float], ...]
     tokens: Mapping[str, frozenset[Token]]
     # By normalised reference.
-    faults: Mapping[str, Fault]
+    faults: Mapping[str, PullFault]
     # The images that its containers pull, normalised.
     images: frozenset[str] = frozenset()
 
@@ -147,7 +147,7 @@ def _events_by_pod(
 
 def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
     tokens: dict[str, set[Token]] = {}
-    faults: dict[str, Fault] = {}
+    faults: dict[str, PullFault] = {}
     for name, at in events:
         tokens.setdefault(name, set()).add((pod.uid, at))
     for container in pod.containers:
@@ -189,12 +189,12 @@ def _was_pulled(container: ContainerState) -> bool:
     )
 
 
-def _fault(container: ContainerState, image: ManagedImage) -> Fault:
+def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
     # The message names what could not be pulled: an image volume's, or the image that the container runs.
     named = image_in_message(container.waiting_message)
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
-    return Fault(
+    return PullFault(
         named or (container.image if container.init and not _runs(container, image) else image.reference),
         image,
         container.waiting_reason,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost.controllers.image_gate.facts import NO_TOKENS, Listing, look_up, seconds_until_doubt, weigh
 from roost.controllers.image_gate.node_labels import (
@@ -12,122 +12,109 @@ from roost.controllers.image_gate.node_labels import (
     find_unwanted,
     plan_change,
 )
-from roost.controllers.image_gate.node_reports import fault_notices, plan_condition, puller_notices
-from roost.controllers.image_gate.node_view import NO_FAULTS, NodeMemory, NodeView
+from roost.controllers.image_gate.node_reports import plan_condition, tell_of_faults, tell_of_no_puller
+from roost.controllers.image_gate.node_share import NO_FAULTS, NodeMemory
 from roost_core.placement.labels import HELD, PULLING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost.controllers.contract.actions import ChangeNode, SetCondition
-    from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence, Token
-    from roost.controllers.image_gate.node_reports import NodeNotice
-    from roost.controllers.image_gate.node_view import PlanContext
-    from roost_core.objects.node import Node
+    from roost.controllers.image_gate.facts import Fact, PullFault, Token
+    from roost.controllers.image_gate.node_share import NodeShare
     from roost_core.release.pullers import ManagedImage
 
 # Until a write comes back by the watch; after that it is requested again.
 ECHO_SECONDS: Final = 10.0
 
 
-class Judgement(NamedTuple):
-    """One node's share of a plan."""
-
-    memory: NodeMemory
-    change: ChangeNode | None
-    condition: SetCondition | None
-    notices: tuple[NodeNotice, ...]
-    wake_after_seconds: float | None
-
-
-def judge_node(
-    node: Node, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
-) -> Judgement:
-    """Decide what a node needs. before: what was remembered of this very node, None at first."""
-    view = NodeView(node, evidence, before, context)
-    settings = view.settings
-    facts = _find_facts(view)
-    absent = tuple(image for image in view.wanted if image.normalised not in facts or not facts[image.normalised].holds)
-    is_served = view.is_reporting and settings.taint_against_pullers(node) is None
+def judge_node(share: NodeShare) -> NodeMemory:
+    """Decide what a node needs, and write it into its share; return what to remember."""
+    node, settings = share.node, share.settings
+    facts = _find_facts(share)
+    absent = tuple(
+        image for image in share.wanted if image.normalised not in facts or not facts[image.normalised].holds
+    )
+    is_served = share.is_reporting and settings.taint_against_pullers(node) is None
     missing = absent if is_served else ()
-    waiting_since = view.waiting_since() if missing else None
-    faults = _find_faults(view, missing) if missing else NO_FAULTS
-    unwanted = find_unwanted(view)
-    unattended_since = find_unattended(view, absent)
-    targets = choose_targets(view, facts, unattended_since)
-    change = None if node.deleting else plan_change(view, targets, absent, unwanted)
-    condition = None if node.deleting else plan_condition(view, absent, faults)
-    notices = (*fault_notices(view, faults), *puller_notices(view, missing, waiting_since))
-    if change is not None or condition is not None:
-        view.waits.append(ECHO_SECONDS)
+    waiting_since = share.waiting_since() if missing else None
+    faults = _find_faults(share, missing) if missing else NO_FAULTS
+    unwanted = find_unwanted(share)
+    unattended_since = find_unattended(share, absent)
+    targets = choose_targets(share, facts, unattended_since)
+    if not node.deleting:
+        share.change = plan_change(share, targets, absent, unwanted)
+        share.condition = plan_condition(share, absent, faults)
+    tell_of_faults(share, faults)
+    tell_of_no_puller(share, missing, waiting_since)
+    if share.change is not None or share.condition is not None:
+        share.waits.append(ECHO_SECONDS)
     # A node that was never Ready will soon be; one that was and isn't doesn't count as closed.
-    is_closing = view.is_reporting or not view.was_ready
-    memory = NodeMemory(
+    is_closing = share.is_reporting or not share.was_ready
+    return NodeMemory(
         node=node,
-        evidence=evidence,
+        evidence=share.evidence,
         facts=facts,
-        wanted=view.wanted if is_served else (),
+        wanted=share.wanted if is_served else (),
         missing=missing,
         absent=absent if settings.labels_nodes else (),
         waiting_since=waiting_since,
-        ready_since=view.ready_since,
+        ready_since=share.ready_since,
         unwanted=unwanted,
         faults=faults,
-        is_settled=not (view.waits or unwanted or notices),
+        is_settled=not (share.waits or unwanted or share.notices),
         closed=frozenset(label for label, target in targets.items() if target.value == PULLING and is_closing),
-        opened=find_openings(view, targets),
+        opened=find_openings(share, targets),
         unattended_since=unattended_since,
-        was_ready=view.is_reporting or view.was_ready,
+        was_ready=share.is_reporting or share.was_ready,
     )
-    return Judgement(memory, change, condition, notices, min(view.waits, default=None))
 
 
-def _find_facts(view: NodeView) -> Mapping[str, Fact]:
+def _find_facts(share: NodeShare) -> Mapping[str, Fact]:
     """Return what is known of each image that belongs on the node, by normalised reference."""
-    before = view.before.facts if view.before is not None else {}
-    if not view.is_reporting:
+    before = share.before.facts if share.before is not None else {}
+    if not share.is_reporting:
         return before
-    labels = view.node.labels
-    sizes = view.context.image_bytes
+    labels = share.node.labels
+    sizes = share.context.image_bytes
     facts: dict[str, Fact] = {}
-    for image in view.wanted:
+    for image in share.wanted:
         name = image.normalised
-        listing = look_up(view.node, image, sizes.get(name))
+        listing = look_up(share.node, image, sizes.get(name))
         if listing is Listing.YES:
-            listed = view.node.images
+            listed = share.node.images
             sizes[name] = next(listed[spelling] for spelling in image.spellings if spelling in listed)
-        elif listing is Listing.SILENT and _is_refuted(view, image):
+        elif listing is Listing.SILENT and _is_refuted(share, image):
             listing = Listing.NO
-        tokens = _tokens(view, name)
+        tokens = _tokens(share, name)
         is_labelled = labels.get(image.label) == HELD
-        fact = weigh(before.get(name), listing, tokens, labelled=is_labelled, now=view.now)
-        if view.before is None and not fact.holds:
+        fact = weigh(before.get(name), listing, tokens, labelled=is_labelled, now=share.now)
+        if share.before is None and not fact.holds:
             # At a new leader's first look, the puller's pod may know since when the image is awaited.
-            fact = fact._replace(since=view.waiting_since())
+            fact = fact._replace(since=share.waiting_since())
         facts[name] = fact
-        doubt_after = seconds_until_doubt(fact, listing, view.now)
+        doubt_after = seconds_until_doubt(fact, listing, share.now)
         if doubt_after is not None:
-            view.waits.append(doubt_after)
+            share.waits.append(doubt_after)
     return facts
 
 
-def _tokens(view: NodeView, name: str) -> frozenset[Token]:
+def _tokens(share: NodeShare, name: str) -> frozenset[Token]:
     """Return what the puller's pods on the node report of an image; nearly always there is one pod."""
-    if len(view.evidence) == 1:
-        return view.evidence[0].tokens.get(name, NO_TOKENS)
-    return NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in view.evidence))
+    if len(share.evidence) == 1:
+        return share.evidence[0].tokens.get(name, NO_TOKENS)
+    return NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in share.evidence))
 
 
-def _is_refuted(view: NodeView, image: ManagedImage) -> bool:
+def _is_refuted(share: NodeShare, image: ManagedImage) -> bool:
     """Whether the kubelet failed to pull this very image, which it tries only if the node lacks it."""
-    faults = (pod.faults.get(image.normalised) for pod in view.evidence)
+    faults = (pod.faults.get(image.normalised) for pod in share.evidence)
     return any(fault is not None and fault.reference == image.reference for fault in faults)
 
 
-def _find_faults(view: NodeView, missing: tuple[ManagedImage, ...]) -> Mapping[str, Fault]:
+def _find_faults(share: NodeShare, missing: tuple[ManagedImage, ...]) -> Mapping[str, PullFault]:
     return {
         image.normalised: fault
         for image in missing
-        for pod in view.evidence
+        for pod in share.evidence
         if (fault := pod.faults.get(image.normalised)) is not None
     }

@@ -29,13 +29,13 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
 from roost.controllers.image_gate.absent_images import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
-from roost.controllers.image_gate.node import ECHO_SECONDS, Judgement, judge_node
+from roost.controllers.image_gate.node import ECHO_SECONDS, judge_node
 from roost.controllers.image_gate.node_labels import describe_opening
 from roost.controllers.image_gate.node_reports import NO_PULLER
-from roost.controllers.image_gate.node_view import NodeMemory, PlanContext, RequiredLabels
+from roost.controllers.image_gate.node_share import NodeMemory, NodeShare, PlanContext
 from roost.controllers.image_gate.pull_causes import find_cause
 from roost.controllers.image_gate.settings import PullerPods, read_gate
-from roost.controllers.image_gate.waiting import Openings, plan_openings
+from roost.controllers.image_gate.waiting import plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
 
 if TYPE_CHECKING:
@@ -154,15 +154,15 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     context = PlanContext(
         settings=settings,
         now=now,
-        required=RequiredLabels(snapshot.pods.values(), settings.label_prefix),
+        pods=snapshot.pods.values(),
         has_puller=_has_puller(evidence.values(), settings),
         conditions=memory.conditions,
         image_bytes=dict(memory.image_bytes),
     )
-    nodes, judgements = _judge_all(snapshot, memory, evidence, context)
+    nodes, shares = _judge_all(snapshot, memory, evidence, context)
     sent = {name: (change, at) for name, (change, at) in memory.changes.items() if 0 <= now.steady - at < ECHO_SECONDS}
-    openings = _open_to_waiting(snapshot, nodes, memory.opened, settings, now)
-    wanted = [judgement.change for judgement in judgements if judgement.change is not None]
+    openings, wait_seconds = _open_to_waiting(snapshot, nodes, memory.opened, settings, now)
+    wanted = [share.change for share in shares if share.change is not None]
     changes = [
         change
         for change in _with_openings(wanted, snapshot, openings, settings)
@@ -170,9 +170,10 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     ]
     opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
     actions: list[Action] = [*sorted(changes, key=_urgency)]
-    actions += [judgement.condition for judgement in judgements if judgement.condition is not None]
+    actions += [share.condition for share in shares if share.condition is not None]
     actions += memory.notices
-    actions += _notices(judgements)
+    actions += _notices(shares)
+    waits = [seconds for share in shares for seconds in share.waits]
     return Planned(
         actions=actions,
         memory=GateMemory(
@@ -190,27 +191,20 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
                 if name in nodes and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
             },
         ),
-        wake_after_seconds=min(
-            (
-                seconds
-                for seconds in (openings.wait_seconds, *(judgement.wake_after_seconds for judgement in judgements))
-                if seconds is not None
-            ),
-            default=None,
-        ),
+        wake_after_seconds=min(waits if wait_seconds is None else [*waits, wait_seconds], default=None),
         gauges=gauge_values(nodes, settings, opened_late, memory.opened, now),
     )
 
 
 def _judge_all(
     snapshot: Snapshot, memory: GateMemory, evidence: Mapping[str, PodEvidence], context: PlanContext
-) -> tuple[dict[str, NodeMemory], list[Judgement]]:
+) -> tuple[dict[str, NodeMemory], list[NodeShare]]:
     """Judge every node that changed or isn't settled."""
     by_node: dict[str, list[PodEvidence]] = {}
     for pod_evidence in evidence.values():
         by_node.setdefault(pod_evidence.pod.node_name, []).append(pod_evidence)
     nodes: dict[str, NodeMemory] = {}
-    judgements: list[Judgement] = []
+    shares: list[NodeShare] = []
     for name, node in snapshot.nodes.items():
         before = memory.nodes.get(name)
         if before is not None and before.node.uid != node.uid:
@@ -225,10 +219,10 @@ def _judge_all(
         ):
             nodes[name] = before
             continue
-        judgement = judge_node(node, node_evidence, before, context)
-        nodes[name] = judgement.memory
-        judgements.append(judgement)
-    return nodes, judgements
+        share = NodeShare(node, node_evidence, before, context)
+        nodes[name] = judge_node(share)
+        shares.append(share)
+    return nodes, shares
 
 
 def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
@@ -244,7 +238,7 @@ def _open_to_waiting(
     opened: Mapping[tuple[str, str], float],
     settings: GateSettings,
     now: Moment,
-) -> Openings:
+) -> tuple[Mapping[str, frozenset[str]], float | None]:
     fresh = {key for key, since in opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
     closed = {
         name: labels
@@ -263,10 +257,13 @@ def _open_to_waiting(
 
 
 def _with_openings(
-    changes: Sequence[ChangeNode], snapshot: Snapshot, openings: Openings, settings: GateSettings
+    changes: Sequence[ChangeNode],
+    snapshot: Snapshot,
+    openings: Mapping[str, frozenset[str]],
+    settings: GateSettings,
 ) -> list[ChangeNode]:
-    """Return the changes together with those that open nodes to waiting users."""
-    remaining = dict(openings.labels)
+    """Return the changes together with those that open nodes to waiting users. openings: labels by node."""
+    remaining = dict(openings)
     by_label = {image.label: image.reference for image in settings.images.values()}
 
     def why(labels: frozenset[str]) -> str:
@@ -287,10 +284,10 @@ def _with_openings(
     return merged
 
 
-def _notices(judgements: Sequence[Judgement]) -> Iterable[Notice]:
+def _notices(shares: Sequence[NodeShare]) -> Iterable[Notice]:
     counts: Counter[tuple[str, str]] = Counter()
-    for judgement in judgements:
-        for subject, notice in judgement.notices:
+    for share in shares:
+        for subject, notice in share.notices:
             counts[subject] += 1
             if counts[subject] <= NODES_PER_FAULT:
                 yield notice

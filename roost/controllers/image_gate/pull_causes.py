@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.release.pullers import GateMode
 
 if TYPE_CHECKING:
-    from roost.controllers.image_gate.facts import Fault
+    from roost.controllers.image_gate.facts import PullFault
 
 
 class Cause(StrEnum):
@@ -90,7 +90,7 @@ _MEANWHILE: Final = {
 }
 
 
-def find_cause(fault: Fault) -> Cause:
+def find_cause(fault: PullFault) -> Cause:
     """Classify a fault by the kubelet's reason and message."""
     if fault.reason in _BY_REASON:
         return _BY_REASON[fault.reason]
@@ -101,7 +101,7 @@ def find_cause(fault: Fault) -> Cause:
     return next((cause for cause, words in _WORDS if any(word in message for word in words)), Cause.OTHER)
 
 
-def describe_fault(fault: Fault, node: str, mode: GateMode) -> str:
+def describe_fault(fault: PullFault, node: str, mode: GateMode) -> str:
     """Say in one sentence which image can't be pulled, to which node, why, what to do, and the effect until then."""
     subject = f"Image {fault.reference} can't be pulled to node {node}"
     if fault.reference != fault.image.reference:

@@ -35,15 +35,6 @@ DEVICES_SECONDS: Final = 300.0
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
-class Openings(NamedTuple):
-    """What to open, and when to plan again."""
-
-    # Labels by node.
-    labels: Mapping[str, frozenset[str]]
-    # Seconds until a pod that is waiting now has waited long enough; None: no pod is.
-    wait_seconds: float | None
-
-
 class _Waiting(NamedTuple):
     pod: Pod
     # Its spec without what the gate requires.
@@ -60,17 +51,18 @@ def plan_openings(
     prefix: str,
     open_after_seconds: float,
     now: float,
-) -> Openings:
+) -> tuple[Mapping[str, frozenset[str]], float | None]:
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
+    Returns the labels by node, and the seconds until a pod that is waiting now has waited long enough; None: no pod is.
     closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have seen opened yet.
     prefix: of this hub's labels. now: Unix time, to compare with the cluster's timestamps.
     """
     if not closed:
-        return Openings({}, None)
+        return {}, None
     waiting = _find_waiting(pods.values(), prefix)
     if not waiting:
-        return Openings({}, None)
+        return {}, None
     reachable = [name for name in just_opened if name in nodes]
     # Opened before they were Ready, and still not Ready: the pods that they were opened for can't be bound yet.
     reachable += [name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, now)]
@@ -118,7 +110,7 @@ def plan_openings(
                 opened[name] = opened.get(name, frozenset()) | labels
             if name not in reachable:
                 reachable.append(name)
-    return Openings(opened, min(waits, default=None))
+    return opened, min(waits, default=None)
 
 
 def _find_waiting(pods: Iterable[Pod], prefix: str) -> list[_Waiting]:

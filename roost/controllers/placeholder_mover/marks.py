@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import ChangeNode, Notice
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Unfit
+    from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
     from roost.controllers.placeholder_mover.view import View
     from roost_core.objects.node import Node
 
@@ -29,78 +28,69 @@ class Mark(NamedTuple):
     since: float
 
 
-@dataclass(frozen=True, slots=True)
-class MarkPlan:
-    """The marks, and the label changes that bring them about."""
+class LabelChange(NamedTuple):
+    """A mark that a node gains or loses."""
 
-    # By the set's name.
-    marks: Mapping[str, Mark]
-    actions: Sequence[Action]
-    # Seconds until another plan may change a mark although nothing in the cluster changes.
-    waits: Sequence[float]
+    node: Node
+    label: str
+    gains: bool
+    why: str
 
 
-class _LabelChanges:
-    """Label changes, one action a node; nodes that gain a mark come first."""
-
-    def __init__(self) -> None:
-        self._changes: dict[str, tuple[Node, set[str], set[str], list[str]]] = {}
-
-    def add(self, node: Node, label: str, why: str) -> None:
-        self._of(node)[1].add(label)
-        self._of(node)[3].append(why)
-
-    def remove(self, node: Node, label: str, why: str) -> None:
-        self._of(node)[2].add(label)
-        self._of(node)[3].append(why)
-
-    def _of(self, node: Node) -> tuple[Node, set[str], set[str], list[str]]:
-        return self._changes.setdefault(node.name, (node, set(), set(), []))
-
-    def actions(self) -> list[Action]:
-        ordered = sorted(self._changes.values(), key=lambda change: (not change[1], change[0].name))
-        return [
-            ChangeNode(
-                node=node.name,
-                uid=node.uid,
-                set_labels=dict.fromkeys(sorted(added), MARK),
-                remove_labels=frozenset(removed - added),
-                why="; ".join(dict.fromkeys(why)),
-            )
-            for node, added, removed, why in ordered
-        ]
-
-
-def plan_marks(view: View, before: Mapping[str, Mark]) -> MarkPlan:
+def plan_marks(view: View, judge: NodeJudge, before: Mapping[str, Mark]) -> tuple[Mapping[str, Mark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
-    before: the last plan's marks, by set.
+    before: the last plan's marks, by set. Returns those of now, and the actions that bring them about.
     """
     snapshot, settings, now = view.snapshot, view.settings, view.now
-    changes, notices = _LabelChanges(), list[Notice]()
+    changes: list[LabelChange] = []
+    notices: list[Notice] = []
     marks: dict[str, Mark] = {}
-    waits: list[float] = []
     carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
     newest_first = sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name)) if settings.sets else []
     for each in settings.sets:
         carrying = carriers.pop(each.label, [])
         current = _current(carrying, before.get(each.name), snapshot, now)
-        chosen = _choose(each, newest_first, view.judge, waits)
-        if chosen is not None and not (current and _keeps(view, each, current, chosen, waits)):
+        chosen = _choose(each, newest_first, judge, view.waits)
+        if chosen is not None and not (current and _keeps(view, judge, each, current, chosen)):
             notices.append(_notice(each, chosen, current))
             current = Mark(chosen.name, chosen.uid, now.steady)
         if current is not None:
             marks[each.name] = current
             marked = snapshot.nodes[current.node]
             if each.label not in marked.labels:
-                changes.add(marked, each.label, f"attracts set {each.name}: the newest fit node of its pool")
-        for node in carrying:
-            if current is None or node.name != current.node:
-                changes.remove(node, each.label, f"another node attracts set {each.name}")
-    for label, nodes in carriers.items():
-        for node in nodes:
-            changes.remove(node, label, "no set of this release has this mark")
-    return MarkPlan(marks, [*changes.actions(), *notices], waits)
+                why = f"attracts set {each.name}: the newest fit node of its pool"
+                changes.append(LabelChange(marked, each.label, True, why))
+        why = f"another node attracts set {each.name}"
+        changes += [
+            LabelChange(node, each.label, False, why)
+            for node in carrying
+            if current is None or node.name != current.node
+        ]
+    why = "no set of this release has this mark"
+    changes += [LabelChange(node, label, False, why) for label, nodes in carriers.items() for node in nodes]
+    return marks, [*_change_nodes(changes), *notices]
+
+
+def _change_nodes(changes: Iterable[LabelChange]) -> list[ChangeNode]:
+    """One action a node; nodes that gain a mark come first."""
+    by_node: dict[str, list[LabelChange]] = {}
+    for change in changes:
+        by_node.setdefault(change.node.name, []).append(change)
+    actions = []
+    for name, of_node in by_node.items():
+        gained = sorted({change.label for change in of_node if change.gains})
+        lost = {change.label for change in of_node if not change.gains}
+        actions.append(
+            ChangeNode(
+                node=name,
+                uid=of_node[0].node.uid,
+                set_labels=dict.fromkeys(gained, MARK),
+                remove_labels=frozenset(lost - {*gained}),
+                why="; ".join(dict.fromkeys(change.why for change in of_node)),
+            )
+        )
+    return sorted(actions, key=lambda action: (not action.set_labels, action.node))
 
 
 def _carriers(nodes: Iterable[Node], prefix: str) -> dict[str, list[Node]]:
@@ -133,33 +123,33 @@ def _choose(
     return None
 
 
-def _keeps(view: View, placeholder_set: PlaceholderSet, current: Mark, chosen: Node, waits: list[float]) -> bool:
+def _keeps(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: Mark, chosen: Node) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    unfit = view.judge.why_unattractive(node, placeholder_set)
+    unfit = judge.why_unattractive(node, placeholder_set)
     # Nodes created within the same second are equally new.
     if chosen.created <= node.created:
-        return unfit is None or _outlasts(view, placeholder_set, node, unfit, waits)
+        return unfit is None or _outlasts(view, judge, placeholder_set, node, unfit)
     if unfit is not None:
         return False
     seconds_left = current.since + view.settings.keep_mark_seconds - view.now.steady
     if seconds_left <= 0 or view.is_full(placeholder_set, node):
         return False
-    waits.append(seconds_left)
+    view.waits.append(seconds_left)
     return True
 
 
-def _outlasts(view: View, placeholder_set: PlaceholderSet, node: Node, unfit: Unfit, waits: list[float]) -> bool:
+def _outlasts(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, node: Node, unfit: Reason) -> bool:
     """Whether the pool's newest node may be fit again soon: placeholders moved to an older one would come back."""
     if unfit.is_for_good:
         return False
     patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds
-    seconds_left = patience_seconds - view.judge.unfit_seconds(node, placeholder_set)
+    seconds_left = patience_seconds - judge.unfit_seconds(node, placeholder_set)
     if seconds_left <= 0:
         return False
-    waits.append(seconds_left)
+    view.waits.append(seconds_left)
     return True
 
 

@@ -6,12 +6,13 @@ Every reason not to evict is here: some hold for a whole set (`why_set_stays`), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import EvictPod
 from roost.controllers.placeholder_mover.move_memory import WINDOW_SECONDS, Move, settle_moves
+from roost.controllers.placeholder_mover.node_fitness import Reason
 from roost.controllers.placeholder_mover.scheduler_model import Prediction
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
@@ -22,24 +23,18 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.placeholder_mover.marks import Mark
     from roost.controllers.placeholder_mover.move_memory import MoveMemory
+    from roost.controllers.placeholder_mover.node_fitness import NodeJudge
     from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
     from roost.controllers.placeholder_mover.view import View
     from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
 
 
-class Reason(NamedTuple):
-    """Why placeholders stay; `text` is the `reason` label of roost_controllers_placeholder_moves_held."""
-
-    text: str
-    # Until it may no longer hold even if nothing in the cluster changes; None: unknown.
-    seconds_left: float | None = None
-
-
-def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None, memory: MoveMemory) -> Reason | None:
+def why_set_stays(
+    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, mark: Mark | None, memory: MoveMemory
+) -> Reason | None:
     """Return why none of the set's placeholders may be evicted now; None if some may."""
     snapshot, settings, now = view.snapshot, view.settings, view.now
-    placeholders = view.placeholders.by_set[placeholder_set.name]
+    placeholders = view.by_set[placeholder_set.name]
     stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
     back_off = memory.back_offs.get(placeholder_set.name)
     if mark is None:
@@ -47,9 +42,9 @@ def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None
     node = snapshot.nodes[mark.node]
     if placeholder_set.label not in node.labels:
         return Reason("mark on its way")
-    if (unfit := view.judge.why_unattractive(node, placeholder_set) or view.judge.why_unmoved(node)) is not None:
-        return Reason(f"marked node: {unfit.reason}", unfit.seconds_left)
-    if not view.placeholders.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in placeholders.bound)}):
+    if (unfit := judge.why_unattractive(node, placeholder_set) or judge.why_unmoved(node)) is not None:
+        return Reason(f"marked node: {unfit.text}", unfit.seconds_left)
+    if not view.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in placeholders.bound)}):
         return Reason("a user waits for room")
     if stateful_set is None or stateful_set.is_rolling:
         return Reason("the set is being rolled out")
@@ -64,7 +59,7 @@ def why_set_stays(view: View, placeholder_set: PlaceholderSet, mark: Mark | None
     return None
 
 
-def why_placeholder_stays(view: View, pod: Pod, mark: Mark) -> Reason | None:
+def why_placeholder_stays(view: View, judge: NodeJudge, pod: Pod, mark: Mark) -> Reason | None:
     """Return why this placeholder must not be evicted from its node now; None if it may.
 
     A label or annotation of the pod or of its node that keeps it in place is read here.
@@ -72,8 +67,8 @@ def why_placeholder_stays(view: View, pod: Pod, mark: Mark) -> Reason | None:
     node = view.snapshot.nodes.get(pod.node_name)
     if node is None:
         return Reason("their node: gone")
-    if (unfit := view.judge.why_unmoved(node)) is not None:
-        return Reason(f"their node: {unfit.reason}", unfit.seconds_left)
+    if (unfit := judge.why_unmoved(node)) is not None:
+        return Reason(f"their node: {unfit.text}", unfit.seconds_left)
     # Users need room where most of them are: placeholders never go where more users are.
     if view.count_users(node.name) < view.count_users(mark.node):
         return Reason("more users are on the marked node")
@@ -93,23 +88,12 @@ class Hold(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class MovePlan:
-    """What to evict now."""
-
-    actions: Sequence[Action]
-    memory: MoveMemory
-    # By set.
-    holds: Mapping[str, Hold]
-    # Seconds until another plan may move more although nothing changes.
-    waits: Sequence[float]
-
-
-def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model: SchedulerModel) -> MovePlan:
-    """Choose evictions, at most as many as the minute's budget still allows."""
+def plan_moves(
+    view: View, judge: NodeJudge, marks: Mapping[str, Mark], memory: MoveMemory, model: SchedulerModel
+) -> tuple[list[Action], MoveMemory, Mapping[str, Hold]]:
+    """Choose evictions, at most as many as the minute's budget still allows; return what holds others, by set, too."""
     settings, now = view.settings, view.now
     memory, notices = settle_moves(memory, view.snapshot, settings, now)
-    scheduler = _Scheduler(view, model)
     requested: dict[str, Move] = {}
     evictions: list[Action] = []
     holds: dict[str, Hold] = {}
@@ -118,25 +102,25 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
     for placeholder_set in sorted(settings.sets, key=lambda each: served[each.name]):
         name = placeholder_set.name
         mark = marks.get(name)
-        elsewhere = [pod for pod in view.placeholders.by_set[name].bound if mark is None or pod.node_name != mark.node]
+        elsewhere = [pod for pod in view.by_set[name].bound if mark is None or pod.node_name != mark.node]
         if not elsewhere:
             continue
-        reason = why_set_stays(view, placeholder_set, mark, memory)
+        reason = why_set_stays(view, judge, placeholder_set, mark, memory)
         budget = settings.evictions_per_minute - len(memory.evictions) - len(requested)
         if reason is None and budget <= 0:
             oldest = memory.evictions[0] if memory.evictions else None
             seconds_left = None if oldest is None else oldest + WINDOW_SECONDS - now.steady
             reason = Reason("the minute's evictions are used up", seconds_left)
-        elif reason is None and scheduler.is_exhausted:
+        elif reason is None and model.predictions >= MAX_PREDICTIONS:
             reason = Reason("other sets come first")
-        elif reason is None and not scheduler.is_ready:
+        elif reason is None and not model.follow_once(view.snapshot):
             reason = Reason("the scheduler's model is being made", MODEL_SECONDS)
         if reason is not None:
             holds[name] = Hold(reason, len(elsewhere))
             continue
         assert mark is not None  # noqa: S101 - without a mark, the set stays
         served[name] = now.steady
-        chosen, hold = _choose_moves(view, scheduler, mark, elsewhere, budget)
+        chosen, hold = _choose_moves(view, judge, model, mark, elsewhere, budget=budget)
         for pod, move in chosen:
             requested[move.uid] = move
             why = f"set {name}: the scheduler would now put it on {move.target} rather than {move.source}"
@@ -144,43 +128,12 @@ def plan_moves(view: View, marks: Mapping[str, Mark], memory: MoveMemory, model:
         if hold is not None:
             holds[name] = hold
     model.undo()
-    waits = [hold.reason.seconds_left for hold in holds.values() if hold.reason.seconds_left is not None]
-    return MovePlan([*evictions, *notices], replace(memory, requested=requested, served=served), holds, waits)
-
-
-class _Scheduler:
-    """Asks the scheduler's model, within one plan's limit; the model follows the snapshot when it is first needed."""
-
-    def __init__(self, view: View, model: SchedulerModel) -> None:
-        self._model = model
-        self._view = view
-        self._predictions = 0
-        self._is_ready: bool | None = None
-
-    def profile_of(self, pod: Pod) -> Profile | None:
-        """Return the profile that places the pod; None: its scheduler is not one of Roost's."""
-        return self._view.settings.profiles.get(pod.scheduler_name)
-
-    def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
-        """Ask the model, which takes the move as done if the prediction is TARGET."""
-        self._predictions += 1
-        return self._model.try_move(pod, target, profile)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the model has the whole snapshot; it takes in a large cluster in parts, one a plan."""
-        if self._is_ready is None:
-            self._is_ready = self._model.follow(self._view.snapshot)
-        return self._is_ready
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether this plan has made all its predictions; the next one goes on."""
-        return self._predictions >= MAX_PREDICTIONS
+    view.waits += [hold.reason.seconds_left for hold in holds.values() if hold.reason.seconds_left is not None]
+    return [*evictions, *notices], replace(memory, requested=requested, served=served), holds
 
 
 def _choose_moves(
-    view: View, scheduler: _Scheduler, mark: Mark, elsewhere: Sequence[Pod], budget: int
+    view: View, judge: NodeJudge, model: SchedulerModel, mark: Mark, elsewhere: Sequence[Pod], *, budget: int
 ) -> tuple[Sequence[tuple[Pod, Move]], Hold | None]:
     """Return one set's evictions, users' fullest node first, and what holds the rest.
 
@@ -196,21 +149,21 @@ def _choose_moves(
     for pod in sorted(elsewhere, key=lambda pod: (-view.count_users(pod.node_name), pod.node_name, pod.name)):
         if pod.node_name in repelled:
             continue
-        if (reason := why_placeholder_stays(view, pod, mark)) is not None:
+        if (reason := why_placeholder_stays(view, judge, pod, mark)) is not None:
             # One that ends by itself says when to plan again.
             if hold_reason is None or (hold_reason.seconds_left is None and reason.seconds_left is not None):
                 hold_reason = reason
             staying += 1
             continue
-        profile = scheduler.profile_of(pod)
+        profile = view.settings.profiles.get(pod.scheduler_name)
         if profile is None:
             return chosen, Hold(Reason("their scheduler is not one of Roost's"), len(elsewhere))
         # A prediction costs more than counting, so the room is counted first.
-        if not view.placeholders.has_room(target, pod.spec):
+        if not view.has_room(target, pod.spec):
             return chosen, None
-        if scheduler.is_exhausted:
+        if model.predictions >= MAX_PREDICTIONS:
             return chosen, Hold(Reason("the next plan goes on"), len(elsewhere) - len(chosen))
-        prediction = scheduler.try_move(pod, mark.node, profile)
+        prediction = model.try_move(pod, mark.node, profile)
         if prediction is Prediction.REJECTED:
             return chosen, None
         if prediction is Prediction.ELSEWHERE:

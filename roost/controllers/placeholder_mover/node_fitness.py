@@ -21,25 +21,19 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost.controllers.placeholder_mover.view import PodIndex
+    from roost.controllers.placeholder_mover.view import View
     from roost_core.objects.node import Node
 
 
-class Unfit(NamedTuple):
-    """Why a node is not fit at present."""
+class Reason(NamedTuple):
+    """Why a node is not fit, or placeholders stay."""
 
-    reason: str
-    # Until it may be fit again even if nothing changes; None: unknown.
+    # `reason` of roost_controllers_placeholder_moves_held.
+    text: str
+    # Until it may no longer hold even if nothing changes; None: unknown.
     seconds_left: float | None = None
     # The node is leaving, or is not in the pool. A cordon, pressure or an autoscaler's candidate taint may pass.
     is_for_good: bool = False
-
-
-class NodeOfSet(NamedTuple):
-    """A node as judged for one set: sets differ in their tolerations."""
-
-    uid: str
-    set_name: str
 
 
 class Fitness(NamedTuple):
@@ -58,8 +52,8 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # Of nodes that are unfit to attract, or were recently.
-    fitness: Mapping[NodeOfSet, Fitness] = field(default_factory=dict)
+    # By uid and name of a set, as sets differ in their tolerations: nodes that are unfit to attract, or were recently.
+    fitness: Mapping[tuple[str, str], Fitness] = field(default_factory=dict)
 
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
@@ -72,9 +66,9 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
     recent = now.steady - settings.mark_after_seconds
     present = {node.uid for node in snapshot.nodes.values()}
     judged = {
-        key: fitness
-        for key, fitness in history.fitness.items()
-        if key.uid in present and not (fitness.fit and fitness.since < recent)
+        (uid, name): fitness
+        for (uid, name), fitness in history.fitness.items()
+        if uid in present and not (fitness.fit and fitness.since < recent)
     }
     return NodeHistory(ready, lost, judged)
 
@@ -82,29 +76,26 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
 class NodeJudge:
     """Judges the nodes of one snapshot."""
 
-    def __init__(
-        self, snapshot: Snapshot, settings: MoverSettings, history: NodeHistory, pods: PodIndex, now: Moment
-    ) -> None:
-        """Nodes are judged when asked about; pods: has followed the snapshot."""
-        self._snapshot = snapshot
-        self._pods = pods
-        self._settings = settings
+    def __init__(self, view: View, history: NodeHistory) -> None:
+        """Nodes are judged when asked about."""
+        self._view = view
+        self._settings = view.settings
         self._history = history
-        self._now = now
+        self._now = view.now
         # The history's, updated with each judgement.
         self.fitness = dict(history.fitness)
 
-    def why_unattractive(self, node: Node, placeholder_set: PlaceholderSet) -> Unfit | None:
+    def why_unattractive(self, node: Node, placeholder_set: PlaceholderSet) -> Reason | None:
         """Return why the set's placeholders must not be attracted to the node; None if they may."""
         if not node_matches(placeholder_set.rules, node.name, node.labels):
-            return Unfit("not of the pool", is_for_good=True)
+            return Reason("not of the pool", is_for_good=True)
         why = self._why_unusable(node)
         # Where pullers label nodes, the labels say which images are present.
-        if why is None and not self._settings.pullers and node.name in self.pulling:
-            why = Unfit("images are being pulled")
+        if why is None and not self._settings.pullers and node.name in self._view.pulling_on:
+            why = Reason("images are being pulled")
         if why is None and not node_is_tolerated(placeholder_set.rules, node):
-            why = Unfit("a taint keeps the set off")
-        key = NodeOfSet(node.uid, placeholder_set.name)
+            why = Reason("a taint keeps the set off")
+        key = (node.uid, placeholder_set.name)
         if why is not None:
             self._note(key, fit=False)
             return why
@@ -112,45 +103,45 @@ class NodeJudge:
         if key in self.fitness:
             fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True).since)
         seconds_left = self._settings.mark_after_seconds - fit_seconds
-        return Unfit("ready for too short a time", seconds_left) if seconds_left > 0 else None
+        return Reason("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
-    def why_unmoved(self, node: Node) -> Unfit | None:
+    def why_unmoved(self, node: Node) -> Reason | None:
         """Return why placeholders should neither be evicted from the node nor sent to it now; None if they may."""
         why = self._why_unusable(node)
-        if why is None and node.name in self.pulling:
-            why = Unfit("images are being pulled")
+        if why is None and node.name in self._view.pulling_on:
+            why = Reason("images are being pulled")
         return why
 
     def unfit_seconds(self, node: Node, placeholder_set: PlaceholderSet) -> float:
         """Seconds for which the node has been unfit to attract the set; 0.0 if it is fit."""
-        fitness = self.fitness.get(NodeOfSet(node.uid, placeholder_set.name))
+        fitness = self.fitness.get((node.uid, placeholder_set.name))
         return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
 
-    def _note(self, key: NodeOfSet, *, fit: bool) -> Fitness:
+    def _note(self, key: tuple[str, str], *, fit: bool) -> Fitness:
         before = self.fitness.get(key)
         if before is None or before.fit != fit:
             before = self.fitness[key] = Fitness(fit, self._now.steady)
         return before
 
-    def _why_unusable(self, node: Node) -> Unfit | None:
+    def _why_unusable(self, node: Node) -> Reason | None:
         if node.deleting:
-            return Unfit("being deleted", is_for_good=True)
+            return Reason("being deleted", is_for_good=True)
         taints = {taint.key for taint in node.taints}
         if taints & GOING_TAINTS:
-            return Unfit("an autoscaler takes it away", is_for_good=True)
+            return Reason("an autoscaler takes it away", is_for_good=True)
         if not node.ready:
-            return Unfit("not ready")
+            return Reason("not ready")
         if node.unschedulable:
-            return Unfit("cordoned")
+            return Reason("cordoned")
         if taints & MAYBE_GOING_TAINTS:
-            return Unfit("an autoscaler may take it away")
+            return Reason("an autoscaler may take it away")
         if self._settings.startup_taint in taints:
-            return Unfit("its startup taint is there")
+            return Reason("its startup taint is there")
         if self._lacks_images(node):
-            return Unfit("images are missing")
+            return Reason("images are missing")
         return self._flapping(node)
 
-    def _flapping(self, node: Node) -> Unfit | None:
+    def _flapping(self, node: Node) -> Reason | None:
         flap_seconds = self._settings.flap_seconds
         lost_at = self._history.lost.get(node.uid)
         if lost_at is not None:
@@ -160,7 +151,7 @@ class NodeJudge:
             seconds_left = flap_seconds - self._ready_seconds(node)
         else:
             return None
-        return Unfit("flapping", seconds_left) if seconds_left > 0 else None
+        return Reason("flapping", seconds_left) if seconds_left > 0 else None
 
     def _lacks_images(self, node: Node) -> bool:
         labels = node.labels
@@ -180,14 +171,9 @@ class NodeJudge:
         """Labels of managed images that at least one node carries."""
         wanted = frozenset().union(*(puller.labels for puller in self._settings.pullers))
         held: set[str] = set()
-        for node in self._snapshot.nodes.values():
+        for node in self._view.snapshot.nodes.values():
             if len(held) == len(wanted):
                 break
             labels = node.labels
             held.update(label for label in wanted if labels.get(label) == HELD)
         return frozenset(held)
-
-    @cached_property
-    def pulling(self) -> frozenset[str]:
-        """Names of nodes on which a puller's pod is at work: not done, and not failing to pull."""
-        return self._pods.pulling_on

@@ -12,17 +12,18 @@ from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Pl
 from roost.controllers.contract.planner import Controller
 from roost.controllers.placeholder_mover.marks import Mark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
-from roost.controllers.placeholder_mover.moves import MovePlan, plan_moves
+from roost.controllers.placeholder_mover.moves import plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import read_mover_settings
-from roost.controllers.placeholder_mover.view import PlaceholderMap, PodIndex, View
+from roost.controllers.placeholder_mover.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from roost.controllers.contract.actions import Gauges
     from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.placeholder_mover.moves import Hold
     from roost.controllers.placeholder_mover.settings import MoverSettings
 
 PLACEHOLDERS: Final = "placeholders"
@@ -49,9 +50,8 @@ class MoverMemory:
     # By set.
     marks: Mapping[str, Mark] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
-    # Caches.
+    # A cache.
     model: SchedulerModel = field(default_factory=SchedulerModel, compare=False)
-    pods: PodIndex = field(default_factory=PodIndex, compare=False)
 
 
 def plan_placeholder_mover(
@@ -59,22 +59,16 @@ def plan_placeholder_mover(
 ) -> Planned[MoverMemory]:
     """Mark a node for each set; evict placeholders that the scheduler would now put there."""
     history = follow_nodes(memory.nodes, snapshot, settings, now)
-    pods = memory.pods
-    pods.follow(snapshot.pods)
-    judge = NodeJudge(snapshot, settings, history, pods, now)
-    placeholders = PlaceholderMap(snapshot, settings, pods)
-    view = View(snapshot, settings, judge, placeholders, now)
-    mark_plan = plan_marks(view, memory.marks)
-    move_plan = plan_moves(view, mark_plan.marks, memory.moves, memory.model)
-    waits = [*mark_plan.waits, *move_plan.waits]
+    view = View(snapshot, settings, now)
+    judge = NodeJudge(view, history)
+    marks, label_changes = plan_marks(view, judge, memory.marks)
+    evictions, moves, holds = plan_moves(view, judge, marks, memory.moves, memory.model)
     return Planned(
-        actions=[*mark_plan.actions, *move_plan.actions, *_complaints(snapshot, settings)],
-        memory=MoverMemory(
-            replace(history, fitness=judge.fitness), mark_plan.marks, move_plan.memory, memory.model, pods
-        ),
+        actions=[*label_changes, *evictions, *_complaints(snapshot, settings)],
+        memory=MoverMemory(replace(history, fitness=judge.fitness), marks, moves, memory.model),
         # Slightly later: at that very second, a clock may still show the one before.
-        wake_after_seconds=max(0.0, min(waits)) + 0.1 if waits else None,
-        gauges=_gauges(view, mark_plan.marks, move_plan),
+        wake_after_seconds=max(0.0, min(view.waits)) + 0.1 if view.waits else None,
+        gauges=_gauges(view, marks, moves, holds),
     )
 
 
@@ -97,24 +91,24 @@ def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
     ]
 
 
-def _gauges(view: View, marks: Mapping[str, Mark], moves: MovePlan) -> Gauges:
+def _gauges(view: View, marks: Mapping[str, Mark], moves: MoveMemory, holds: Mapping[str, Hold]) -> Gauges:
     snapshot, now = view.snapshot, view.now
     states: dict[tuple[str, ...], float] = {}
     planned: dict[tuple[str, ...], float] = {}
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     for each in view.settings.sets:
-        name, placeholders, mark = each.name, view.placeholders.by_set[each.name], marks.get(each.name)
+        name, placeholders, mark = each.name, view.by_set[each.name], marks.get(each.name)
         marked = sum(mark is not None and pod.node_name == mark.node for pod in placeholders.bound)
         states[name, "marked"] = marked
         states[name, "bound"] = len(placeholders.bound) - marked
         states[name, "pending"] = sum(not pod.node_name for pod in placeholders.unsettled)
-        planned[name,] = sum(move.set_name == name for move in moves.memory.requested.values())
-        back_off = moves.memory.back_offs.get(name)
+        planned[name,] = sum(move.set_name == name for move in moves.requested.values())
+        back_off = moves.back_offs.get(name)
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
             ages[name,] = max(0.0, now.wall - snapshot.nodes[mark.node].created)
-    held: dict[tuple[str, ...], float] = {(name, hold.reason.text): hold.number for name, hold in moves.holds.items()}
+    held: dict[tuple[str, ...], float] = {(name, hold.reason.text): hold.number for name, hold in holds.items()}
     return {PLACEHOLDERS: states, PLANNED: planned, HELD: held, BACK_OFF: back_offs, MARK_AGE: ages}
 
 

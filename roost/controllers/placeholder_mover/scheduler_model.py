@@ -45,6 +45,9 @@ class SchedulerModel:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._tried: list[Pod] = []
+        # How often `try_move` was called since the last `undo`, and whether `follow_once` has followed since then.
+        self.predictions = 0
+        self._has_followed: bool | None = None
 
     def follow(self, snapshot: Snapshot) -> bool:
         """Become equal to the snapshot; the cost is that of the changes, plus one comparison an object.
@@ -58,6 +61,12 @@ class SchedulerModel:
             # It may have been done by half: the next plan starts from scratch.
             self._reset()
             raise
+
+    def follow_once(self, snapshot: Snapshot) -> bool:
+        """The same, but only for the first time in a plan, which ends with `undo`."""
+        if self._has_followed is None:
+            self._has_followed = self.follow(snapshot)
+        return self._has_followed
 
     def _follow(self, snapshot: Snapshot) -> bool:
         nodes, pods = snapshot.nodes, snapshot.pods
@@ -88,6 +97,7 @@ class SchedulerModel:
 
     def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
         """Predict where the pod would go if evicted now; if that is the target, move it there until `undo`."""
+        self.predictions += 1
         before = self._state.remove_pod(pod.key)
         unbound = copy_pod(pod, node_name="", nominated_node="", phase="Pending")
         try:
@@ -103,7 +113,8 @@ class SchedulerModel:
         return Prediction.REJECTED if target in decision.rejections else Prediction.ELSEWHERE
 
     def undo(self) -> None:
-        """Revert all moves since `follow`."""
+        """Revert all moves since `follow`: the plan is made."""
         for pod in reversed(self._tried):
             self._state.add_pod(pod)
         self._tried.clear()
+        self.predictions, self._has_followed = 0, None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.placement.labels import attract_prefix, startup_taint
-from roost_core.release.classes import Classes
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
+    from roost_core.objects.pod import Pod
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.pullers import Puller
 
@@ -41,36 +41,33 @@ class MoverSettings:
     release: str
     namespace: str
     # Over all sets and nodes; 0: mark nodes, move nothing.
-    evictions_per_minute: int = 0
+    evictions_per_minute: int
     # How long a node must have been fit before it is marked.
-    mark_after_seconds: float = 0.0
+    mark_after_seconds: float
     # How long a mark stays while its node is fit and has room.
-    keep_mark_seconds: float = 0.0
+    keep_mark_seconds: float
     # How long a node counts as flapping after it was not ready.
-    flap_seconds: float = 0.0
+    flap_seconds: float
     # After an eviction that was refused or mispredicted; doubled each time, up to the maximum.
-    back_off_seconds: float = 60.0
-    max_back_off_seconds: float = 900.0
-    sets: tuple[PlaceholderSet, ...] = ()
+    back_off_seconds: float
+    max_back_off_seconds: float
+    sets: tuple[PlaceholderSet, ...]
     # Empty where no controller labels nodes.
-    pullers: tuple[Puller, ...] = ()
-    startup_taint: str = ""
+    pullers: tuple[Puller, ...]
+    startup_taint: str
     # By schedulerName.
-    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    profiles: Mapping[str, Profile]
     # Why `profiles` is empty though a configuration was given.
-    profile_fault: str = ""
-    classes: Mapping[str, PodClass] = field(default_factory=dict)
+    profile_fault: str
+    # The class of a pod, by its labels and those of its namespace, as a Snapshot has them.
+    class_of: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], PodClass | None]
     # Names of the classes whose pods are users'.
-    user_classes: frozenset[str] = frozenset()
+    user_classes: frozenset[str]
 
     @property
     def label_prefix(self) -> str:
         """The prefix of all marks of this release."""
         return attract_prefix(self.release, self.namespace)
-
-    def classifier(self) -> Classes:
-        """Return what finds a pod's class."""
-        return Classes(self.namespace, self.classes)
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
@@ -98,7 +95,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,
         profile_fault=fault,
-        classes=release.classes,
+        class_of=release.class_of,
         user_classes=_user_classes(release.classes),
     )
 

@@ -1,4 +1,4 @@
-"""The mover's caches, its scheduler model and its pod index, follow any cluster, whatever they held before."""
+"""The mover's cache, its scheduler model, follows any cluster, whatever it held before."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
-from roost.controllers.placeholder_mover.view import PodIndex
 from roost_core.objects.node import Node
-from roost_core.objects.pod import ContainerState, Pod, PodSpec
-from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_PART, PART_OF_LABEL, PLACEHOLDER_SET_LABEL
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
@@ -86,50 +84,3 @@ def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
     model.follow(snapshot)
     answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]
     assert answers == [Prediction.TARGET, Prediction.TARGET, Prediction.REJECTED, Prediction.REJECTED]
-
-
-WATCHED = st.tuples(
-    st.sampled_from(["", *NAMES]),
-    st.sampled_from(["Pending", "Running", "Succeeded"]),
-    st.sampled_from(["", "a", "b"]),
-    st.sampled_from(["user", "placeholder", "puller", "popular-puller"]),
-    st.sampled_from(["", "ImagePullBackOff"]),
-)
-
-
-def _watched(name: str, drawn: tuple[str, str, str, str, str]) -> Pod:
-    node, phase, nominated, component, waiting = drawn
-    labels = {OWN_COMPONENT_LABEL: component, PART_OF_LABEL: OWN_PART}
-    if component == "placeholder":
-        labels[PLACEHOLDER_SET_LABEL] = "default"
-    containers = (ContainerState("image", waiting_reason=waiting),)
-    return Pod("n", name, "", labels, {}, node, nominated, phase, containers=containers)
-
-
-@given(st.lists(st.dictionaries(st.sampled_from([f"n/p{i}" for i in range(6)]), WATCHED), min_size=1, max_size=6))
-def test_after_any_history_what_is_known_of_pods_is_what_they_alone_say(
-    histories: list[dict[str, tuple[str, str, str, str, str]]],
-) -> None:
-    watch = PodIndex()
-    before: dict[str, Pod] = {}
-    for drawn in histories:
-        pods = {key: _watched(key, one) for key, one in drawn.items()}
-        # What didn't change is the same object, as the watches have it.
-        pods = {key: before[key] if before.get(key) == pod else pod for key, pod in pods.items()}
-        watch.follow(pods)
-        assert list(watch.placeholders(pods)) == [pod for pod in pods.values() if PLACEHOLDER_SET_LABEL in pod.labels]
-        assert set(watch.nominated_to) == {
-            pod.nominated_node for pod in pods.values() if pod.nominated_node and not pod.node_name
-        }
-        assert watch.pulling_on == {
-            pod.node_name
-            for pod in pods.values()
-            if pod.phase == "Pending"
-            and pod.node_name
-            and "puller" in pod.labels[OWN_COMPONENT_LABEL]
-            and not pod.containers[0].waiting_reason
-        }
-        for name in NAMES:
-            there = [pod for pod in pods.values() if pod.node_name == name and not pod.is_finished]
-            assert sorted(pod.name for pod in watch.on_node(name)) == sorted(pod.name for pod in there)
-        before = pods

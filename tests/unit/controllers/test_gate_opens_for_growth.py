@@ -10,7 +10,7 @@ import pytest
 from roost.controllers.contract.actions import ChangeNode, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
-from roost.controllers.image_gate.waiting import STARTING_SECONDS, Openings, plan_openings
+from roost.controllers.image_gate.waiting import STARTING_SECONDS, plan_openings
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
@@ -24,7 +24,9 @@ NOW = 1_800_000_000.0
 GATE = Requirement(label(SCIPY), "NotIn", frozenset({PULLING}))
 
 
-def openings(*, waits: float, node_age: float, taints: tuple[Taint, ...] = (), is_ready: bool = True) -> Openings:
+def openings(
+    *, waits: float, node_age: float, taints: tuple[Taint, ...] = (), is_ready: bool = True
+) -> tuple[Mapping[str, frozenset[str]], float | None]:
     """One user who waits, one node that pulls; seconds."""
     since = NOW - node_age if is_ready else None
     node = Node(
@@ -52,13 +54,11 @@ def openings(*, waits: float, node_age: float, taints: tuple[Taint, ...] = (), i
 
 @pytest.mark.parametrize("node_age", [0.0, 1.0, 300.0])
 def test_a_node_that_joins_for_a_user_who_has_waited_is_opened_at_once(node_age: float) -> None:
-    assert openings(waits=60.0, node_age=node_age).labels == {"new": {label(SCIPY)}}
+    assert openings(waits=60.0, node_age=node_age)[0] == {"new": {label(SCIPY)}}
 
 
 def test_a_user_who_has_just_come_waits_a_while_for_a_node_that_may_get_free() -> None:
-    found = openings(waits=4.0, node_age=300.0)
-    assert found.labels == {}
-    assert found.wait_seconds == 6.0
+    assert openings(waits=4.0, node_age=300.0) == ({}, 6.0)
 
 
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
@@ -79,7 +79,7 @@ def test_a_node_that_registers_is_opened_before_it_is_ready_so_that_no_other_pod
     node_age: float, taint: Taint, *, is_opened: bool
 ) -> None:
     found = openings(waits=60.0, node_age=node_age, taints=(taint,), is_ready=False)
-    assert bool(found.labels) is is_opened
+    assert bool(found[0]) is is_opened
 
 
 def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_meanwhile() -> None:
@@ -107,7 +107,7 @@ def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_
             prefix=PULLED_LABEL_PREFIX,
             open_after_seconds=10.0,
             now=NOW,
-        ).labels
+        )[0]
 
     assert labels("ada") == {}
     assert labels("ada", "bob") == {"other": {label(SCIPY)}}
@@ -149,4 +149,4 @@ def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
         open_after_seconds=10.0,
         now=NOW,
     )
-    assert found.labels == {"new": frozenset(labels)}
+    assert found[0] == {"new": frozenset(labels)}

@@ -89,7 +89,7 @@ def openings(
         open_after_seconds=after,
         now=NOW,
     )
-    return dict(found.labels), found.wait_seconds
+    return dict(found[0]), found[1]
 
 
 def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:

@@ -44,10 +44,11 @@ def test_faults_of_the_settings_come_with_their_keys() -> None:
     ]
 
 
-def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done() -> None:
+@pytest.mark.parametrize("component", ["puller", "popular-puller"])
+def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done(component: str) -> None:
     world = settled_world()
     world.document["imageGate"]["mode"] = "off"
-    labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "puller"}
+    labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": component}
     world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.start_leader()
     world.add_node("new", imaged=False)

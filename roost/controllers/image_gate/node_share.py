@@ -1,17 +1,18 @@
-"""What is known about one node while it is judged, and what is remembered about it until the next plan."""
+"""One node's share of a plan: what is known about it, what it needs, and what is remembered until the next plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sized
 
-    from roost.controllers.contract.actions import SetCondition
+    from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
     from roost.controllers.contract.snapshot import Moment
     from roost.controllers.image_gate.absent_images import Opening
-    from roost.controllers.image_gate.facts import Fact, Fault, PodEvidence
+    from roost.controllers.image_gate.facts import Fact, PodEvidence, PullFault
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}
 NO_OPENINGS: Final[Mapping[str, Opening]] = {}
-NO_FAULTS: Final[Mapping[str, Fault]] = {}
+NO_FAULTS: Final[Mapping[str, PullFault]] = {}
 
 
 class NodeMemory(NamedTuple):
@@ -42,7 +43,7 @@ class NodeMemory(NamedTuple):
     # Labels of images that don't belong on the node, and since when that is known.
     unwanted: Mapping[str, float]
     # By normalised reference.
-    faults: Mapping[str, Fault]
+    faults: Mapping[str, PullFault]
     # Nothing is left to do until something changes.
     is_settled: bool
     # Labels that close the node to users of an image while it is pulled; labels that open it, and why.
@@ -54,39 +55,13 @@ class NodeMemory(NamedTuple):
     was_ready: bool = False
 
 
-class RequiredLabels:
-    """The image labels that pending pods require, collected at the first question."""
-
-    def __init__(self, pods: Iterable[Pod], prefix: str) -> None:
-        self._pods = pods
-        self._prefix = prefix
-        self._labels: frozenset[str] | None = None
-
-    def __contains__(self, label: str) -> bool:
-        if self._labels is None:
-            self._labels = frozenset(key for pod in self._pods if _is_pending(pod) for key in self._keys(pod))
-        return label in self._labels
-
-    def _keys(self, pod: Pod) -> Iterable[str]:
-        yield from (key for key, _ in pod.spec.node_selector if key.startswith(self._prefix))
-        for term in pod.spec.required_node_terms or ():
-            for expression in term.expressions:
-                # NotIn also matches nodes without the label.
-                if expression.operator != "NotIn" and expression.key.startswith(self._prefix):
-                    yield expression.key
-
-
-def _is_pending(pod: Pod) -> bool:
-    return not pod.node_name and not pod.is_finished and not pod.leaving
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlanContext:
     """What all nodes of one plan share."""
 
     settings: GateSettings
     now: Moment
-    required: RequiredLabels
+    pods: Iterable[Pod]
     # The last written condition, by node.
     conditions: Mapping[str, SetCondition]
     # Whether a puller's pod can be expected on every node that it tolerates.
@@ -94,8 +69,19 @@ class PlanContext:
     # Sizes from nodes' lists, by normalised reference; nodes add theirs as they are judged.
     image_bytes: dict[str, int] = field(default_factory=dict)
 
+    @cached_property
+    def required_labels(self) -> frozenset[str]:
+        """The image labels that pending pods require."""
+        pending = [pod.spec for pod in self.pods if not (pod.node_name or pod.is_finished or pod.leaving)]
+        keys = {key for spec in pending for key, _ in spec.node_selector}
+        for spec in pending:
+            for term in spec.required_node_terms or ():
+                # NotIn also matches nodes without the label.
+                keys.update(expression.key for expression in term.expressions if expression.operator != "NotIn")
+        return frozenset(key for key in keys if key.startswith(self.settings.label_prefix))
 
-class NodeView:
+
+class NodeShare:
     """One node as one plan sees it. before: what was remembered of this very node, None at first."""
 
     def __init__(
@@ -109,6 +95,10 @@ class NodeView:
         self.now = context.now
         # Seconds until the node should be judged again although nothing changes.
         self.waits: list[float] = []
+        self.change: ChangeNode | None = None
+        self.condition: SetCondition | None = None
+        # Each with its subject, equal on all nodes where the same happens: a few nodes' notices are enough.
+        self.notices: list[tuple[tuple[str, str], Notice]] = []
         # Only a Ready node's kubelet reports the present state.
         self.is_reporting = node.ready and not node.deleting
         self.was_ready = before is not None and before.was_ready
