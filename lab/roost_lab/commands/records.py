@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from roost_lab.commands import share
 from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
@@ -147,7 +146,5 @@ def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
     """
     return take_in(database, paths)
 
-
-_records.add_command(share.COMMAND)
 
 COMMAND: Final = _records

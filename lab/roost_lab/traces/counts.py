@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +60,6 @@ class InputCounts:
     skipped: dict[str, Tally] = field(default_factory=dict)
     # What was noted about lines that were used, or about a file.
     notes: dict[str, Tally] = field(default_factory=dict)
-    # Seconds since 1970 of the first and the last attempt.
-    first_moment: float | None = None
-    last_moment: float | None = None
 
     @property
     def skipped_lines(self) -> int:
@@ -83,26 +80,6 @@ class InputCounts:
         for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
             for what, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
                 yield f"{tally.place}: {kind} {tally.number}: {what}"
-
-    def to_json(self) -> dict[str, object]:
-        """Every count as JSON."""
-        return {
-            "lines": self.lines,
-            "used": self.used,
-            "attempts": self.attempts,
-            "formats": dict(self.formats),
-            "skipped": {what: tally._asdict() for what, tally in self.skipped.items()},
-            "notes": {what: tally._asdict() for what, tally in self.notes.items()},
-            "first_moment": self.first_moment,
-            "last_moment": self.last_moment,
-        }
-
-
-class Skip(Protocol):
-    """Called with why lines were skipped, the file, the number of the first, and how many they are."""
-
-    def __call__(self, reason: str, file: str, line: int, number: int = 1) -> None:
-        """Count them, or raise TraceError."""
 
 
 def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: int) -> None:

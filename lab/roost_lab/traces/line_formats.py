@@ -12,7 +12,7 @@ import orjson
 
 from roost_lab.traces import archive, recorder
 from roost_lab.traces.counts import InputCounts, show
-from roost_lab.traces.files import MOST_LINE_BYTES, TOO_LONG
+from roost_lab.traces.files import UNREADABLE
 from roost_lab.traces.launch_line import LaunchLine, UnusableLine, read_stamp
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError:
-        if text == TOO_LONG:
-            raise UnusableLine(f"longer than {MOST_LINE_BYTES} bytes") from None
-        raise UnusableLine("not valid JSON" if text.strip() else "empty") from None
+        raise UnusableLine(UNREADABLE.get(text) or ("not valid JSON" if text.strip() else "empty")) from None
     if type(entry) is not dict:
         raise UnusableLine("not a JSON object")
     return entry

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost_lab.recorder.store.records import Phase, PhaseRecord, PodRecord, Record
-from roost_lab.traces.files import Breakage
+from roost_lab.traces.files import BROKEN
 from roost_lab.traces.launch_line import EXACT, LaunchDetails, LaunchLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from roost_lab.traces.counts import InputCounts, Skip
+    from roost_lab.traces.counts import InputCounts
 
 _US: Final = 1_000_000
 _FORMAT: Final = "scheduler-sniffer"
@@ -33,27 +33,26 @@ _BEGINS: Final = (Phase.READY, Phase.STARTED, Phase.SCHEDULED)
 
 
 def read_file(
-    file: str, batch: list[bytes], batches: Iterator[list[bytes]], number: int, *, counts: InputCounts, skip: Skip
+    file: str, first: bytes, others: Iterator[bytes], number: int, counts: InputCounts
 ) -> Iterator[LaunchLine]:
-    """The launches of a file from `batch` on, whose first line is the file's `number`th, in order of time."""
+    """The launches of a file from its line `first` on, the file's `number`th, in order of time."""
     report = SnifferReport()
-    breakages: list[Breakage] = []
+    broken = ""
 
     def lines() -> Iterator[str]:
-        yield from map(_decode, batch)
-        try:
-            for more in batches:
-                counts.lines += len(more)
-                yield from map(_decode, more)
-        except Breakage as breakage:
-            breakages.append(breakage)
+        nonlocal broken
+        yield _decode(first)
+        for text in others:
+            counts.lines += 1
+            broken = BROKEN.get(text, "")
+            if not broken:
+                yield _decode(text)
 
     launches, timeless = read_log(lines(), report)
     for reason, skipped in report.skipped.items():
-        skip(reason, file, number - 1 + report.first_skipped[reason], skipped)
-    for breakage in breakages:
-        counts.lines += 1
-        skip(str(breakage), file, number + report.lines)
+        counts.skip(reason, file, number - 1 + report.first_skipped[reason], skipped)
+    if broken:
+        counts.skip(broken, file, number + report.lines)
     counts.used += report.lines - report.skipped.total()
     counts.formats[_FORMAT] = counts.formats.get(_FORMAT, 0) + report.lines
     if timeless:

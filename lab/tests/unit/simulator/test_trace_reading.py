@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import random
 import statistics
-import time
 import tracemalloc
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.tests.trace_lines import NOON, as_bytes, launch, read, reasons, recorded, stamp, write
-from roost_lab.traces import files as trace_files
 from roost_lab.traces import order as trace_order
 from roost_lab.traces import reading as trace_reading
 from roost_lab.traces.counts import InputCounts, TraceError
@@ -28,6 +24,7 @@ from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -134,28 +131,6 @@ def test_kinds_may_be_mixed_over_files_and_lines(tmp_path: Path) -> None:
 # Damaged and hostile files
 
 
-def gzipped(path: Path, block: bytes, times: int, end: bytes = b"") -> Path:
-    """A small file that unpacks to `times` blocks."""
-    with gzip.open(path, "wb", compresslevel=1) as file:
-        for _ in range(times):
-            file.write(block)
-        file.write(end)
-    return path
-
-
-def test_a_file_of_blank_lines_is_given_up_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_files, "MOST_BLANK_LINES", 300_000)
-    first = as_bytes([launch()])
-    path = gzipped(tmp_path / "trace.jsonl.gz", b"\n \r\n\t\n" * 300_000, 4)
-    path.write_bytes(gzip.compress(first) + path.read_bytes())
-    begun = time.process_time()
-    with pytest.raises(TraceError, match="blank lines in a row, accepted are JSON lines of") as caught:
-        read(path)
-    assert caught.value.file == str(path)
-    assert caught.value.line < 2 * trace_files.MOST_BLANK_LINES
-    assert time.process_time() - begun < 20
-
-
 def test_blank_lines_among_launches_are_only_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     blank = b"\n" * 400_000
@@ -165,22 +140,16 @@ def test_blank_lines_among_launches_are_only_passed_over(tmp_path: Path) -> None
     assert reasons(counts) == {"empty": 1_200_000}
 
 
-def test_a_line_that_goes_on_and_on_is_given_up(tmp_path: Path) -> None:
-    path = gzipped(tmp_path / "trace.jsonl.gz", b"x" * (1 << 20), 300)
-    with pytest.raises(TraceError, match="a line of more than 256 MiB") as caught:
-        read(path)
-    assert caught.value.line == 1
-
-
-def test_lines_without_end_that_are_no_launches_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("line", "reason"), [(b"{}\n", "`schema` is missing"), (b" \r\n", "empty")])
+def test_lines_without_end_that_are_no_launches_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes, reason: str
+) -> None:
     monkeypatch.setattr(trace_reading, "MOST_USELESS_LINES", 1000)
     path = tmp_path / "trace.jsonl"
-    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1000 + as_bytes([launch(1)]))
+    path.write_bytes(as_bytes([launch()]) + line * 1000 + as_bytes([launch(1)]))
     assert len(read(path)[0]) == 2
-    path.write_bytes(as_bytes([launch()]) + b"{}\n" * 1001 + as_bytes([launch(1)]))
-    with pytest.raises(
-        TraceError, match="1000 lines in a row that are no launches; the last: `schema` is missing"
-    ) as caught:
+    path.write_bytes(as_bytes([launch()]) + line * 1001 + as_bytes([launch(1)]))
+    with pytest.raises(TraceError, match=f"1000 lines in a row that are no launches; the last: {reason}") as caught:
         read(path)
     assert caught.value.line == 1002
 
@@ -211,8 +180,6 @@ def test_damaged_gzip_gives_what_came_before_and_says_so(tmp_path: Path, spoil: 
     assert len(attempts) > 1000
     assert reasons(counts) == {reason: 1}
     assert counts.skipped[reason].line == len(attempts) + 1
-    with pytest.raises(TraceError, match=reason[:20]):
-        read(path, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -245,15 +212,7 @@ def test_files_that_cannot_be_opened_are_errors_at_once(tmp_path: Path) -> None:
             open_trace(paths, seed=1, counts=InputCounts())
 
 
-def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, launch(), launch(1))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
-    assert read(Path("-"))[0] == read(path)[0]
-
-
-def test_the_file_is_never_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_files, "_READ_BYTES", 4096)
-
+def test_the_file_is_never_held_in_memory(tmp_path: Path) -> None:
     def peak(minutes: int) -> int:
         path = tmp_path / f"{minutes}.jsonl"
         with path.open("wb") as file:
