@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 2.0
 READ_SECONDS: Final = 4.0
-FORBIDDEN: Final = 403
+# The account's token or its rights are gone.
+REFUSED: Final = frozenset({401, 403})
 
 
 class LeaseWatch:
@@ -84,10 +85,8 @@ class LeaseWatch:
             self._observer.see(lease, self._clock(), self._clock_time())
         except ClusterError as error:
             fault = str(error)
-            if isinstance(error, ApiError) and error.status == FORBIDDEN:
-                self._observer.refuse()
-            else:
-                self._observer.fail(self._clock())
+            is_refused = isinstance(error, ApiError) and error.status in REFUSED
+            self._observer.fail(self._clock(), is_refused=is_refused)
             self._on_error(self.kind)
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease not understood kind=%s", self.kind)

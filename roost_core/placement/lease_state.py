@@ -22,11 +22,11 @@ DEFAULT_DURATION_SECONDS: Final = 15.0
 class LeaseState(StrEnum):
     """What is known about a Lease's holder."""
 
-    # The Lease can't be read, or hasn't been read yet.
+    # The Lease hasn't been read yet.
     UNKNOWN = "unknown"
     # It is being renewed, or its holder gave it back a moment ago, as one does that is being replaced.
     HELD = "held"
-    # It was held, but hasn't been renewed for STALE_DURATIONS times its duration.
+    # Nobody has renewed it, or it couldn't be read, for STALE_DURATIONS times its duration.
     STALE = "stale"
     # It doesn't exist, or nobody has ever renewed it.
     NEVER_HELD = "never-held"
@@ -47,8 +47,9 @@ class LeaseObserver:
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
         self._stale_seconds = STALE_DURATIONS * DEFAULT_DURATION_SECONDS
-        # Since when it can't be read.
+        # Since when it can't be read, and whether the API server says so itself.
         self._blind_since: float | None = None
+        self._is_refused = False
 
     def age_seconds(self, now: float) -> float | None:
         """Seconds since the last renewal; None if none was observed."""
@@ -60,8 +61,9 @@ class LeaseObserver:
         now: monotonic seconds. clock_time: Unix time, used only for the age of the first observed renewal.
         """
         if self._blind_since is not None:
-            # The holder needs the API server, too: time without it doesn't count.
-            self._renewed_at += now - self._blind_since
+            if not self._is_refused:
+                # The holder needs the API server, too: time without it doesn't count.
+                self._renewed_at += now - self._blind_since
             self._blind_since = None
         spec = lease.get("spec") if lease is not None else None
         if isinstance(spec, Mapping):
@@ -72,15 +74,16 @@ class LeaseObserver:
             is_stale = now - self._renewed_at > self._stale_seconds
             self.state = LeaseState.STALE if is_stale else LeaseState.HELD
 
-    def fail(self, now: float) -> None:
-        """Note that the Lease could not be read; its state stays."""
+    def fail(self, now: float, *, is_refused: bool) -> None:
+        """Note that the Lease could not be read: what was seen last is believed no longer than a silent holder.
+
+        is_refused: the API server answered (401, 403), so the holder could have renewed it meanwhile.
+        """
         if self._blind_since is None:
             self._blind_since = now
-
-    def refuse(self) -> None:
-        """Note that reading the Lease is forbidden: its state is unknown."""
-        self.state = LeaseState.UNKNOWN
-        self._renewal = None
+        self._is_refused = is_refused
+        if now - self._blind_since > self._stale_seconds:
+            self.state = LeaseState.STALE
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime")

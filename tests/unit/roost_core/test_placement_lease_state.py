@@ -108,11 +108,36 @@ def test_a_clock_that_differs_misleads_until_the_next_renewal_at_most() -> None:
 def test_silence_while_nothing_could_be_read_does_not_count() -> None:
     seen = Seen()
     seen.at(1, lease(1))
-    seen.observer.fail(3)
-    seen.observer.fail(50)
+    seen.observer.fail(3, is_refused=False)
+    seen.observer.fail(50, is_refused=False)
     assert seen.at(53, lease(1)) is LeaseState.HELD
     assert seen.at(80, lease(1)) is LeaseState.HELD
     assert seen.at(82, lease(1)) is LeaseState.STALE
+
+
+def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:
+    seen = Seen()
+    seen.at(1, lease(1))
+    seen.observer.fail(3, is_refused=True)
+    assert seen.at(33, lease(1)) is LeaseState.STALE
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(is_refused: bool) -> None:
+    seen = Seen()
+    seen.at(1, lease(1))
+    for now, state in ((3, LeaseState.HELD), (33, LeaseState.HELD), (34, LeaseState.STALE), (900, LeaseState.STALE)):
+        seen.observer.fail(now, is_refused=is_refused)
+        assert seen.observer.state is state
+    assert seen.at(901, lease(900)) is LeaseState.HELD
+
+
+def test_one_that_was_never_read_is_stale_after_two_durations() -> None:
+    seen = Seen()
+    seen.observer.fail(1, is_refused=True)
+    assert seen.observer.state is LeaseState.UNKNOWN
+    seen.observer.fail(32, is_refused=True)
+    assert seen.observer.state is LeaseState.STALE
 
 
 class FakeServer:
@@ -160,21 +185,16 @@ def test_changes_are_told_once_and_the_first_look_always() -> None:
     assert (watched.state, told) == (LeaseState.STALE, ["changed", "changed"])
 
 
-def test_a_lease_that_may_not_be_read_is_unknown_and_told() -> None:
+@pytest.mark.parametrize("error", [ApiError(401, "no token"), ApiError(403, "forbidden"), ClusterError("no route")])
+def test_a_lease_that_cannot_be_read_is_believed_for_two_durations_and_told(error: ClusterError) -> None:
     told: list[str] = []
-    watched = watch(FakeServer(lease(2), ApiError(403, "forbidden")), told)
-    watched.look()
-    watched.look()
-    assert (watched.state, watched.fault) == (LeaseState.UNKNOWN, "forbidden")
-    assert told == ["changed", "lease/hub-roost-scheduler", "changed"]
-
-
-def test_a_server_out_of_reach_changes_nothing() -> None:
-    told: list[str] = []
-    watched = watch(FakeServer(lease(2), ClusterError("out of reach")), told)
-    for _ in range(60):
+    watched = watch(FakeServer(lease(2), error), told)
+    for _ in range(17):
         watched.look()
-    assert (watched.state, watched.fault) == (LeaseState.HELD, "out of reach")
+    assert (watched.state, watched.fault) == (LeaseState.HELD, str(error))
+    watched.look()
+    assert watched.state is LeaseState.STALE
+    assert told == ["changed", *["lease/hub-roost-scheduler"] * 17, "changed"]
 
 
 def test_whatever_stands_in_the_lease_the_thread_lives() -> None:
