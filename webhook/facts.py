@@ -360,6 +360,8 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
+    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods without a class.
+    lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
 

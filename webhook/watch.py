@@ -55,6 +55,11 @@ T = TypeVar("T")
 
 # Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
 STALE_SECONDS: Final = 300.0
+# The priority of pods without a PriorityClass (where no class is the default of all), and the lowest that there is.
+NO_CLASS: Final = 0
+LOWEST_PRIORITY: Final = -(2**31)
+# How the names of the PriorityClasses end whose pods users may pre-empt: they are there for that.
+OWN_FILLERS: Final = (".roost-placeholder", ".roost-puller")
 # Between two replacements of the facts.
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
@@ -228,6 +233,10 @@ class _Watches:
             reads_images = bool(self._classes_that_read(Reads.WARM))
             read = partial(node_or_none, with_images=reads_images)
             self._nodes = cache("/api/v1/nodes", read, "nodes")
+        self._priorities: WatchCache[int] | None = None
+        if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            self._priorities = cache(path, _read_foreign_priority, "priorityclasses")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -296,7 +305,7 @@ class _Watches:
     @property
     def caches(self) -> Iterator[WatchCache[Any]]:
         """Every watch."""
-        yield from (cache for cache in (self._nodes, self._namespaces) if cache is not None)
+        yield from (cache for cache in (self._nodes, self._priorities, self._namespaces) if cache is not None)
         yield from self._builders.values()
         yield from self._pods.values()
 
@@ -325,7 +334,7 @@ class _Watches:
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
-            waits = cache not in (self._nodes, self._namespaces) and self._namespaces is not None
+            waits = cache not in (self._nodes, self._priorities, self._namespaces) and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
         for lease in self.leases.values():
             threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
@@ -390,9 +399,19 @@ class _Watches:
             shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
+            lowest_priority=self._lowest_priority(),
             leases={part: lease.state for part, lease in self.leases.items()},
         )
         return facts, seen
+
+    def _lowest_priority(self) -> int:
+        classes = self._priorities
+        if classes is None:
+            return NO_CLASS
+        if not classes.synced or classes.is_forbidden or classes.age_seconds() > STALE_SECONDS:
+            return LOWEST_PRIORITY
+        self._take(classes)
+        return min(classes.objects().values(), default=NO_CLASS)
 
     def _selects(self, namespace: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
         return [namespace_matches(selector, namespace, known) for selector in self._selectors]
@@ -520,6 +539,15 @@ class _Watches:
         if self._namespaces is None or not self._namespaces.synced:
             return None
         return self._namespaces.objects()
+
+
+def _read_foreign_priority(priority_class: JSONObject) -> int | None:
+    """The value of a PriorityClass if it is below that of pods without one, and not of Roost's own fillers."""
+    metadata, value = priority_class["metadata"], priority_class.get("value")
+    is_own = (metadata.get("labels") or {}).get(PART_OF_LABEL) == OWN_PART
+    if type(value) is not int or value >= NO_CLASS or (is_own and metadata["name"].endswith(OWN_FILLERS)):
+        return None
+    return value
 
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:

@@ -35,7 +35,8 @@ class Degraded(NamedTuple):
     """Why the gate doesn't keep a pod off nodes that are pulling its images.
 
     no-holder: no node that the pod's own rules admit has them; no-holder-fits: such nodes are too small for the pod;
-    nodes-unknown; controllers-stale: the nodes' labels may be outdated.
+    nodes-unknown; controllers-stale: the nodes' labels may be outdated; may-preempt: with fewer nodes to choose
+    from, the pod might take the place of another; spread: it is spread evenly, and a closed zone would not count.
     """
 
     reason: str
@@ -59,6 +60,7 @@ class Reads(Flag):
     HOMES = auto()
     WARM = auto()
     LEASES = auto()
+    PRIORITIES = auto()
 
 
 class Case(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.fields import MalformedObjectError, child_list
 from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pullers import GateMode
@@ -24,6 +24,8 @@ _DEGRADED_BECAUSE: Final = {
     "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
     "nodes-unknown": "nodes can't be read",
     "controllers-stale": "Roost's controllers don't seem to renew their Lease, so node labels may be outdated",
+    "may-preempt": "pods of lower priority could be deleted for it on the nodes that hold the image of",
+    "spread": "it is spread over zones or nodes, and one that is closed wouldn't count any more; image of",
 }
 
 
@@ -56,6 +58,10 @@ def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[Ga
     nodes = case.facts.nodes
     if nodes is None:
         return [], "nodes-unknown"
+    if _may_preempt(case):
+        return [], "may-preempt"
+    if _is_spread(case):
+        return [], "spread"
     try:
         requests = requests_of(case)
     except MalformedObjectError:
@@ -68,6 +74,26 @@ def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[Ga
         if _is_held(case, nodes, [*required, image], requests):
             required.append(image)
     return required, "no-holder-fits" if _is_held(case, nodes, missing, ()) else "no-holder"
+
+
+def _may_preempt(case: Case) -> bool:
+    """Whether the scheduler could delete another's pod for this one, for want of the nodes that are closed to it."""
+    spec = case.pod.spec
+    priority = spec.get("priority")
+    # The API server rejects a pod whose priority is no number.
+    own = priority if type(priority) is int else 0
+    return spec.get("preemptionPolicy") != "Never" and own > case.facts.lowest_priority
+
+
+def _is_spread(case: Case) -> bool:
+    """Whether it must be spread evenly over the nodes that its required terms admit, as is the default."""
+    constraints = child_list(case.pod.spec, "topologySpreadConstraints", "spec") or ()
+    return any(
+        type(constraint) is dict
+        and constraint.get("whenUnsatisfiable") != "ScheduleAnyway"
+        and constraint.get("nodeAffinityPolicy") != "Ignore"
+        for constraint in constraints
+    )
 
 
 def _is_held(case: Case, nodes: Nodes, images: Sequence[GatedImage], requests: Sequence[tuple[str, int]]) -> bool:
@@ -87,5 +113,5 @@ def _is_held(case: Case, nodes: Nodes, images: Sequence[GatedImage], requests: S
 RULE: Final = Rule(
     require_pulled_images,
     lambda settings, pod_class: gate_mode(settings, pod_class) is GateMode.REQUIRE_LABEL,
-    Reads.NODES | Reads.LEASES,
+    Reads.NODES | Reads.LEASES | Reads.PRIORITIES,
 )

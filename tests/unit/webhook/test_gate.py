@@ -95,6 +95,50 @@ def test_controllers_that_hold_their_lease_or_that_nobody_watches_let_the_gate_r
     assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
 
 
+@pytest.mark.parametrize(
+    ("spec", "lowest", "degraded"),
+    [
+        ({}, 0, ""),
+        ({"priority": 0}, 0, ""),
+        ({"priority": -10}, -10, ""),
+        ({"priority": 1000, "preemptionPolicy": "Never"}, -100, ""),
+        ({"priority": 1000}, 0, "may-preempt"),
+        ({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, -100, "may-preempt"),
+        ({}, -1, "may-preempt"),
+        ({"priority": -10}, -100, "may-preempt"),
+    ],
+)
+def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Object, lowest: int, degraded: str) -> None:
+    body = user_pod()
+    body["spec"].update(spec)
+    placed, reason, warnings = degraded_outcome(body, replace(HERE, lowest_priority=lowest))
+    assert reason == degraded
+    assert required_terms(placed) == (None if degraded else [{"matchExpressions": [KEEPS_OFF]}])
+    assert PREFERS_HOLDER in node_terms(placed)
+    assert any("lower priority" in warning for warning in warnings) is bool(degraded)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "degraded"),
+    [
+        ({"whenUnsatisfiable": "DoNotSchedule"}, "spread"),
+        ({"whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "Honor"}, "spread"),
+        ({"whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "Ignore"}, ""),
+        ({"whenUnsatisfiable": "ScheduleAnyway"}, ""),
+    ],
+)
+def test_a_zone_whose_nodes_are_closed_still_counts_where_pods_must_be_spread(
+    constraint: Object, degraded: str
+) -> None:
+    body = user_pod()
+    body["spec"]["topologySpreadConstraints"] = [
+        {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", **constraint}
+    ]
+    placed, reason, _ = degraded_outcome(body, HERE)
+    assert reason == degraded
+    assert required_terms(placed) == (None if degraded else [{"matchExpressions": [KEEPS_OFF]}])
+
+
 def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
     zone, purpose = expression("zone", "a"), expression("hub.jupyter.org/node-purpose", "user")
     body = user_pod(affinity=requires_nodes({"matchExpressions": [zone]}, {"matchExpressions": [purpose]}))

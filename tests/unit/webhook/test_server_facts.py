@@ -324,11 +324,37 @@ def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, k
 
 
 def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
-    kept.keeper.follow(settings())
+    kept.keeper.follow(settings(imageGate={"mode": "prefer"}))
     kept.wait(lambda: kept.keeper.verdict().passed)
     before = threading.active_count()
-    kept.keeper.follow(settings(imageGate={"mode": "prefer"}))
+    kept.keeper.follow(settings(imageGate={"mode": "off"}))
     assert threading.active_count() == before
+
+
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+def priority_class(name: str, value: object, part_of: str = "") -> Object:
+    return {"metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}}, "value": value}
+
+
+@pytest.mark.usefixtures("hasty")
+def test_the_lowest_priority_is_that_of_others_classes_as_roosts_own_are_there_to_give_way(
+    server: FakeServer, kept: Kept
+) -> None:
+    own = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_class("b.b.roost-puller", -5, "roost")]
+    server.objects[PRIORITIES, ""] = [*own, priority_class("system-node-critical", 2_000_001_000)]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert kept.keeper.facts.lowest_priority == 0
+    batch = [priority_class("batch", -3), priority_class("hub.jhub.roost-puller", -1, "another")]
+    server.objects[PRIORITIES, ""] = [*own, *batch]
+    kept.wait(lambda: kept.keeper.facts.lowest_priority == -3)
+    server.forbidden.add(PRIORITIES)
+    kept.wait(lambda: kept.keeper.facts.lowest_priority == -(2**31))
+    server.forbidden.clear()
+    server.objects[PRIORITIES, ""] = own
+    kept.wait(lambda: kept.keeper.facts.lowest_priority == 0)
 
 
 USERS = (PODS, "component=singleuser-server")
@@ -601,7 +627,7 @@ def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kep
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
     kept.wait(lambda: kept.keeper.verdict().passed)
     paths = {path for path, _ in server.asked}
-    assert paths == {"/api/v1/nodes", PODS}
+    assert paths == {"/api/v1/nodes", PRIORITIES, PODS}
 
 
 def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:

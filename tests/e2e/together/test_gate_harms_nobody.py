@@ -1,0 +1,102 @@
+"""With the gate nobody loses a server, or is spread otherwise, who would have been let alone without it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from roost_core.placement.labels import pulled_label
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.nodes import FakeNodes
+    from tests.harness.pods import PodKeeper
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+ZONE = "topology.kubernetes.io/zone"
+VALUES: Object = {
+    "placeholders": [],
+    "singleuser": {"image": {"name": "quay.io/jupyter/scipy-notebook", "tag": "2026-11-03"}},
+    # Nobody is let through for having waited.
+    "imageGate": {"openAfterSeconds": 600},
+}
+
+
+def pod(name: str, component: str, *, cpu: str = "3", **spec: Any) -> Object:
+    container = {"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "labels": {"component": component}}
+    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec}}
+
+
+@pytest.fixture
+def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper) -> Iterator[Stack]:
+    """A node that holds the image, and one that is pulling it."""
+    fake_nodes.create("holds", cpu="4", labels={ZONE: "a"}, images={IMAGE: 10**9})
+    with Stack(control_plane, namespace, VALUES, controllers=True) as stack:
+        label = pulled_label("hub", namespace, IMAGE)
+
+        def says(name: str, value: str) -> bool:
+            """Whether the node is ready for pods, and says this of the image."""
+            node = control_plane.api.get(f"/api/v1/nodes/{name}")
+            return node["metadata"]["labels"].get(label) == value and not node["spec"].get("taints")
+
+        wait_until(lambda: says("holds", "true"), 30, "one node to be known to hold the image")
+        fake_nodes.create("pulls", cpu="4", labels={ZONE: "b"}, images={})
+        wait_until(lambda: says("pulls", "pulling"), 30, "the other to be known to pull it")
+        yield stack
+
+
+def priority_class(stack: Stack, value: int) -> str:
+    name = f"{stack.namespace}-{'below' if value < 0 else 'above'}"
+    group = "scheduling.k8s.io/v1"
+    stack.cluster.api.create({"apiVersion": group, "kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    return name
+
+
+def uid_of(stack: Stack, name: str) -> str:
+    return str(stack.cluster.api.get(f"/api/v1/namespaces/{stack.namespace}/pods/{name}")["metadata"]["uid"])
+
+
+def test_the_gate_still_keeps_users_off_the_node_that_pulls(stack: Stack) -> None:
+    stack.create_pod(pod("student", "singleuser-server", cpu="1"))
+    stack.create_pod(pod("another", "singleuser-server", cpu="1"))
+    assert [stack.wait_for_node(name) for name in ("student", "another")] == ["holds", "holds"]
+
+
+@pytest.mark.parametrize(("resident", "newcomer"), [(0, 1000), (-100, 0)])
+def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower_priority(
+    stack: Stack, resident: int, newcomer: int
+) -> None:
+    classes = {value: priority_class(stack, value) for value in (resident, newcomer) if value}
+    place = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
+    stack.create_pod(pod("resident", "batch", priorityClassName=classes.get(resident), **place))
+    assert stack.wait_for_node("resident") == "holds"
+    uid = uid_of(stack, "resident")
+    # The webhook hears of a new PriorityClass within moments.
+    time.sleep(1)
+    stack.create_pod(pod("newcomer", "singleuser-server", priorityClassName=classes.get(newcomer)))
+    assert stack.wait_for_node("newcomer") == "pulls"
+    assert uid_of(stack, "resident") == uid
+
+
+def test_pods_that_must_be_spread_are_spread_over_the_zone_that_pulls_too(stack: Stack) -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
+    }
+    nodes = []
+    for number in range(4):
+        stack.create_pod(pod(f"user-{number}", "singleuser-server", cpu="1", topologySpreadConstraints=[constraint]))
+        nodes.append(stack.wait_for_node(f"user-{number}"))
+    assert sorted(nodes) == ["holds", "holds", "pulls", "pulls"]
