@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors cluster image generated docs docs-links lock bench clean
+.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,9 +57,6 @@ test-install: setup  ## Roost installed by Helm on a real kubelet, with its figu
 test-minors: setup  ## scheduler configurations against every supported Kubernetes minor
 	@$(PY) -m tests.harness build --all-minors
 	@$(PY) -m pytest -m minors tests
-
-cluster: setup  ## a real control plane with fake nodes to play with; prints a kubeconfig; Ctrl-C ends it
-	@$(PY) -m tests.harness cluster
 
 image: setup  ## the Dockerfile's two images, built by buildah over Debian's Python, into build/roost.tar and build/roost-lab.tar
 	@$(PY) -m tools.image

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     origin = f"{arguments.trace.name}, day {arguments.day}"
     print(f"{machine()}; {len(launches):,} launches ({origin}), {speed:g} times as fast\n", flush=True)
     try:
-        with tempfile.TemporaryDirectory() as folder, PlayedDay(size, Path(folder), say=say) as day:
+        with PlayedDay(size, say=say) as day:
             day.play()
             if arguments.keep:
                 shutil.copy(day.database, arguments.keep)

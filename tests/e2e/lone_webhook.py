@@ -29,14 +29,13 @@ def make_leaf() -> Leaf:
     return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
 
 
-def review_of(name: str = "jupyter-ada", *, env_bytes: int = 0) -> bytes:
+def review_of(name: str = "jupyter-ada") -> bytes:
     """The review of a user pod's creation."""
-    environment = [{"name": "PADDING", "value": "x" * env_bytes}] if env_bytes else []
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "jhub", "labels": {"component": "singleuser-server"}},
-        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i", "env": environment}]},
+        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
     }
     request = {
         "uid": f"uid-of-{name}",

@@ -25,8 +25,6 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import yaml
-
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.recording.live_starts import WHOLE, Result
 from roost_lab.recorder.store.database import Store
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.harness.api import Watch
-    from tests.harness.registry import PushedImage
     from tests.stack import Replica
 
 Object = dict[str, Any]
@@ -59,6 +56,7 @@ REAL_NODE: Final = "real-node"
 # How a pod asks for the real kubelet's node, or for those that are objects only.
 POOL: Final = "pool"
 PULL_BYTES_PER_SECOND: Final = 600_000
+REAL_BYTES: Final = (300_000, 2_000_000)
 STORED_SECONDS: Final = 180.0
 COUNTERS: Final = ("changes", "rows", "odd_objects", "store_errors", "stream_errors", "waits")
 
@@ -154,24 +152,10 @@ def plan_sessions(launches: Sequence[Launch], speed: float, real_share: float, i
 
 
 @dataclass(slots=True)
-class Notes:
-    """What the test did to one pod, and when by its own clock (time.time() before and after the request)."""
-
-    uid: str
-    create: tuple[float, float]
-    # From the API server's answers.
-    created: str
-    delete: tuple[float, float] | None = None
-    is_real: bool = False
-
-
-@dataclass(slots=True)
 class Seen:
     """What the test's own watch told of one pod: moments by its own clock, and the first of each that the pod names."""
 
     name: str
-    created_us: int
-    first_seen: float
     bound_seen: float | None = None
     gone_seen: float | None = None
     node: str = ""
@@ -252,8 +236,7 @@ class Witness:
         self._version = metadata["resourceVersion"]
         seen = self.pods.get(metadata["uid"])
         if seen is None:
-            seen = Seen(metadata["name"], moment_us(metadata["creationTimestamp"]), now)
-            self.pods[metadata["uid"]] = seen
+            seen = self.pods[metadata["uid"]] = Seen(metadata["name"])
         node = pod["spec"].get("nodeName", "")
         if node and seen.bound_seen is None:
             seen.bound_seen, seen.node = now, node
@@ -274,18 +257,16 @@ class Size:
     real_images: Sequence[str]
     # Users that fill a node.
     users_per_node: int = USERS_PER_NODE
-    real_bytes: tuple[int, int] = (300_000, 2_000_000)
 
 
 class PlayedDay:
     """`with PlayedDay(size) as day: day.play()`; then ask its notes, and the database at `day.database`."""
 
-    def __init__(self, size: Size, folder: Path, *, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, size: Size, *, say: Callable[[str], None] = lambda _: None) -> None:
         self.size = size
-        self.folder = folder
-        self.notes: dict[str, Notes] = {}
+        # Name of a user's pod -> its uid.
+        self.launched: dict[str, str] = {}
         self.refused = 0
-        self.images: dict[str, PushedImage] = {}
         # Node name -> (creationTimestamp in µs, still there).
         self.made_nodes: dict[str, int] = {}
         self._say = say
@@ -311,14 +292,14 @@ class PlayedDay:
         self._exits.close()
 
     def _start(self, exits: contextlib.ExitStack) -> None:
-        self.cluster = exits.enter_context(ControlPlane(apiserver_flags=self._audit_flags()))
+        self.cluster = exits.enter_context(ControlPlane())
         self.registry = exits.enter_context(RealRegistry())
         self.namespace = self.cluster.create_namespace()
-        smallest, largest = self.size.real_bytes
+        smallest, largest = REAL_BYTES
         for index, name in enumerate(self.size.real_images):
             # Popular ones are not the large ones.
             size_bytes = round(smallest + (largest - smallest) * fraction("bytes", index))
-            self.images[name] = self.registry.push_program(name.partition("/")[2], size_bytes=size_bytes)
+            self.registry.push_program(name.partition("/")[2], size_bytes=size_bytes)
         self.registry.bytes_per_second = PULL_BYTES_PER_SECOND
         placeholders = {
             "name": "default",
@@ -350,30 +331,6 @@ class PlayedDay:
         self.real_node = exits.enter_context(
             RealNode(self.cluster, REAL_NODE, self.registry, labels={POOL: "real"}, kubelet={"maxPods": 250})
         )
-
-    def _audit_flags(self) -> list[str]:
-        """Creations, bindings and deletions of pods, and creations of Events: what moments are held against."""
-        rules = [
-            {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
-            {"level": "Metadata", "verbs": ["create", "delete"], "resources": [{"group": "", "resources": ["pods"]}]},
-            {
-                "level": "Metadata",
-                "verbs": ["create"],
-                "resources": [{"group": group, "resources": ["events"]} for group in ("", "events.k8s.io")],
-            },
-            {"level": "None"},
-        ]
-        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
-        path = self.folder / "audit-policy.yaml"
-        path.write_text(yaml.safe_dump(policy))
-        self.audit_path = self.folder / "audit.log"
-        return [
-            f"--audit-policy-file={path}",
-            f"--audit-log-path={self.audit_path}",
-            "--audit-log-mode=blocking",
-            # In megabytes; one file is read more simply than several.
-            "--audit-log-maxsize=100000",
-        ]
 
     # The day
 
@@ -410,10 +367,10 @@ class PlayedDay:
 
     def _state(self, now: float) -> str:
         pods = [seen for seen in list(self.witness.pods.values()) if seen.gone_seen is None]
-        bound = sum(seen.bound_seen is not None for seen in pods)
+        waiting = sum(not seen.node for seen in pods)
         return (
-            f"{now:.0f} s: {len(self.notes)} launched, {len(pods)} pods there, {len(pods) - bound} of them without a "
-            f"node, {len(self.nodes.names)} nodes"
+            f"{now:.0f} s: {len(self.launched)} launched, {len(pods)} pods there, {waiting} of them without a node, "
+            f"{len(self.nodes.names)} nodes"
         )
 
     def _at(self, seconds: float, work: Callable[[], None], *, is_end: bool = False) -> None:
@@ -451,19 +408,13 @@ class PlayedDay:
                 "automountServiceAccountToken": False,
             },
         }
-        before = time.time()
-        pod = self.cluster.create_pod(body, self.namespace)
-        metadata = pod["metadata"]
-        notes = Notes(metadata["uid"], (before, time.time()), metadata["creationTimestamp"], is_real=session.is_real)
-        self.notes[name] = notes
+        uid = self.launched[name] = self.cluster.create_pod(body, self.namespace)["metadata"]["uid"]
         now = time.monotonic() - self.began_at
-        self._at(now + session.stay_seconds, lambda: self._end(name, notes, session.repository), is_end=True)
+        self._at(now + session.stay_seconds, lambda: self._end(name, uid, session.repository), is_end=True)
 
-    def _end(self, name: str, notes: Notes, repository: str) -> None:
+    def _end(self, name: str, uid: str, repository: str) -> None:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
-        before = time.time()
-        if self.cluster.api.delete(path, {"preconditions": {"uid": notes.uid}}) is not None:
-            notes.delete = (before, time.time())
+        self.cluster.api.delete(path, {"preconditions": {"uid": uid}})
         with self._lock:
             self._running[repository] -= 1
 
@@ -527,7 +478,6 @@ class PlayedDay:
 
         wait_until(is_quiet, STORED_SECONDS, "deletions to end", interval_seconds=1.0)
         marker = self.cluster.create_pod(_marker(), self.namespace)["metadata"]
-        self.notes[marker["name"]] = Notes(marker["uid"], (0.0, time.time()), marker["creationTimestamp"])
         self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{marker['name']}")
         store = Store.open(self.database)
 

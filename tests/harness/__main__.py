@@ -1,4 +1,4 @@
-"""The harness by hand: `python -m tests.harness build` and `python -m tests.harness cluster`.
+"""The harness by hand: `python -m tests.harness build`.
 
 Owns the command line only.
 """
@@ -6,11 +6,8 @@ Owns the command line only.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import signal
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from tests.harness.binaries import (
@@ -22,12 +19,7 @@ from tests.harness.binaries import (
     BuildError,
     HarnessUnavailableError,
     ensure_binary,
-    missing_binaries,
 )
-from tests.harness.controlplane import ControlPlane
-from tests.harness.nodes import FakeNodes
-from tests.harness.pods import PodKeeper
-from tests.harness.scheduler import start_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,42 +48,6 @@ def build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def cluster(arguments: argparse.Namespace) -> int:
-    """Bring a cluster up, say how to use it, and keep it until Ctrl-C or SIGTERM."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a plain `kill` cleans up too
-    for name in missing_binaries(minor=arguments.minor):
-        ensure_binary(name, arguments.minor)
-    with contextlib.ExitStack() as stack:
-        plane = stack.enter_context(ControlPlane(arguments.minor))
-        nodes = stack.enter_context(FakeNodes(plane.api))
-        names = [f"node-{number}" for number in range(1, arguments.nodes + 1)]
-        nodes.create_many(names, cpu=arguments.cpu, memory=arguments.memory)
-        stack.enter_context(PodKeeper(plane.api))
-        if arguments.scheduler:
-            start_scheduler(plane).wait_serving()
-        sys.stdout.write(f"{plane.kubeconfig}\n")
-        sys.stdout.flush()
-        sys.stderr.write(
-            f"""
-Kubernetes {plane.api.get("/version")["gitVersion"]} at {plane.server}, {len(names)} fake nodes. In another shell:
-
-    export KUBECONFIG={plane.kubeconfig}
-    alias kubectl={ensure_binary("kubectl")}
-    kubectl get nodes
-
-Pods run as soon as they are bound{"" if arguments.scheduler else ", and nothing binds them: start a scheduler"}.
-Logs are in {plane.folder}. Ctrl-C stops it all.
-"""
-        )
-        programs = (plane.etcd, plane.apiserver, plane.controller_manager)
-        while all(program is None or program.is_running for program in programs):
-            time.sleep(0.5)
-        plane.keep_logs = True
-        ended = next(program for program in programs if program is not None and not program.is_running)
-        sys.stderr.write(f"{ended.epitaph('by itself')}\n")
-    return 1
-
-
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.harness", description="A real control plane for tests.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -102,15 +58,6 @@ def make_parser() -> argparse.ArgumentParser:
     building.add_argument("--all-minors", action="store_true", help=f"for each of {', '.join(MINORS)}")
     building.set_defaults(run=build)
 
-    playing = commands.add_parser("cluster", help="run a cluster until Ctrl-C; its kubeconfig's path goes to stdout")
-    playing.add_argument("--nodes", type=int, default=3, metavar="N", help="fake nodes (%(default)s)")
-    playing.add_argument("--cpu", default="4", help="of each node (%(default)s)")
-    playing.add_argument("--memory", default="16Gi", help="of each node (%(default)s)")
-    playing.add_argument("--minor", choices=MINORS, default=NEWEST_MINOR, help="of Kubernetes (%(default)s)")
-    playing.add_argument(
-        "--no-scheduler", dest="scheduler", action="store_false", help="leave scheduling to one of your own"
-    )
-    playing.set_defaults(run=cluster)
     return parser
 
 
@@ -126,8 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (HarnessUnavailableError, BuildError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    except KeyboardInterrupt:
-        return 130  # as shells report SIGINT
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from tests.harness.talk import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"
@@ -179,7 +179,6 @@ PACKAGED = {
     "runc": ("runc", "usr/sbin/runc"),
 }
 REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "registry")
-CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 # From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
 ASSETS = ("etcd", "kube-apiserver", "kubectl")
 
@@ -213,16 +212,6 @@ def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
 def ensure_module_files(name: str, minor: str = NEWEST_MINOR) -> Path:
     """Folder with the program's `module_files`; builds it where it isn't yet, with the errors of `ensure_binary`."""
     return _files_of(_built(name, minor))
-
-
-def ensure_binaries(*names: str, minor: str = NEWEST_MINOR) -> dict[str, Path]:
-    """`ensure_binary` for several; without names the whole control plane."""
-    return {name: ensure_binary(name, minor) for name in names or CONTROL_PLANE}
-
-
-def missing_binaries(names: Iterable[str] = CONTROL_PLANE, minor: str = NEWEST_MINOR) -> list[str]:
-    """Those that `ensure_binary` would have to build or unpack."""
-    return [name for name in names if not (_from_assets(name, minor) or cached_path(name, minor).exists())]
 
 
 def find_go() -> Path:

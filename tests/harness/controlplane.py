@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from kubernetes.client import ApiClient
-
 READY_SECONDS = 90.0  # a bound for an overloaded machine; an idle one takes three
 ADMIN = "admin"
 ISSUER = "https://kubernetes.default.svc"
@@ -77,7 +75,6 @@ class ControlPlane:
         self._apiserver_flags = tuple(apiserver_flags)
         self._controller_flags = tuple(controller_flags)
         self._stack = contextlib.ExitStack()
-        self._clients: list[ApiClient] = []
         self._kubeconfigs = 0
         self.keep_logs = False  # set: `stop` keeps the folder and prints where it is
 
@@ -98,10 +95,6 @@ class ControlPlane:
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """Stop everything and remove the folder; keep it, and say where, when asked or when `keep_logs` is set."""
-        for client in self._clients:
-            client.rest_client.pool_manager.clear()
-            client.close()  # type: ignore[no-untyped-call]
-        self._clients.clear()
         self._stack.close()
         kept = self.run.close(keep=keep_logs or self.keep_logs)
         if kept is not None:
@@ -136,19 +129,6 @@ class ControlPlane:
         """The certificate, PEM, that the API server's own certificate is checked against."""
         return self.folder / "certificates" / "apiserver.crt"
 
-    def client(self, kubeconfig: Path | None = None) -> ApiClient:
-        """The official client's ApiClient, as admin by default; closed when the cluster stops."""
-        from kubernetes import client as official  # noqa: PLC0415 (half a second, which most tests needn't spend)
-        from kubernetes import config  # noqa: PLC0415
-
-        settings = official.Configuration()
-        settings.proxy = None  # a proxy of the environment doesn't reach our loopback
-        load: Callable[..., None] = config.load_kube_config
-        load(str(kubeconfig or self.kubeconfig), client_configuration=settings)
-        client = official.ApiClient(settings)
-        self._clients.append(client)
-        return client
-
     def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002
         """Run kubectl and return its stdout. input: its stdin. Raises KubectlError with its stderr."""
         done = subprocess.run(
@@ -170,12 +150,12 @@ class ControlPlane:
         self._stack.callback(api.close)
         return api
 
-    def service_account_token(self, namespace: str, name: str, *, expiration_seconds: int = 24 * 3600) -> str:
-        """A token of a ServiceAccount that exists."""
+    def service_account_token(self, namespace: str, name: str) -> str:
+        """A token of a ServiceAccount that exists, for a day."""
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
-            "spec": {"expirationSeconds": expiration_seconds},
+            "spec": {"expirationSeconds": 24 * 3600},
         }
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         return str(self.api.request("POST", path, request)["status"]["token"])

@@ -14,7 +14,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import yaml
 
@@ -51,7 +51,6 @@ class InstanceType:
     cpu: str
     memory: str
     price: float  # a unit of time; only the comparison with others matters
-    pods: int = 110
 
 
 # A user's requests of 1 CPU fit three times on the first, seven times on the second.
@@ -66,10 +65,8 @@ class Karpenter:
 
     Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all namespaces.
 
-    feature_gates: such as {"CapacityBuffer": True}. boot_delay_seconds: from a Node's creation to Ready; may be set at
-    any time, `math.inf` is a machine that never boots. node_images: what a machine holds from the start (reference:
-    bytes). environment: added to Karpenter's own, whose settings are all variables. Its metrics and health listen on
-    every interface, for which it has no setting.
+    feature_gates: such as {"CapacityBuffer": True}. boot_delay_seconds: from a Node's creation to Ready. Its metrics
+    and health listen on every interface, for which it has no setting.
     """
 
     def __init__(
@@ -79,14 +76,11 @@ class Karpenter:
         feature_gates: Mapping[str, bool] | None = None,
         instance_types: Sequence[InstanceType] = INSTANCE_TYPES,
         boot_delay_seconds: float = 0.0,
-        node_images: Mapping[str, int] | None = None,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._feature_gates = dict(feature_gates or {})
         self._instance_types = tuple(instance_types)
-        self._environment = dict(environment or {})
-        self.keeper = NodeKeeper(cluster.api, boot_delay_seconds=boot_delay_seconds, node_images=node_images)
+        self.keeper = NodeKeeper(cluster.api, boot_delay_seconds)
 
     # Life
 
@@ -110,7 +104,6 @@ class Karpenter:
             "HEALTH_PROBE_PORT": str(health.number),
             "INSTANCE_TYPES_FILE_PATH": str(types_path),
             "FEATURE_GATES": ",".join(f"{gate}={str(on).lower()}" for gate, on in self._feature_gates.items()),
-            **self._environment,
         }
         metrics.release()
         health_port = health.release()
@@ -142,16 +135,14 @@ class Karpenter:
         taints: Sequence[str | Mapping[str, str]] = (),
         startup_taints: Sequence[str | Mapping[str, str]] = (),
         instance_types: Sequence[str] = (),
-        requirements: Sequence[Mapping[str, Any]] = (),
         consolidate_after: str = "Never",
         consolidation_policy: str = "WhenEmpty",
-        limits: Mapping[str, str] | None = None,
     ) -> Object:
         """Create a NodePool; returns it.
 
         Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names; empty: all on offer.
-        requirements: added, as in a manifest. consolidate_after: "Never", or for how long a node must be idle, as "5s".
-        consolidation_policy: WhenEmpty or WhenEmptyOrUnderutilized. All its nodes may go at once.
+        consolidate_after: "Never", or for how long a node must be idle, as "5s". consolidation_policy: WhenEmpty or
+        WhenEmptyOrUnderutilized. All its nodes may go at once.
         """
         required = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
         if instance_types:
@@ -161,7 +152,7 @@ class Karpenter:
             "metadata": {"labels": dict(labels or {})},
             "spec": {
                 "nodeClassRef": NODE_CLASS,
-                "requirements": [*required, *(dict(requirement) for requirement in requirements)],
+                "requirements": required,
                 "taints": [read_taint(taint) for taint in taints],
                 "startupTaints": [read_taint(taint) for taint in startup_taints],
                 "expireAfter": "Never",
@@ -179,7 +170,6 @@ class Karpenter:
                         "consolidateAfter": consolidate_after,
                         "budgets": [{"nodes": "100%"}],
                     },
-                    "limits": dict(limits or {}),
                 },
             }
         )
@@ -217,17 +207,6 @@ class Karpenter:
 
         return wait_until(joined, timeout_seconds, f"{count} nodes to join", explain=explain)
 
-    # Its log
-
-    def log(self) -> str:
-        return self.process.log()
-
-    def log_lines(self, text: str) -> list[str]:
-        return self.process.log_lines(text)
-
-    def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
-        return self.process.wait_for_log(text, timeout_seconds)
-
     def _is_ready(self, port: int) -> bool:
         if not self.process.is_running:
             raise ProgramExitedError(self.process.epitaph("before it was ready"))
@@ -241,15 +220,12 @@ class Karpenter:
 class NodeKeeper:
     """Boots the Nodes that Karpenter creates, as a machine's kubelet and the node controllers would.
 
-    A node gets its images, its capacity and the condition Ready, and loses the taint `node.kubernetes.io/not-ready`;
+    A node gets its capacity and the condition Ready, and loses the taint `node.kubernetes.io/not-ready`;
     Karpenter's own taints and startup taints are left alone. The pods of a node that has gone go too.
     """
 
-    def __init__(
-        self, api: Api, *, boot_delay_seconds: float = 0.0, node_images: Mapping[str, int] | None = None
-    ) -> None:
-        self.boot_delay_seconds = boot_delay_seconds
-        self.node_images = dict(node_images or {})
+    def __init__(self, api: Api, boot_delay_seconds: float) -> None:
+        self._boot_delay_seconds = boot_delay_seconds
         self._api = api
         self._nodes = FakeNodes(api)
         self._first_seen: dict[str, float] = {}
@@ -287,7 +263,7 @@ class NodeKeeper:
             del self._first_seen[name]
         for name, node in nodes.items():
             age_seconds = now - self._first_seen.setdefault(name, now)
-            if age_seconds >= self.boot_delay_seconds and not is_booted(node):
+            if age_seconds >= self._boot_delay_seconds and not is_booted(node):
                 self._boot(node)
 
     def _boot(self, node: Object) -> None:
@@ -295,7 +271,6 @@ class NodeKeeper:
         if not _is_ready(node):
             capacity = {"status": {"capacity": node["status"]["allocatable"]}}
             self._api.patch(f"{NODES}/{name}/status", capacity)
-            self._nodes.set_images(name, self.node_images)
             self._nodes.set_ready(name, ready=True)
             node = self._nodes.get(name)
         others = [taint for taint in node["spec"].get("taints", []) if taint["key"] != NOT_READY_TAINT]
@@ -350,7 +325,7 @@ def _described(kind: InstanceType) -> Object:
         "name": kind.name,
         "architecture": "amd64",
         "operatingSystems": ["linux"],
-        "resources": {"cpu": kind.cpu, "memory": kind.memory, "pods": str(kind.pods), "ephemeral-storage": "100Gi"},
+        "resources": {"cpu": kind.cpu, "memory": kind.memory, "pods": "110", "ephemeral-storage": "100Gi"},
         "offerings": [
             {
                 "Price": kind.price,

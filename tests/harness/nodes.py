@@ -102,14 +102,13 @@ class FakeNodes:
         change = {"status": {"conditions": [_ready_condition(ready=ready)]}}
         return self._api.patch(f"{NODES}/{name}/status", change, content_type=STRATEGIC)
 
-    def delete(self, name: str, *, with_pods: bool = True) -> None:
+    def delete(self, name: str) -> None:
         """Remove a node and, as pod garbage collection would after a while, its pods."""
         self._api.delete(f"{NODES}/{name}")
         self._names.discard(name)
-        if with_pods:
-            for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
-                meta = pod["metadata"]
-                self._api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0)
+        for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
+            meta = pod["metadata"]
+            self._api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0)
 
     def delete_all(self) -> None:
         """Remove all that this object made, and their pods."""

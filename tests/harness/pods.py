@@ -9,7 +9,6 @@ import datetime as dt
 import http.client
 import itertools
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
@@ -31,7 +30,7 @@ class PodKeeper:
     """Marks pods Running and Ready once a scheduler has bound them, and completes deletions.
 
     hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
-    start_delay_seconds: between a pod's binding and its start. leave: pods that somebody else keeps, a real kubelet.
+    leave: pods that somebody else keeps, a real kubelet.
     parallel_requests: at a time; more for many pods a second on a slow machine.
     """
 
@@ -40,7 +39,6 @@ class PodKeeper:
         api: Api,
         *,
         hold: Callable[[Object], bool] = lambda _: False,
-        start_delay_seconds: float = 0.0,
         leave: Callable[[Object], bool] = lambda _: False,
         parallel_requests: int = PARALLEL_REQUESTS,
     ) -> None:
@@ -48,9 +46,6 @@ class PodKeeper:
         self._hold = hold
         self._leave = leave
         self._parallel_requests = parallel_requests
-        # uid -> the moment (time.time()) that its status names as its start.
-        self.started_at: dict[str, float] = {}
-        self._start_delay_seconds = start_delay_seconds
         self._stopping = threading.Event()
         self._watch: Watch | None = None
         self._started: set[str] = set()
@@ -137,12 +132,7 @@ class PodKeeper:
                 if meta["uid"] in self._started:  # seen again before our own change came round
                     return
                 self._started.add(meta["uid"])
-            if self._start_delay_seconds:
-                timer = threading.Timer(self._start_delay_seconds, self._submit, (self._mark_running, pod))
-                timer.daemon = True
-                timer.start()
-            else:
-                self._submit(self._mark_running, pod)
+            self._submit(self._mark_running, pod)
 
     def _submit(self, work: Callable[[Object], None], pod: Object) -> None:
         def run() -> None:
@@ -167,10 +157,7 @@ class PodKeeper:
         with self._lock:
             number = next(self._addresses)
         address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
-        at = time.time()
-        status = running_status(pod, address, at)
-        self._api.patch(f"{_path(pod)}/status", _of(pod, status), content_type=STRATEGIC)
-        self.started_at[pod["metadata"]["uid"]] = at
+        self._api.patch(f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC)
 
     def _complete_deletion(self, pod: Object) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
@@ -181,9 +168,9 @@ class PodKeeper:
             self._faults.append(error)
 
 
-def running_status(pod: Object, address: str, at: float | None = None) -> Object:
-    """What a kubelet would write once all containers run and are ready; at: when that is, now by default."""
-    moment = _now() if at is None else _text(at)
+def running_status(pod: Object, address: str) -> Object:
+    """What a kubelet would write now if all containers run and are ready."""
+    moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     running = {"running": {"startedAt": moment}}
     spec = pod["spec"]
     inits = [
@@ -212,22 +199,15 @@ def _container_status(container: Object, state: Object) -> Object:
         "name": container["name"],
         "image": container["image"],
         "imageID": container["image"],
-        "ready": runs or state["terminated"]["exitCode"] == 0,
+        "ready": True,
         "started": runs,
         "restartCount": 0,
         "state": state,
     }
 
 
-def _done(moment: str, exit_code: int = 0) -> Object:
-    return {
-        "terminated": {
-            "exitCode": exit_code,
-            "reason": "Completed" if exit_code == 0 else "Error",
-            "startedAt": moment,
-            "finishedAt": moment,
-        }
-    }
+def _done(moment: str) -> Object:
+    return {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}}
 
 
 def _of(pod: Object, status: Object) -> Object:
@@ -237,11 +217,3 @@ def _of(pod: Object, status: Object) -> Object:
 
 def _path(pod: Object) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-
-
-def _now() -> str:
-    return _text(time.time())
-
-
-def _text(at: float) -> str:
-    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,7 +14,6 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,10 +138,6 @@ class RealNode:
 
         return wait_until(find, timeout_seconds, f"node {self.name} to be Ready", explain=self.log_tail)
 
-    def kill(self) -> None:
-        """Take the power away: all its processes are gone at once, its Node and its pods' objects stay."""
-        self._end()
-
     def stop(self) -> None:
         """End it, remove its Node and its pods' objects, and leave nothing on the machine."""
         self._end()
@@ -243,10 +238,6 @@ class RealNode:
     def pids(self) -> list[int]:
         """All processes of the node at this moment, those of pods included, as this process sees them."""
         return _family(self._init_pid) if self._init_pid is not None else []
-
-    def restart_kubelet(self) -> None:
-        """Kill it; it's started again at once."""
-        self._signal("kubelet", signal.SIGKILL)
 
     # Start
 
@@ -435,15 +426,6 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
             raise RuntimeError(f"node {self.name} doesn't run")
         return self._init_pid
 
-    def _signal(self, program: str, number: signal.Signals) -> None:
-        """Send a signal to one of the programs that process 1 started."""
-        path = str(self._programs[program])
-        for pid in self.pids():
-            if _parent(pid) == self._pid_of_init() and _command(pid)[:1] == [path]:
-                os.kill(pid, number)
-                return
-        raise RuntimeError(f"node {self.name} runs no {program}")
-
     # End
 
     def _end(self) -> None:
@@ -519,10 +501,3 @@ def _parent(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
-
-
-def _command(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-    except OSError:
-        return []

@@ -71,8 +71,8 @@ class RealRegistry:
     bytes_per_second: over all pulls together, changeable at any time; None: unlimited, 0: nothing moves.
     """
 
-    def __init__(self, *, bytes_per_second: float | None = None) -> None:
-        self._throttle = _Throttle(bytes_per_second)
+    def __init__(self) -> None:
+        self._throttle = _Throttle()
         self._credentials: str | None = None
         self._server: _Server | None = None
         self._lock = threading.Lock()
@@ -295,8 +295,8 @@ class RealRegistry:
 class _Throttle:
     """One stream of bytes, shared by all that pull."""
 
-    def __init__(self, bytes_per_second: float | None) -> None:
-        self.bytes_per_second = bytes_per_second
+    def __init__(self) -> None:
+        self.bytes_per_second: float | None = None
         self._changed = threading.Condition()
         self._paid_until = 0.0
 

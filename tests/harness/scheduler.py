@@ -68,12 +68,6 @@ class Scheduler:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
 
-    def freeze(self) -> None:
-        self.process.freeze()
-
-    def resume(self) -> None:
-        self.process.resume()
-
     def kill(self) -> None:
         """SIGKILL: its Lease stays until it runs out."""
         self.process.kill()

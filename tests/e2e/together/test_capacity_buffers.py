@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost_core.placement.labels import EVENTS_LABEL, pulled_label, startup_taint
+from roost_core.placement.labels import EVENTS_LABEL
+from tests.e2e.growing_hub import LEAVING_SECONDS, RELEASE, SINGLEUSER, USERS, GrowingHub
 from tests.harness.api import ApiError
-from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
-from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,30 +24,19 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-RELEASE = "hub"
-USERS = {"hub.jupyter.org/node-purpose": "user"}
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 COURSE = "quay.io/me/course:1"
-IMAGE_VALUES = {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}
-# Karpenter looks at a node it means to remove for 15 seconds more, and works in rounds of 10.
-LEAVING_SECONDS = 180.0
 SOON_SECONDS = 60.0
 NAME = "hub-roost-placeholder-default"
 # Past, so that its end is what `apply` moves.
 BEGAN = "2020-01-01T00:00"
 
 
-class Site:
-    """A hub whose placeholders are CapacityBuffers, in a cluster that grows."""
+class Buffered(GrowingHub):
+    """A hub whose placeholders are CapacityBuffers."""
 
-    def __init__(self, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> None:
-        self.cluster = cluster
-        self.karpenter = karpenter
-        self.namespace = cluster.create_namespace()
-        self.taint = startup_taint(RELEASE, self.namespace)
-        self.nodes = FakeNodes(cluster.api)
-        self.stack = Stack(cluster, self.namespace, values, release=RELEASE, controllers=True)
-        self.path = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{self.namespace}/capacitybuffers/{NAME}"
+    @property
+    def path(self) -> str:
+        return f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{self.namespace}/capacitybuffers/{NAME}"
 
     @property
     def spec(self) -> Object:
@@ -69,43 +58,20 @@ class Site:
         )
         assert self.spec["podTemplateRef"] == {"name": NAME}
 
-    def node_names(self) -> list[str]:
-        return sorted(node["metadata"]["name"] for node in self.karpenter.nodes())
-
-    def pullers_on(self, node: str) -> list[Object]:
-        selector = "app.kubernetes.io/component=puller"
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-        return self.cluster.api.list(path, labelSelector=selector, fieldSelector=f"spec.nodeName={node}")
-
     def is_warm(self, node: str) -> bool:
         """Whether a user may start there, with the managed image."""
-        found = self.nodes.get(node)
-        taints = {taint["key"] for taint in found["spec"].get("taints", [])}
-        label = pulled_label(RELEASE, self.namespace, IMAGE)
-        return self.taint not in taints and found["metadata"]["labels"].get(label) == "true"
+        labels = self.nodes.get(node)["metadata"]["labels"]
+        return self.taint not in self.taints(node) and labels.get(self.label) == "true"
 
     def wait_for_warm_nodes(self, count: int) -> list[str]:
         """Play the kubelets: a node holds the image once a puller's pod is there."""
         names = [node["metadata"]["name"] for node in self.karpenter.wait_for_nodes(count, timeout_seconds=120)]
         for name in names:
-            wait_until(lambda: self.pullers_on(name), SOON_SECONDS, f"a puller's pod on {name}", explain=self.explain)  # noqa: B023 - called at once
-            self.nodes.set_images(name, {IMAGE: 1_500_000_000})
+            there = partial(self.pods, "app.kubernetes.io/component=puller", name)
+            wait_until(there, SOON_SECONDS, f"a puller's pod on {name}", explain=self.explain)
+            self.pull(name)
         wait_until(lambda: all(map(self.is_warm, names)), SOON_SECONDS, "warm nodes", explain=self.explain)
         return names
-
-    def pods(self) -> list[Object]:
-        """Pods of users and placeholders."""
-        return self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector="component")
-
-    def explain(self) -> object:
-        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-        return (
-            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods},
-            {name: self.nodes.get(name)["spec"].get("taints") for name in self.node_names()},
-            self.cluster.api.get(self.path).get("status"),
-            self.stack.controllers[-1].process.tail(6),
-            self.karpenter.process.tail(4),
-        )
 
 
 def window(replicas: int, *, end: str = "2099-01-01T00:00") -> Object:
@@ -121,7 +87,7 @@ def values_for(*windows: Object, replicas: int = 0, **more: Any) -> dict[str, An
         "windows": list(windows),
     }
     return {
-        "singleuser": {"image": IMAGE_VALUES, "nodeSelector": USERS},
+        "singleuser": SINGLEUSER,
         "imageGate": {"mode": "startupTaint"},
         "placeholder": {"backend": "capacityBuffer"},
         "placeholderMover": {"enabled": False},
@@ -131,23 +97,10 @@ def values_for(*windows: Object, replicas: int = 0, **more: Any) -> dict[str, An
 
 
 @contextlib.contextmanager
-def hub(growing: tuple[ControlPlane, Karpenter], values: Mapping[str, Any]) -> Iterator[Site]:
-    site = Site(*growing, values)
-    site.karpenter.create_node_pool(
-        "users",
-        labels=USERS,
-        instance_types=["small"],  # 3.9 CPU
-        startup_taints=[f"{site.taint}:NoSchedule"],
-        consolidate_after="1s",
-    )
-    try:
-        with site.stack:
-            yield site
-    finally:
-        site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}")
-        for pool in site.cluster.api.list("/apis/karpenter.sh/v1/nodepools"):
-            site.karpenter.delete_node_pool(pool["metadata"]["name"])
-        site.nodes.delete_all()
+def hub(growing: tuple[ControlPlane, Karpenter], values: Mapping[str, Any]) -> Iterator[Buffered]:
+    with Buffered.of(*growing, values) as site:
+        site.create_pool(consolidate_after="1s")
+        yield site
 
 
 def test_a_window_brings_nodes_that_are_warm_before_users_come_and_its_end_takes_them_away(
@@ -168,18 +121,9 @@ def test_a_window_brings_nodes_that_are_warm_before_users_come_and_its_end_takes
         site.stack.start_controllers()
         site.wait_for_replicas(6)
         first, second = site.wait_for_warm_nodes(2)
-        assert site.pods() == []
+        assert site.pods("component") == []
 
-        site.stack.create_pod(
-            {
-                "metadata": {"name": "user", "labels": {"component": "singleuser-server"}},
-                "spec": {
-                    "nodeSelector": USERS,
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [{"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": "500m"}}}],
-                },
-            }
-        )
+        site.add_user("user", cpu="500m")
         before = time.monotonic()
         assert site.stack.wait_for_node("user", 20) in (first, second)
         assert time.monotonic() - before < 10, "a user starts on a warm node at once"
@@ -233,14 +177,11 @@ def test_a_booked_event_brings_nodes_and_its_image_to_them_though_there_are_no_p
         site.wait_for_replicas(3)
         (node,) = site.wait_for_warm_nodes(1)
 
-        def pulls() -> list[Object]:
-            path = f"/api/v1/namespaces/{site.namespace}/pods"
-            return site.cluster.api.list(path, labelSelector="app.kubernetes.io/component=popular-puller")
-
+        pulls = partial(site.pods, "app.kubernetes.io/component=popular-puller")
         (pod,) = wait_until(pulls, 90, "a pod that pulls the event's image", explain=site.explain)
         assert COURSE in str(pod["spec"])
         assert node in str(pod["spec"])
-        assert site.pods() == []
+        assert site.pods("component") == []
 
 
 # Rights

@@ -20,9 +20,9 @@ import pytest
 
 from tests.builders import IMAGE, build_pod, expression, held, placeholder_pod, requires_nodes, user_pod
 from tests.e2e.lone_webhook import LoneWebhook, review_of
-from tests.harness.listing_api import ListingApi, node
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
+from tools.stand_in_api import StandInApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +38,12 @@ BYTES = 1_500_000
 @pytest.fixture(scope="module")
 def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoneWebhook]:
     folder = tmp_path_factory.mktemp("webhook")
-    nodes = [node(f"node-{index}", **held(IMAGE), pool="user") for index in range(NODES)]
-    with (
-        ListingApi(folder, {"/api/v1/nodes": nodes}) as api,
-        LoneWebhook(folder, kubeconfig=api.kubeconfig) as running,
-    ):
+    with StandInApi(folder) as api, LoneWebhook(folder, kubeconfig=api.kubeconfig) as running:
+        for index in range(NODES):
+            name = f"node-{index}"
+            labels = {"kubernetes.io/hostname": name, **held(IMAGE), "pool": "user"}
+            status = {"conditions": [{"type": "Ready", "status": "True"}]}
+            api.put("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status})
         wait_until(lambda: running.page("/readyz")[0] == 200, 30, "the webhook to know its nodes", explain=running.log)
         yield running
 

@@ -1,6 +1,6 @@
 """The recorder over the busiest half hour of a day, played at speed on a real control plane with one real kubelet.
 
-Every moment that it stored stands against the test's own notes. A whole day: `python -m benchmarks.recorder_day`.
+What it stored stands against what the test saw beside it. A whole day: `python -m benchmarks.recorder_day`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ DAY = 7
 
 
 @pytest.fixture(scope="module")
-def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedDay]:
+def day() -> Iterator[PlayedDay]:
     """Half an hour, played and over; the cluster is still there."""
     launches = launches_of(LAUNCHES, DAY)
     images = real_images(8)
     sessions = plan_sessions(busiest(launches, SPAN_SECONDS), SPEED, 0.07, images)
     size = Size(sessions=sessions, speed=SPEED, placeholders=25, real_images=images)
     try:
-        with PlayedDay(size, tmp_path_factory.mktemp("day"), say=say) as played:
+        with PlayedDay(size, say=say) as played:
             played.play()
             yield played
     except HarnessUnavailableError as error:
@@ -61,7 +61,7 @@ def test_nothing_is_lost_or_doubled_and_every_moment_is_that_of_its_source(day: 
         say(line)
     assert found.differences == []
     # All of it was there to be compared.
-    assert len(day.notes) - 1 + day.refused == len(day.size.sessions)
+    assert len(day.launched) + day.refused == len(day.size.sessions)
     counts = found.counts
     kinds = ("decisions of kind fail", "decisions of kind preempt", "pulls, cold", "pulls, warm", "pods that ended")
     assert {kind: counts[kind] for kind in kinds if not counts[kind]} == {}
