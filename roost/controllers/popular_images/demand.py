@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.selectors import NodeRules
@@ -24,21 +25,14 @@ LEAST_USERS: Final = 0.01
 MOST_RULES: Final = 8
 
 
-class Launch(NamedTuple):
-    """A pod's images, normalised, and where it may run."""
-
-    images: tuple[str, ...]
-    rules: NodeRules
-
-
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What is remembered from one count to the next."""
 
     # Steady seconds; None: nothing was counted yet.
     as_of: float | None = None
-    # Running pods, by uid; None: not a user's.
-    running: Mapping[str, Launch | None] = field(default_factory=dict)
+    # Of running pods, by uid; None: not a user's.
+    running: Mapping[str, PodSpec | None] = field(default_factory=dict)
     # Users by image: of running pods, and of those that have ended, decayed.
     users: Mapping[str, float] = field(default_factory=dict)
     gone: Mapping[str, float] = field(default_factory=dict)
@@ -61,24 +55,16 @@ def count_users(
     steady: float,
 ) -> tuple[Demand, list[Pod]]:
     """Return the next count, and the users' pods that run since the last one. The order of `pods` doesn't matter."""
-    running: dict[str, Launch | None] = {}
+    running: dict[str, PodSpec | None] = {}
     started: list[Pod] = []
-    # Most pods share few specs and launches.
-    by_spec: dict[int, Launch] = {}
-    alike: dict[Launch, Launch] = {launch: launch for launch in before.running.values() if launch is not None}
     for pod in pods:
         if pod.phase != "Running" or pod.leaving:
             continue
         if pod.uid in before.running:
             running[pod.uid] = before.running[pod.uid]
-        elif not is_users(pod):
-            running[pod.uid] = None
         else:
-            started.append(pod)
-            if (launch := by_spec.get(id(pod.spec))) is None:
-                launch = launch_of(pod.spec)
-                launch = by_spec[id(pod.spec)] = alike.setdefault(launch, launch)
-            running[pod.uid] = launch
+            running[pod.uid] = pod.spec if is_users(pod) else None
+            started += [pod] if running[pod.uid] else []
     factor = 0.0 if before.as_of is None else 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
     gone = {image: left for image, users in before.gone.items() if (left := users * factor) >= LEAST_USERS}
     for image, count in _count_images([before.running[uid] for uid in before.running.keys() - running.keys()]).items():
@@ -86,9 +72,9 @@ def count_users(
     counted = _count_images(running.values())
     users = {image: counted.get(image, 0) + gone.get(image, 0.0) for image in counted.keys() | gone.keys()}
     rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
-    for launch in {id(each): each for each in running.values() if each is not None}.values():
-        for image in launch.images:
-            rules.setdefault(image, set()).add(launch.rules)
+    for spec in {id(each): each for each in running.values() if each is not None}.values():
+        for image in images_of(spec):
+            rules.setdefault(image, set()).add(_rules_of(spec))
     bounded = {
         image: frozenset(several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES])
         for image, several in rules.items()
@@ -96,18 +82,22 @@ def count_users(
     return Demand(steady, running, users, gone, bounded), started
 
 
-def launch_of(spec: PodSpec) -> Launch:
-    """Read a pod's images and rules."""
-    images = {normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}
-    return Launch(tuple(sorted(images)), NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations))
+@lru_cache(maxsize=4096)
+def images_of(spec: PodSpec) -> tuple[str, ...]:
+    """A pod's images, normalised."""
+    return tuple(sorted({normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}))
 
 
-def _count_images(launches: Collection[Launch | None]) -> Counter[str]:
-    # Integers: their sum doesn't depend on the order.
+@lru_cache(maxsize=4096)
+def _rules_of(spec: PodSpec) -> NodeRules:
+    return NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
+
+
+def _count_images(specs: Collection[PodSpec | None]) -> Counter[str]:
+    # Integers: their sum doesn't depend on the order. Most pods share few specs, each one object.
     counts: Counter[str] = Counter()
-    objects = {id(launch): launch for launch in launches}
-    for identity, pods in Counter(map(id, launches)).items():
-        launch = objects[identity]
-        for image in () if launch is None else launch.images:
-            counts[image] += pods
+    objects = {id(spec): spec for spec in specs if spec is not None}
+    for identity, pods in Counter(map(id, specs)).items():
+        if (spec := objects.get(identity)) is not None:
+            counts.update(dict.fromkeys(images_of(spec), pods))
     return counts

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,10 +18,10 @@ from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefini
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.placeholder_sets import nodes_with_room
 from roost.controllers.contract.planner import Controller
-from roost.controllers.popular_images.demand import Demand, count_users
+from roost.controllers.popular_images.demand import Demand, count_users, images_of
 from roost.controllers.popular_images.pull_pods import (
     PULL_SECONDS,
-    Pull,
+    PopularPull,
     failure_of,
     has_pulled,
     is_pull_pod,
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roost.controllers.contract.actions import Action, Gauges
-    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
@@ -113,8 +111,8 @@ class PulledImage(NamedTuple):
     used: bool = False
 
 
-class NodeView(NamedTuple):
-    """One node, as derived from its Node; kept from plan to plan while that doesn't change."""
+class NodeDisk(NamedTuple):
+    """What a node holds, and whether something may be pulled there; kept while its Node doesn't change."""
 
     state: Node
     # Bytes by normalised reference of its images.
@@ -142,7 +140,7 @@ class PopularMemory:
 
     demand: Demand = field(default_factory=Demand)
     # By name of the node.
-    views: Mapping[str, NodeView] = field(default_factory=dict)
+    views: Mapping[str, NodeDisk] = field(default_factory=dict)
     # Bytes left to pull at `as_of`; may be negative after a large image.
     budget: float = 0.0
     as_of: float | None = None
@@ -157,18 +155,14 @@ class PopularMemory:
     gauges: Gauges = field(default_factory=dict)
 
 
-class Off(Enum):
-    """Nothing is to be pulled."""
-
-    OFF = "off"
-
-
 def plan_at_pace(
-    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings | Off, now: Moment
+    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Run `plan_popular_images` at most every PACE_SECONDS; switched off, delete its pods."""
-    if isinstance(settings, Off):
-        return plan_off(snapshot, memory)
+    """Run `plan_popular_images` at most every PACE_SECONDS; switched off, delete its pods: nothing else would."""
+    if not settings.counts_users and settings.events is None:
+        pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
+        deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
+        return Planned(actions=deletions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
         seconds_left = memory.as_of + PACE_SECONDS - now.steady
         return Planned(actions=(), memory=memory, wake_after_seconds=seconds_left, gauges=memory.gauges)
@@ -186,13 +180,6 @@ def plan_popular_images(
     work.start_booked()
     work.start_popular()
     return work.planned()
-
-
-def plan_off(snapshot: Snapshot, memory: PopularMemory) -> Planned[PopularMemory]:
-    """Delete this release's pods that pull, done or not, once nothing is to be pulled: nothing else would."""
-    pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
-    actions = [_deletion(pod, "popular images are switched off") for pod in pods]
-    return Planned(actions=actions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
 
 
 def disk_bytes_of(image_bytes: float) -> int:
@@ -216,7 +203,7 @@ class _Work:
             now.steady,
         )
         self.views = {
-            name: before if (before := memory.views.get(name)) and before.state is state else view_node(state, settings)
+            name: before if (before := memory.views.get(name)) and before.state is state else read_disk(state, settings)
             for name, state in snapshot.nodes.items()
         }
         self.sizes: dict[str, int] = {}
@@ -224,7 +211,7 @@ class _Work:
         self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
         self.rests = {key: rest for key, rest in memory.rests.items() if now.steady < rest.until + LAST_REST_SECONDS}
         # By name of the node.
-        self.under_way: dict[str, list[Pull]] = {}
+        self.under_way: dict[str, list[PopularPull]] = {}
         self.actions: list[Action] = []
         self.booked_images: frozenset[str] = frozenset()
         passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
@@ -251,10 +238,9 @@ class _Work:
     def note_used(self) -> None:
         """Count the pulled images with which a user's pod has begun to run."""
         for pod in self.started:
-            launch = self.demand.running[pod.uid]
             view = self.views.get(pod.node_name)
             pulled = self.pulled.get(view.uid, {}) if view is not None else {}
-            for image in launch.images if launch is not None else ():
+            for image in images_of(pod.spec):
                 if image in pulled and not pulled[image].used:
                     pulled[image] = pulled[image]._replace(used=True)
                     self.used_count += 1
@@ -280,7 +266,7 @@ class _Work:
                 # Asked for again with each plan until it is gone.
                 self.actions.append(_deletion(pod, why))
 
-    def _why_end(self, pod: Pod, pull: Pull, view: NodeView | None) -> str:
+    def _why_end(self, pod: Pod, pull: PopularPull, view: NodeDisk | None) -> str:
         """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
         age = self.now.wall - pod.created
         failure = failure_of(pod)
@@ -395,7 +381,7 @@ class _Work:
         resting = sum(rest.until > self.now.steady for key, rest in self.rests.items() if key in self.demand.users)
         self.gauges["popular_images_backing_off"] = {(): float(resting)}
 
-    def _wanted(self, view: NodeView, popular: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+    def _wanted(self, view: NodeDisk, popular: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
         """Yield the images that the node should have: the most used of those whose pods may run there."""
         left = self.settings.per_node
         admitted: dict[object, bool] = {}
@@ -412,12 +398,12 @@ class _Work:
                     left -= 1
                     break
 
-    def _lacks(self, view: NodeView, image: str) -> bool:
+    def _lacks(self, view: NodeDisk, image: str) -> bool:
         under_way = self.under_way.get(view.state.name, ())
         is_coming = image in self.pulled.get(view.uid, {}) or any(pull.image == image for pull in under_way)
         return image not in view.holds and not is_coming
 
-    def _why_not(self, view: NodeView, *, is_kept: bool = True) -> str:
+    def _why_not(self, view: NodeDisk, *, is_kept: bool = True) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
         name, state = view.state.name, view.state
         if view.closed:
@@ -433,7 +419,7 @@ class _Work:
             return "empty"
         return ""
 
-    def _may_start(self, view: NodeView, image: str) -> bool:
+    def _may_start(self, view: NodeDisk, image: str) -> bool:
         under_way = self.under_way.get(view.state.name, ())
         # On a full node, one more pod would pre-empt placeholders.
         is_full = self.pods_on[view.state.name] >= view.state.allocatable.get(PODS, 110)
@@ -444,8 +430,8 @@ class _Work:
         used = disk_bytes_of(view.image_bytes + unreported + self._size(image))
         return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share
 
-    def _start(self, view: NodeView, image: str) -> None:
-        pull = Pull(image, view.state.name, self._size(image))
+    def _start(self, view: NodeDisk, image: str) -> None:
+        pull = PopularPull(image, view.state.name, self._size(image))
         body = pull_pod(self.settings, view.state, pull)
         why = f"{self._whose(image)} {image}, and {pull.node} lacks it"
         self.actions.append(CreatePod(body=body, why=why))
@@ -476,7 +462,7 @@ class _Work:
             pause = 0.0 if doubled < 0 else min(LAST_REST_SECONDS, first * 2.0 ** min(doubled, 30))
             self.rests[key] = Rest(failures + 1, self.now.steady + pause)
 
-    def _tell(self, view: NodeView, reason: str, message: str, *, warning: bool = False) -> None:
+    def _tell(self, view: NodeDisk, reason: str, message: str, *, warning: bool = False) -> None:
         self.actions.append(Notice.on_node(view.state.name, view.uid, reason, message, warning=warning))
 
     def planned(self) -> Planned[PopularMemory]:
@@ -497,7 +483,7 @@ class _Work:
         return Planned(actions=self.actions, memory=memory, wake_after_seconds=min(self.waits), gauges=self.gauges)
 
 
-def view_node(state: Node, settings: PopularSettings) -> NodeView:
+def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     """Say what a node holds, and whether something may be pulled there."""
     # A node lists up to five names of an image, all with the same size. Two images of one repository with exactly the
     # same size count as one.
@@ -505,7 +491,7 @@ def view_node(state: Node, settings: PopularSettings) -> NodeView:
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
     pullers = serving(settings.managed.pullers, state)
-    return NodeView(
+    return NodeDisk(
         state=state,
         holds={_normal(name): size for name, size in state.images.items()},
         image_bytes=image_bytes,
@@ -563,14 +549,10 @@ def _normal(name: str) -> str:
     return normalise_reference(name)
 
 
-def _read(release: ReleaseDocument) -> PopularSettings | Off:
-    return read_popular_settings(release) or Off.OFF
-
-
-CONTROLLER: Final[Controller[PopularSettings | Off, PopularMemory]] = Controller(
+CONTROLLER: Final = Controller(
     name=NAME,
     # Switched off, it still runs, to delete its pods.
-    read=_read,
+    read=read_popular_settings,
     plan=plan_at_pace,
     empty=PopularMemory(),
     gauges=GAUGES,

@@ -47,7 +47,7 @@ _NO_RESOURCES: Final = {"requests": {"cpu": "0", "memory": "0"}}
 FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS
 
 
-class Pull(NamedTuple):
+class PopularPull(NamedTuple):
     """The image that a pod pulls, and to which node."""
 
     # As users' pods name it, normalised: so the kubelet knows the name afterwards, and asks no registry.
@@ -56,7 +56,7 @@ class Pull(NamedTuple):
     image_bytes: int
 
 
-def pull_pod(settings: PopularSettings, node: Node, pull: Pull) -> JSONObject:
+def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONObject:
     """Return the manifest of the pod."""
     parts = settings.pull_pod
     security = dict(parts.container_security)
@@ -140,10 +140,10 @@ def is_pull_pod(pod: Pod, release: str, namespace: str) -> bool:
     return is_popular_puller(labels) and labels.get(OWN_INSTANCE_LABEL) == release and pod.namespace == namespace
 
 
-def read_pull(pod: Pod) -> Pull:
+def read_pull(pod: Pod) -> PopularPull:
     """Read from a pod which image it pulls, and to which node."""
     size = pod.annotations.get(POPULAR_BYTES_ANNOTATION, "")
-    return Pull(
+    return PopularPull(
         image=pod.annotations.get(POPULAR_IMAGE_ANNOTATION, ""),
         node=pod.node_name or pod.annotations.get(POPULAR_NODE_ANNOTATION, ""),
         image_bytes=int(size) if size.isascii() and size.isdigit() and len(size) < 20 else 0,

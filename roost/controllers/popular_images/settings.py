@@ -88,13 +88,10 @@ class PopularSettings:
     bytes_per_minute: int = BYTES_PER_MINUTE
 
 
-def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
-    """Read release.json; None when popular images and events are switched off."""
+def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
+    """Read `popularImages`, `events` and `puller` of release.json."""
     read = release.read
     popular = read.mapping(release.document.get("popularImages"), "popularImages")
-    is_on = bool(popular) and read.flag(popular.get("enabled", False), "popularImages.enabled")
-    if not is_on and release.events is None:
-        return None
     read.known(popular, "popularImages", _KEYS)
 
     def whole(key: str, low: int, high: int) -> int:
@@ -104,7 +101,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings | None:
         hub=release,
         release=release.name,
         namespace=release.namespace,
-        counts_users=is_on,
+        counts_users=read.flag(popular.get("enabled"), "popularImages.enabled"),
         events=release.events,
         sets=release.sets,
         per_node=whole("perNode", 0, 1000),

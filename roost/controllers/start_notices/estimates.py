@@ -12,7 +12,7 @@ which the image gate has watched anyway, and the users' pods that still run on n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -86,22 +86,15 @@ class Seen:
         return Seen(number, mean, self.squares * kept + (value - self.mean) * (value - mean))
 
 
-class Level(NamedTuple):
-    """How much a level of the hierarchy trusts the one above."""
-
-    # As if so many durations had been seen that are as the level above says.
-    mean_weight: float
-    variance_weight: float
-    # Variance of the logarithm that is expected within one key of this level.
-    variance: float
-
-
+# How much a level of the hierarchy trusts the one above: as if so many durations had been seen that are as it says (for
+# the mean, and for the variance), and the variance of the logarithm that is expected within one key of this level.
+Level = tuple[float, float, float]
 # Images of one registry: mybinder.org's have sizes whose logarithm has a standard deviation of 0.8.
-OF_REGISTRY: Final = Level(1.0, 3.0, 0.8**2)
+OF_REGISTRY: Final[Level] = (1.0, 3.0, 0.8**2)
 # Pulls of one image on several nodes: shared layers, other pulls and slow disks make the difference.
-OF_IMAGE: Final = Level(0.05, 1.0, 0.25**2)
+OF_IMAGE: Final[Level] = (0.05, 1.0, 0.25**2)
 # Nodes of one pool until a pod can use them.
-OF_POOL: Final = Level(0.5, 3.0, 0.3**2)
+OF_POOL: Final[Level] = (0.5, 3.0, 0.3**2)
 # A compressed image of 570 MB at 25 MB/s (lab/docs/simulator.md, assumptions).
 A_PULL: Final = Spread(math.log(25.0), 0.8**2)
 # Autoscalers and clouds: one and a half to six minutes.
@@ -109,12 +102,12 @@ A_NODE: Final = Spread(math.log(180.0), 0.5**2)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PastWaits:
     """What durations were seen, by key; the key seen last is the last one."""
 
-    by_key: Mapping[str, Seen]
+    by_key: Mapping[str, Seen] = field(default_factory=dict)
 
-    def with_duration(self, seconds: float, *keys: str) -> History:
+    def with_duration(self, seconds: float, *keys: str) -> PastWaits:
         """One more duration, under each of the keys."""
         known = dict(self.by_key)
         for key in keys:
@@ -123,22 +116,18 @@ class History:
             known[key] = before.with_one(math.log(max(_LEAST_SECONDS, seconds)))
         for key in list(known)[: max(0, len(known) - MOST_KEYS)]:
             del known[key]
-        return replace(self, by_key=known)
-
-    def knows(self, key: str) -> bool:
-        """Whether a duration was seen under this key."""
-        return key in self.by_key
+        return PastWaits(known)
 
     def expect(self, prior: Spread, levels: Sequence[tuple[str, Level]]) -> Spread:
         """What the next duration will be. levels: keys from the most general to the most special."""
         spread = prior
-        for key, level in levels:
+        for key, (mean_weight, variance_weight, variance) in levels:
             seen = self.by_key.get(key)
             if seen is None:
                 continue
-            weight = level.mean_weight + seen.number
-            mean = (level.mean_weight * spread.mean + seen.number * seen.mean) / weight
-            within = (level.variance_weight * level.variance + seen.squares) / (level.variance_weight + seen.number)
+            weight = mean_weight + seen.number
+            mean = (mean_weight * spread.mean + seen.number * seen.mean) / weight
+            within = (variance_weight * variance + seen.squares) / (variance_weight + seen.number)
             # The mean itself isn't known exactly.
             spread = Spread(mean, within * (1 + 1 / weight))
         return spread
@@ -180,12 +169,12 @@ def is_new_for(node: Node, waits_since: float) -> bool:
     return node.created > waits_since - _NODE_LEAD_SECONDS
 
 
-def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> History:
+def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> PastWaits:
     """What waits took before this replica led. is_told: whether a pod's user is told."""
-    history = History({})
+    past = PastWaits()
     for _, seconds, keys in sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)]):
-        history = history.with_duration(seconds, *keys)
-    return history
+        past = past.with_duration(seconds, *keys)
+    return past
 
 
 # Unix time of the end, seconds, keys.

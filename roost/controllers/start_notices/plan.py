@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Planned
 from roost.controllers.contract.planner import Controller
+from roost.controllers.start_notices import texts
 from roost.controllers.start_notices.estimates import (
     A_NODE,
     A_PULL,
@@ -20,7 +21,7 @@ from roost.controllers.start_notices.estimates import (
     OF_POOL,
     OF_REGISTRY,
     Estimate,
-    History,
+    PastWaits,
     Spread,
     earlier_waits,
     in_turn,
@@ -37,7 +38,6 @@ from roost.controllers.start_notices.settings import (
     WORTH_TELLING_SECONDS,
     read_notice_settings,
 )
-from roost.controllers.start_notices.texts import ENGLISH, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.actions import Gauges
     from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.start_notices.pulls_of_nodes import BoundPod, Pull
+    from roost.controllers.start_notices.pulls_of_nodes import BoundPod, QueuedPull
     from roost_core.objects.pod import Pod
 
 NAME: Final = "start-notices"
@@ -77,7 +77,7 @@ class Told:
 class NoticeMemory:
     """What is remembered from plan to plan. Without it a user may be told twice."""
 
-    history: History = field(default_factory=lambda: History({}))
+    past: PastWaits = field(default_factory=PastWaits)
     pulls: NodePulls = field(default_factory=NodePulls)
     # By uid of pods that wait for a node: since when, in Unix time.
     unschedulable: Mapping[str, float] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class NoticeMemory:
 
 
 def plan_start_notices(
-    snapshot: Snapshot, memory: NoticeMemory, release: ReleaseDocument, now: Moment, texts: Texts = ENGLISH
+    snapshot: Snapshot, memory: NoticeMemory, release: ReleaseDocument, now: Moment
 ) -> Planned[NoticeMemory]:
     """Tell the users who wait, and learn from the waits that are over."""
     if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
@@ -100,13 +100,13 @@ def plan_start_notices(
         return Planned(actions=(), memory=memory, wake_after_seconds=wait_seconds, gauges=memory.gauges)
     takes_over = memory.as_of is None
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
-    history = memory.history
+    past = memory.past
     if takes_over:
-        history = earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
-    for pull in ended:
-        if pull.seconds >= LEAST_PULL_SECONDS:
-            history = history.with_duration(pull.seconds, *keys_of_image(pull.image))
-    teller = _Teller(memory, pulls, texts, now)
+        past = earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
+    for image, seconds in ended:
+        if seconds >= LEAST_PULL_SECONDS:
+            past = past.with_duration(seconds, *keys_of_image(image))
+    teller = _Teller(memory, pulls, now)
     unschedulable: dict[str, float] = {}
     waiting = {"node": 0, "image": 0}
     for pod in snapshot.pods.values():
@@ -116,35 +116,35 @@ def plan_start_notices(
             if pod.unschedulable_since is not None:
                 unschedulable[pod.uid] = pod.unschedulable_since
                 waiting["node"] += 1
-                teller.tell_of_room(pod, history)
+                teller.tell_of_room(pod, past)
             continue
         since = memory.unschedulable.get(pod.uid)
         node = snapshot.nodes.get(pod.node_name)
         if since is not None and node is not None and is_new_for(node, since):
-            history = history.with_duration(now.wall - since, *keys_of_pool(pod))
+            past = past.with_duration(now.wall - since, *keys_of_pool(pod))
         bound = pulls.bound[pod.uid]
         if bound.place is not None:
             waiting["image"] += 1
-            teller.tell_of_pulls(pod, bound, history)
+            teller.tell_of_pulls(pod, bound, past)
     gauges: Gauges = {GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}}
     telling = (teller.counted_from, teller.count)
     return Planned(
         actions=teller.notices,
-        memory=NoticeMemory(history, pulls, unschedulable, teller.told, telling, now.steady, gauges),
+        memory=NoticeMemory(past, pulls, unschedulable, teller.told, telling, now.steady, gauges),
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
 
 
-def _pull_of(image: str, history: History) -> Spread:
+def _pull_of(image: str, past: PastWaits) -> Spread:
     levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
-    return history.expect(A_PULL, list(zip(keys_of_image(image), levels, strict=True)))
+    return past.expect(A_PULL, list(zip(keys_of_image(image), levels, strict=True)))
 
 
 class _Teller:
     """Gathers the notices of one plan."""
 
-    def __init__(self, memory: NoticeMemory, pulls: NodePulls, texts: Texts, now: Moment) -> None:
+    def __init__(self, memory: NoticeMemory, pulls: NodePulls, now: Moment) -> None:
         self.notices: list[Notice] = []
         self.told: dict[str, Told] = {}
         self.waits: list[float] = []
@@ -153,10 +153,9 @@ class _Teller:
             self.counted_from, self.count = now.steady, 0
         self._memory = memory
         self._pulls = pulls
-        self._texts = texts
         self._now = now
 
-    def tell_of_room(self, pod: Pod, history: History) -> None:
+    def tell_of_room(self, pod: Pod, past: PastWaits) -> None:
         """The pod waits for a node."""
         told = self._told(pod)
         since = pod.unschedulable_since or self._now.wall
@@ -164,17 +163,17 @@ class _Teller:
             self.waits.append(ROOM_SECONDS - (self._now.wall - since))
         elif pod.nominated_node:
             if GIVES_WAY not in told.reasons:
-                self._tell(pod, told, GIVES_WAY, self._texts.gives_way)
+                self._tell(pod, told, GIVES_WAY, texts.GIVES_WAY)
         elif ROOM not in told.reasons:
             keys = keys_of_pool(pod)
-            spread = history.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
-            usual = spread.left(0.0) if history.knows(keys[0]) else None
-            text = self._texts.room_unknown
+            spread = past.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
+            usual = spread.left(0.0) if keys[0] in past.by_key else None
+            text = texts.ROOM_UNKNOWN
             if usual is not None:
-                text = self._texts.with_estimate(self._texts.room, usual)
+                text = texts.with_estimate(texts.ROOM, usual)
             self._tell(pod, told, ROOM, text)
 
-    def tell_of_pulls(self, pod: Pod, bound: BoundPod, history: History) -> None:
+    def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""
         told = self._told(pod)
         needed = self._pulls.needed_by(bound)
@@ -184,27 +183,27 @@ class _Teller:
         if passed < PULL_SECONDS:
             self.waits.append(PULL_SECONDS - passed)
             return
-        left = self._left(needed, history)
+        left = self._left(needed, past)
         if DOWNLOAD not in told.reasons:
             # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
             if left is not None:
                 others = sum(pull.image not in bound.lacking for pull in needed)
-                text = self._texts.with_estimate(_text_of_download(self._texts, others), left, others=others)
+                text = texts.with_estimate(_text_of_download(others), left, others=others)
                 self._tell_left(pod, told, DOWNLOAD, text, left)
             elif LONGER not in told.reasons:
-                self._tell(pod, told, LONGER, self._texts.longer)
+                self._tell(pod, told, LONGER, texts.LONGER)
         elif left is None:
             if LONGER not in told.reasons:
-                self._tell(pod, told, LONGER, self._texts.longer)
+                self._tell(pod, told, LONGER, texts.LONGER)
         elif self._now.wall >= told.again_at:
             if left.median >= WORTH_TELLING_SECONDS and len(told.reasons) < MOST_NOTICES - 1:
-                self._tell_left(pod, told, LEFT, self._texts.with_estimate(self._texts.still, left), left)
+                self._tell_left(pod, told, LEFT, texts.with_estimate(texts.STILL, left), left)
         else:
             self.waits.append(told.again_at - self._now.wall)
 
-    def _left(self, needed: Sequence[Pull], history: History) -> Estimate | None:
-        first = _pull_of(needed[0].image, history).left(self._now.wall - needed[0].begin)
-        return None if first is None else in_turn(first, *(_pull_of(pull.image, history) for pull in needed[1:]))
+    def _left(self, needed: Sequence[QueuedPull], past: PastWaits) -> Estimate | None:
+        first = _pull_of(needed[0].image, past).left(self._now.wall - needed[0].begin)
+        return None if first is None else in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
 
     def _told(self, pod: Pod) -> Told:
         told = self._memory.told.get(pod.uid, Told())
@@ -227,10 +226,10 @@ class _Teller:
         self.notices.append(Notice.on_pod(pod, reason, message))
 
 
-def _text_of_download(texts: Texts, others: int) -> str:
+def _text_of_download(others: int) -> str:
     if not others:
-        return texts.download
-    return texts.download_after_one if others == 1 else texts.download_after_several
+        return texts.DOWNLOAD
+    return texts.DOWNLOAD_AFTER_ONE if others == 1 else texts.DOWNLOAD_AFTER_SEVERAL
 
 
 CONTROLLER: Final = Controller(

@@ -36,7 +36,7 @@ class BoundPod:
     place: int | None
 
 
-class Pull(NamedTuple):
+class QueuedPull(NamedTuple):
     """A pull that is under way or waits for its turn."""
 
     image: str
@@ -46,13 +46,6 @@ class Pull(NamedTuple):
     place: int
 
 
-class EndedPull(NamedTuple):
-    """A pull that is over."""
-
-    image: str
-    seconds: float
-
-
 @dataclass(frozen=True, slots=True)
 class NodePulls:
     """The pulls of all nodes at one time."""
@@ -60,9 +53,9 @@ class NodePulls:
     # By uid.
     bound: Mapping[str, BoundPod] = field(default_factory=dict)
     # By node: those under way, the first one pulled first; an image occurs once.
-    queues: Mapping[str, tuple[Pull, ...]] = field(default_factory=dict)
+    queues: Mapping[str, tuple[QueuedPull, ...]] = field(default_factory=dict)
 
-    def needed_by(self, pod: BoundPod) -> tuple[Pull, ...]:
+    def needed_by(self, pod: BoundPod) -> tuple[QueuedPull, ...]:
         """The pulls on its node before it is the pod's turn, and its own; none if it lacked nothing."""
         if pod.place is None:
             return ()
@@ -72,8 +65,8 @@ class NodePulls:
 
 def follow_pulls(
     snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool = False
-) -> tuple[NodePulls, list[EndedPull]]:
-    """Return the pulls as of now, and those that ended since.
+) -> tuple[NodePulls, list[tuple[str, float]]]:
+    """Return the pulls as of now, and the image and seconds of each that ended since.
 
     takes_over: nothing was followed before, so that pulls may have begun before now.
     """
@@ -111,12 +104,12 @@ def follow_pulls(
         uid: replace(known, lacking=tuple(image for image in known.lacking if image not in there[known.node]))
         for uid, known in bound.items()
     }
-    queues: dict[str, tuple[Pull, ...]] = {}
-    ended: list[EndedPull] = []
-    wanted: dict[str, dict[str, Pull]] = defaultdict(dict)
+    queues: dict[str, tuple[QueuedPull, ...]] = {}
+    ended: list[tuple[str, float]] = []
+    wanted: dict[str, dict[str, QueuedPull]] = defaultdict(dict)
     for uid, known in sorted(bound.items(), key=lambda each: each[1].place or 0):
         for image in () if uid in failing else known.lacking:
-            wanted[known.node].setdefault(image, Pull(image, known.since, known.place or 0))
+            wanted[known.node].setdefault(image, QueuedPull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
         queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)
         ended += over
@@ -132,16 +125,16 @@ def _began(pod: Pod, snapshot: Snapshot, now: float) -> float:
 
 
 def _next_queue(
-    before: tuple[Pull, ...], wanted: Mapping[str, Pull], there: set[str], now: float
-) -> tuple[tuple[Pull, ...], list[EndedPull]]:
-    ended: list[EndedPull] = []
-    queue: list[Pull] = []
+    before: tuple[QueuedPull, ...], wanted: Mapping[str, QueuedPull], there: set[str], now: float
+) -> tuple[tuple[QueuedPull, ...], list[tuple[str, float]]]:
+    ended: list[tuple[str, float]] = []
+    queue: list[QueuedPull] = []
     # When the pull ahead was over; the next in turn has been pulled since then.
     free_at = 0.0
     for pull in before:
         begin = max(pull.begin, free_at)
         if pull.image in there:
-            ended.append(EndedPull(pull.image, now - begin))
+            ended.append((pull.image, now - begin))
             free_at = now
         elif pull.image in wanted:
             queue.append(pull)

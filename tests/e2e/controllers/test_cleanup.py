@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from roost.controllers.popular_images.pull_pods import Pull
+from roost.controllers.popular_images.pull_pods import PopularPull
 from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
 from roost.controllers.popular_images.settings import PullMethod, PullPod
 from roost_core.placement.labels import attract_label, images_condition, pulled_label, startup_taint
@@ -78,7 +78,7 @@ def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> 
         namespace=namespace,
         pull_pod=PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image="p:1"),
     )
-    body = build_pull_pod(settings, node_state(node), Pull("i:1", node, 1))
+    body = build_pull_pod(settings, node_state(node), PopularPull("i:1", node, 1))
     cluster.api.create(body)
     return str(body["metadata"]["name"])
 

@@ -9,7 +9,7 @@ import pytest
 
 from generator.values.release import Release
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.popular_images.pull_pods import Pull, pull_pod
+from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.placement import labels
 from roost_core.release.reader import Reader
@@ -225,7 +225,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
     settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["release.json"])))
     assert settings is not None
     assert not read.faults
-    body = pull_pod(settings, node_state(case.node), Pull(IMAGE, case.node, 2**30))
+    body = pull_pod(settings, node_state(case.node), PopularPull(IMAGE, case.node, 2**30))
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": "1", "controller": True}
     body["metadata"]["ownerReferences"] = [{**account, **(owner or {})}]
     body["metadata"]["labels"] |= labels_ or {}

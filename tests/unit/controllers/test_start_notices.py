@@ -18,13 +18,13 @@ from roost.controllers.start_notices.estimates import (
     OF_IMAGE,
     OF_REGISTRY,
     Estimate,
-    History,
+    PastWaits,
     Spread,
     in_turn,
 )
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
-from roost.controllers.start_notices.texts import ENGLISH
+from roost.controllers.start_notices.texts import GIVES_WAY, ROOM_UNKNOWN, with_estimate
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
@@ -241,7 +241,7 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     cluster.turn()
     assert reasons(cluster.passes(3.0)) == []
     told = cluster.passes(97.0)
-    assert [notice.message for notice in told] == [ENGLISH.room_unknown]
+    assert [notice.message for notice in told] == [ROOM_UNKNOWN]
     cluster.node("new", IMAGE, age=20.0)
     cluster.change("ada", node_name="new", unschedulable_since=None)
     cluster.turn()
@@ -260,7 +260,7 @@ def test_room_that_a_placeholder_gives_up_is_told_once_it_takes_a_while() -> Non
     cluster.pod("ada", unschedulable_since=cluster.now, nominated_node="n")
     cluster.turn()
     assert cluster.passes(4.0) == []
-    assert [notice.message for notice in cluster.passes(60.0)] == [ENGLISH.gives_way]
+    assert [notice.message for notice in cluster.passes(60.0)] == [GIVES_WAY]
 
 
 def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> None:
@@ -353,7 +353,7 @@ def test_what_is_left_shrinks_while_a_usual_wait_goes_on_and_grows_for_one_that_
 
 
 def test_an_image_that_was_seen_counts_more_than_its_registry_and_that_more_than_nothing() -> None:
-    history = History({})
+    history = PastWaits()
     assert history.expect(A_PULL, [("pull", OF_REGISTRY)]) == A_PULL
     for number in range(20):
         history = history.with_duration(100.0 if number % 2 else 400.0, "pull", "pull quay.io")
@@ -367,13 +367,13 @@ def test_an_image_that_was_seen_counts_more_than_its_registry_and_that_more_than
 
 
 def test_history_is_bounded_and_drops_what_was_seen_longest_ago() -> None:
-    history = History({})
+    history = PastWaits()
     for number in range(MOST_KEYS + 5):
         history = history.with_duration(10.0, "pull", f"pull {number}")
     assert len(history.by_key) == MOST_KEYS
-    assert history.knows("pull")
-    assert not history.knows("pull 0")
-    assert history.knows(f"pull {MOST_KEYS + 4}")
+    assert "pull" in history.by_key
+    assert "pull 0" not in history.by_key
+    assert f"pull {MOST_KEYS + 4}" in history.by_key
 
 
 def test_waits_in_turn_add_up() -> None:
@@ -390,7 +390,7 @@ def test_waits_in_turn_add_up() -> None:
 def test_four_in_five_waits_last_as_long_as_is_said() -> None:
     """Images of one registry, each pulled several times; what is left is estimated after ten seconds."""
     chance = random.Random(7)
-    history = History({})
+    history = PastWaits()
     images = {f"pull quay.io/{number}": chance.lognormvariate(math.log(40.0), 0.8) for number in range(30)}
     errors, inside, asked = [], 0, 0
     for _ in range(3000):
@@ -411,7 +411,7 @@ def test_four_in_five_waits_last_as_long_as_is_said() -> None:
 
 def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number() -> None:
     def said(*estimate: float) -> str:
-        return ENGLISH.with_estimate("{left}; {usual}", Estimate(*estimate))
+        return with_estimate("{left}; {usual}", Estimate(*estimate))
 
     assert said(12.6, 22.4, 25.6) == "About 20 seconds left (15 to 30 seconds); 15 to 30 seconds"
     assert said(27.6, 31.0, 61.0) == "About 30 seconds left (30 seconds to 1.5 minutes); 30 seconds to 1.5 minutes"

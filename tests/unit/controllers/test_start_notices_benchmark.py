@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.start_notices import read_statements
 from roost.controllers.start_notices.estimates import Estimate
-from roost.controllers.start_notices.texts import ENGLISH
+from roost.controllers.start_notices.texts import DOWNLOAD, LONGER, with_estimate
 from tests.e2e.spawn_page import Shown, Spawn
 
 pytestmark = pytest.mark.slow
@@ -27,8 +27,8 @@ def test_each_way_to_say_what_is_left_is_read(
 ) -> None:
     messages = [
         "2026-11-23T13:21:00Z [Normal] Pulling image",
-        "2026-11-23T13:21:03Z [Normal] " + ENGLISH.with_estimate(ENGLISH.download, Estimate(*estimate)),
-        "2026-11-23T13:21:03Z [Normal] " + ENGLISH.longer,
+        "2026-11-23T13:21:03Z [Normal] " + with_estimate(DOWNLOAD, Estimate(*estimate)),
+        "2026-11-23T13:21:03Z [Normal] " + LONGER,
     ]
     spawn = Spawn("ada", "jupyter-ada", [Shown(103.0, message) for message in messages], 100.0, 120.0)
     (said,) = read_statements(spawn, "image:1", known=True)

@@ -10,7 +10,7 @@ import pytest
 from generator.render.manifests import render
 from generator.values.release import Release
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.popular_images.pull_pods import Pull, pull_pod
+from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.release.reader import Reader
 from tests.builders import default_values
@@ -52,6 +52,6 @@ def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
     )
     settings = read_popular_settings(ReleaseDocument(Reader(), document))
     assert settings is not None
-    pod: Any = pull_pod(settings, node_state("n"), Pull("a/b:1", "n", 1))
+    pod: Any = pull_pod(settings, node_state("n"), PopularPull("a/b:1", "n", 1))
     expected = {name: spec["securityContext"] for name, spec in pods(text)}["DaemonSet hub-roost-puller"]
     assert pod["spec"]["securityContext"] == expected

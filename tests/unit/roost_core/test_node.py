@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.popular_images.plan import view_node
+from roost.controllers.popular_images.plan import read_disk
 from roost_core.objects.node import node_admits, read_node
 from roost_core.objects.selectors import NodeRules, Toleration
 from roost_core.placement.nodes import Nodes
@@ -40,7 +40,7 @@ def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(item: dict[s
     # As the webhook asks: may the ring, the warm set and the gate's holders name it?
     assert Nodes([node]).is_usable("n") is not leaves
     # As the controllers ask: may anything be pulled to it?
-    view = view_node(node, popular_settings())
+    view = read_disk(node, popular_settings())
     assert (view.closed == "leaving") is (leaves or "DeletionCandidate" in str(item))
 
 
