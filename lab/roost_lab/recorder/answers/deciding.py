@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.phrases import show_plain
 from roost_lab.recorder.store.records import Verdict
 
 if TYPE_CHECKING:
@@ -35,18 +34,17 @@ _NODE_TERMS: Final[Mapping[str, str]] = {
 
 def deciding_rule(story: PodStory) -> list[str]:
     """A sentence that says which rule decided between the feasible nodes; none when that isn't known."""
-    bind = story.bind
-    if bind is None or bind["model"] != Verdict.AGREES:
+    chosen = story.chosen
+    other = next((row for row in story.others if row["score_total"] is not None), None)
+    if story.bind is None or story.bind["model"] != Verdict.AGREES:
         return []
-    chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
-    # Best first.
-    others = [row for row in story.candidates if row is not chosen and row["score_total"] is not None]
-    if chosen is None or chosen["score_total"] is None or not others:
+    if chosen is None or chosen["score_total"] is None or other is None:
         return []
-    other = others[0]
     if chosen["score_total"] == other["score_total"]:
-        return [f"Nothing decided between it and {show_plain(other['node_name'])}: the same score."]
-    return [f"What decided: {rule_words(decisive_plugin(chosen, other), story.pod['pod_class'])}."]
+        return [f"Nothing decided between it and {other['node_name']}: the same score."]
+    plugin = decisive_plugin(chosen, other)
+    rules = {**_RULES, _NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[_NODE_AFFINITY])}
+    return [f"What decided: {rules.get(plugin, plugin)}."]
 
 
 def decisive_plugin(chosen: Row, other: Row) -> str:
@@ -54,10 +52,3 @@ def decisive_plugin(chosen: Row, other: Row) -> str:
     sign = 1 if chosen["score_total"] >= other["score_total"] else -1
     differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
     return max(differences, key=lambda plugin: differences[plugin] * sign, default="")
-
-
-def rule_words(plugin: str, pod_class: str) -> str:
-    """What a score stands for, for pods of a class."""
-    if plugin == _NODE_AFFINITY and pod_class in _NODE_TERMS:
-        return _NODE_TERMS[pod_class]
-    return _RULES.get(plugin, plugin)

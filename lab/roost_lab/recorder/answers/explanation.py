@@ -9,7 +9,7 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.steps import draw
-from roost_lab.recorder.answers.waiting import advise, is_waiting, node_lines, rules
+from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _where(story: PodStory) -> Iterator[str]:
         after = show_span(bind["at_us"] - story.pod["created_us"])
         by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
         yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
-        chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
+        chosen = story.chosen
         if chosen is not None:
             yield (
                 f"  The node then ran {plural(chosen['users'], 'user')}, "
@@ -85,9 +85,8 @@ def _where(story: PodStory) -> Iterator[str]:
             yield f"  The scheduler's model agrees{note}."
         elif bind["model"] == Verdict.DIFFERS:
             yield f"  The scheduler's model differs: {bind['model_note']}."
-    for row in story.decisions:
-        if row["kind"] == DecisionKind.NOMINATE:
-            yield f"  Room was made for it on {row['node_name']} at {show_time(row['at_us'])}."
+    for row in story.of_kind(DecisionKind.NOMINATE):
+        yield f"  Room was made for it on {row['node_name']} at {show_time(row['at_us'])}."
     for row in story.victims:
         victim = f"{row['namespace']}/{row['name']}" if row["name"] else "a pod of lower priority"
         yield f"  Pre-empted for it on {row['node_name'] or 'its node'}: {victim}."
@@ -114,7 +113,7 @@ def _image(story: PodStory) -> Iterator[str]:
         return
     number = len(story.nodes)
     if story.holders:
-        named = show_plain(", ".join(story.holders[:MAX_CANDIDATES]))
+        named = ", ".join(story.holders[:MAX_CANDIDATES])
         more = f" and {len(story.holders) - MAX_CANDIDATES} more" if len(story.holders) > MAX_CANDIDATES else ""
         yield f"Where its image was: on {named}{more} ({len(story.holders)} of {plural(number, 'node')})."
     else:
@@ -126,7 +125,7 @@ def _image(story: PodStory) -> Iterator[str]:
 
 
 def _while_waiting(story: PodStory) -> Iterator[str]:
-    if not is_waiting(story):
+    if not story.is_waiting:
         return
     yield from node_lines(story)
     sentences = rules(story)
@@ -136,20 +135,16 @@ def _while_waiting(story: PodStory) -> Iterator[str]:
 
 
 def _help(story: PodStory) -> Iterator[str]:
-    if not is_waiting(story):
-        return
-    advice = advise(story)
+    advice = advise(story) if story.is_waiting else ()
     if advice:
         yield "What would help:" if story.pod["deleted_us"] is None else "What would have helped:"
-        yield from (f"  {one.text}" for one in advice)
+        yield from (f"  {text}" for _, text in advice)
 
 
 def _alternatives(story: PodStory) -> Iterator[str]:
-    bind = story.bind
-    others = [row for row in story.candidates if bind is None or row["node_name"] != bind["node_name"]]
+    bind, chosen, others = story.bind, story.chosen, story.others
     if not others or bind is None:
         return
-    chosen = next((row for row in story.candidates if row["node_name"] == bind["node_name"]), None)
     is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
     feasible = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)" if is_counted else ""
     yield f"Other nodes{feasible}:"
@@ -173,14 +168,9 @@ def _compare(chosen: Row | None, other: Row) -> str:
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
-    created_us = story.pod["created_us"]
-    scheduled_us = story.at(Phase.SCHEDULED)
-    bind = story.bind
-    if scheduled_us is None and bind is not None:
-        scheduled_us = bind["at_us"]
-    failures = [row for row in story.decisions if row["kind"] == DecisionKind.FAIL]
-    gates, ungated_us = _gates(story), story.at(Phase.UNGATED)
-    gone_us = story.at(Phase.TERMINATING) or story.pod["deleted_us"]
+    created_us, scheduled_us, gone_us = story.pod["created_us"], story.scheduled_us, story.gone_us
+    failures = story.of_kind(DecisionKind.FAIL)
+    gates, ungated_us = _gates(story.gates), story.at(Phase.UNGATED)
     is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
     if gates and ungated_us is not None:
         yield f"  {show_span(ungated_us - created_us)} for {gates} to be removed"
@@ -203,24 +193,20 @@ def _waits(story: PodStory) -> Iterator[str]:
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
-    steps: Sequence[tuple[str, int | None, int | None]] = (
-        ("for the kubelet to accept it", scheduled_us, story.at(Phase.ACCEPTED)),
-        ("for init containers", story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)),
-        (
-            "for its containers to start",
-            story.at(Phase.INITIALIZED),
-            story.at(Phase.STARTED),
-        ),
-        ("to become ready", story.at(Phase.STARTED), story.at(Phase.READY)),
-    )
-    # A step in whole seconds may seem to come before the one that it follows.
-    for what, from_us, to_us in steps:
+    accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
+    started_us, ready_us = story.at(Phase.STARTED), story.at(Phase.READY)
+    for what, from_us, to_us in (
+        ("for the kubelet to accept it", scheduled_us, accepted_us),
+        ("for init containers", accepted_us, initialized_us),
+        ("for its containers to start", initialized_us, started_us),
+        ("to become ready", started_us, ready_us),
+    ):
+        # A step in whole seconds may seem to come before the one that it follows.
         if from_us is not None and to_us is not None and to_us - from_us >= US:
             yield f"  about {show_span(to_us - from_us)} {what}"
 
 
-def _gates(story: PodStory) -> str:
-    names = sorted({row["detail"] for row in story.phases if row["phase"] == Phase.GATED})
+def _gates(names: Sequence[str]) -> str:
     if not names:
         return ""
     named = ", ".join(filter(None, names))
@@ -254,7 +240,7 @@ def _reasons(row: Row) -> str:
         return row["message"] or "no reason given"
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1]))
     of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
-    return show_plain(f"{of_all}{listed}")
+    return f"{of_all}{listed}"
 
 
 def _pull(row: Row) -> str:
@@ -285,10 +271,9 @@ def _end(story: PodStory) -> Iterator[str]:
 
 
 def _preemptor(row: Row | None) -> str:
-    if row is None or not (row["name"] or row["is_reported"]):
+    if row is None:
         return "a pod of higher priority"
-    name = f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
-    return name if row["is_reported"] else f"a pod of higher priority, probably {name}"
+    return f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
 
 
 def _doubts(story: PodStory) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import show_plain, show_span, show_time
+from roost_lab.pages.phrases import show_span, show_time
 from roost_lab.recorder.store.records import Phase, PodSource
 
 if TYPE_CHECKING:
@@ -35,13 +35,10 @@ class StartStep:
 def steps_of(story: PodStory) -> list[StartStep]:
     """The steps in order of time. Those that took no time by the clocks' resolution are there, too."""
     pod = story.pod
-    scheduled_us = story.at(Phase.SCHEDULED) or (story.bind["at_us"] if story.bind is not None else None)
-    gone_us = story.at(Phase.TERMINATING) or pod["deleted_us"]
-    is_gated = any(row["phase"] == Phase.GATED for row in story.phases)
-    ungated_us = story.at(Phase.UNGATED)
+    scheduled_us, gone_us, ungated_us = story.scheduled_us, story.gone_us, story.at(Phase.UNGATED)
     steps = []
     since_us = pod["created_us"]
-    if is_gated and (ungated_us is not None or scheduled_us is None):
+    if story.gates and (ungated_us is not None or scheduled_us is None):
         steps.append(StartStep("gates", "", since_us, ungated_us or gone_us))
         since_us = ungated_us
     if since_us is not None:
@@ -104,5 +101,5 @@ def draw(story: PodStory) -> Iterator[str]:
         length = max(1, min(WIDTH - first, round(span_us * WIDTH / whole_us)))
         bar = f"{' ' * first}{_MARK * length}{'>' if step.to_us is None else ''}"
         so_far = " so far" if step.to_us is None else ""
-        detail = f" {show_plain(step.detail)}" if step.detail else ""
+        detail = f" {step.detail}" if step.detail else ""
         yield f"  {_WORDS[step.name]:<18} |{bar:<{WIDTH + 1}}| {show_span(max(0, span_us))}{so_far}{detail}"
