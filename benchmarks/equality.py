@@ -74,15 +74,15 @@ def differences() -> list[str]:
 def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
     settings = read_settings(policy.read_bytes())
     facts = facts_of(known, "build", settings.classes["build"].labels)
-    outcomes: list[Outcome] = []
-    reviewer = Reviewer(lambda: settings, lambda: facts, lambda: 1.0, outcomes.append)
+    decisions: list[Decision] = []
+    reviewer = Reviewer(lambda: settings, lambda: facts, lambda: 1.0, lambda decision, *_: decisions.append(decision))
     placed = []
     for review in reviews.values():
         pod = copy.deepcopy(review["request"]["object"])
         response = json.loads(reviewer.review(json.dumps(review).encode()).body)["response"]
         if "patch" in response:
             pod = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
-        placed.append(_tidy({"pod": pod, "gate": outcomes[-1].decision.degraded}))
+        placed.append(_tidy({"pod": pod, "gate": decisions[-1].degraded}))
     return placed
 
 

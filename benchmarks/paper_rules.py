@@ -15,7 +15,7 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.placement.warm_sets import MAX_NODES, set_size, slots_of, with_weights
-from webhook.rules.prefer_images import gated_image
+from webhook.rules.prefer_images import gate_label
 from webhook.rules.warm import WarmChoice, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ class RuleChooser:
             self._slots = {name: slots_of(nodes[name].allocatable, needs.requests) for _, name in usable}
             self._nodes = nodes
         loads = {name: facts.pods_on(name) for name in self._slots}
-        gated = (gated_image(case.settings, reference) for reference, _ in needs.images)
-        labelled = (nodes.holders.get(image.label, frozenset()) for image in gated if image is not None)
+        labelled = (nodes.holders.get(gate_label(case.settings, image), frozenset()) for image, _ in needs.images)
         held = frozenset().union(*labelled, *(facts.holders(image) for _, image in needs.images))
         scene = Scene(needs.images[0][1], dict(needs.requests), self._slots, loads, held, facts, self._spare)
         order = dict.fromkeys((*self._rule(scene), *self._slots))

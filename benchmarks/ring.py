@@ -54,7 +54,7 @@ def time_reviews(policy: Path, nodes: int, reviews: Sequence[bytes]) -> tuple[li
     """Whole reviews, in µs of processor time: the first of each repository, and the median of those after it."""
     settings = read_settings(policy.read_bytes())
     facts = _facts(nodes)
-    reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda _: None)
+    reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda *_: None)
     first, repeated = [], []
     for body in reviews:
         first.append(_microseconds(partial(reviewer.review, body)))

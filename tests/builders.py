@@ -18,7 +18,7 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from webhook.facts import Facts, Homes, PlacedPod
-from webhook.review import Answer, Outcome, Reviewer
+from webhook.review import Answer, Reviewer
 from webhook.settings import parse_settings
 
 if TYPE_CHECKING:
@@ -238,13 +238,17 @@ class Desk:
         self.rules = rules or settings()
         self.facts = known or facts()
         self.now = 1000.0
-        self.outcomes: list[Outcome] = []
-        self.reviewer = Reviewer(lambda: self.rules, lambda: self.facts, lambda: self.now, self.outcomes.append)
+        self.outcomes: list[tuple[Decision, bool, float]] = []
+        self.reviewer = Reviewer(lambda: self.rules, lambda: self.facts, lambda: self.now, self.count)
 
     @property
     def decisions(self) -> list[Decision]:
         """What was decided on each review so far."""
-        return [outcome.decision for outcome in self.outcomes]
+        return [decision for decision, _, _ in self.outcomes]
+
+    def count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
+        """What the reviewer tells of a review."""
+        self.outcomes.append((decision, is_dry_run, seconds))
 
     def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> Object:
         """The response to the creation of `body`; every answer must be a plain `allowed`."""

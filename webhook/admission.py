@@ -21,7 +21,7 @@ from roost_core.placement.labels import (
 from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
 from webhook.facts import PlacedPod
 from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
-from webhook.rules.contract import Case, Degraded, LeftToCluster, Note, Reads
+from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,10 @@ class Decision(NamedTuple):
     pod_class: str | None = None
     # Why it was skipped, or the bound that it exceeds: one word.
     reason: str = ""
-    # Why the gate doesn't require images (no-holder, no-holder-fits, nodes-unknown, controllers-stale); "": it does.
+    # Why the gate doesn't require images, "" where it does. no-holder: no node that the pod's own rules admit has
+    # them; no-holder-fits: such nodes are too small for it; nodes-unknown; controllers-stale: labels may be outdated.
+    # may-preempt: with fewer nodes to choose from, the pod might take the place of another; spread: it is spread evenly,
+    # and a closed zone would not count.
     degraded: str = ""
     # Why the pod was left to the cluster's scheduler (stale, never-held); "" when it wasn't.
     left_to_cluster: str = ""
@@ -124,7 +127,8 @@ def decide(
     changes: list[Change] = []
     audit = {"class": name, "policy-revision": rulebook.settings.revision}
     warnings: list[str] = []
-    target = degraded = left_to_cluster = ""
+    reasons: dict[str, str] = {}
+    target = ""
     reads = Reads.NOTHING
     for rule in rulebook.rules[name]:
         if selects is not None and not selects(rule):
@@ -135,12 +139,9 @@ def decide(
         for verdict in verdicts:
             if isinstance(verdict, Note):
                 audit[verdict.topic] = verdict.text
+                reasons[verdict.topic] = verdict.reason
                 if verdict.is_warning:
                     warnings.append(f"Roost: {verdict.topic}: {verdict.text}")
-            elif isinstance(verdict, Degraded):
-                degraded = verdict.reason
-            elif isinstance(verdict, LeftToCluster):
-                left_to_cluster = verdict.reason
             else:
                 changes.append(verdict)
                 if isinstance(verdict, Annotate) and verdict.key == HOME_TARGET_ANNOTATION:
@@ -154,8 +155,8 @@ def decide(
     return Decision(
         Result.PATCHED if operations else Result.UNCHANGED,
         name,
-        degraded=degraded,
-        left_to_cluster=left_to_cluster,
+        degraded=reasons.get(GATE_TOPIC, ""),
+        left_to_cluster=reasons.get(SCHEDULER_TOPIC, ""),
         operations=operations,
         changes=fitting,
         audit=audit,

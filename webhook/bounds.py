@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from roost_core.objects.fields import child_list, child_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roost_core.objects.pod_body import PodBody
 
 # Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included; etcd takes 1.5 MiB.
@@ -123,11 +121,10 @@ def exceeded(pod: PodBody, nodes: int) -> Bound | None:
         return Bound.NODE_SELECTOR
     steps = len(tolerations) + len(node_selector)
     if pod.affinity:
-        counter = _TermCounter()
-        bound = counter.count(pod)
-        if bound is not None:
-            return bound
-        steps += counter.required_steps
+        counted = _count_affinity(pod)
+        if isinstance(counted, Bound):
+            return counted
+        steps += counted
     passes = max(1, containers // _CONTAINERS_A_PASS)
     return Bound.STEPS if steps * nodes * passes > MAX_STEPS else None
 
@@ -145,67 +142,56 @@ def _resources(pod: PodBody) -> int:
     return count + (len(overhead) if type(overhead) is dict else 0)
 
 
-class _TermCounter:
-    """Counts the terms of one pod's affinity, and stops at the first bound that is exceeded."""
+def _count_affinity(pod: PodBody) -> Bound | int:
+    """The first bound that the pod's terms exceed, else what its required node terms cost for each node.
 
-    def __init__(self) -> None:
-        self.terms = 0
-        self.expressions = 0
-        self.values = 0
-        # Cost per node: required terms are matched against nodes, all others only against Roost's own terms.
-        self.required_steps = 0
-
-    def count(self, pod: PodBody) -> Bound | None:
-        """The first bound that is exceeded, None when there is none."""
-        required = pod.required_node_terms or ()
-        terms_found = self._terms(required)
-        self.required_steps = self.terms + self.expressions + self.values // _VALUES_A_STEP
-        if terms_found is not None:
-            return terms_found
-        return self._terms(pod.preferred_node_terms) or self._pod_terms(pod.affinity)
-
-    def _pod_terms(self, affinity: dict[str, Any]) -> Bound | None:
-        for name in ("podAffinity", "podAntiAffinity"):
-            branch = affinity.get(name)
-            if type(branch) is dict:
-                for terms in branch.values():
-                    terms_found = self._terms(terms) if type(terms) is list else None
-                    if terms_found is not None:
-                        return terms_found
-        return None
-
-    def _terms(self, terms: Iterable[object]) -> Bound | None:
-        """Count node or pod terms, weighted or not, with their lists and selectors up to two levels deep."""
-        for term in terms:
-            self.terms += 1
-            if self.terms > MAX_TERMS:
+    The other terms are matched against Roost's own terms alone.
+    """
+    pod_terms = [
+        terms
+        for branch in (pod.affinity.get("podAffinity"), pod.affinity.get("podAntiAffinity"))
+        if type(branch) is dict
+        for terms in branch.values()
+        if type(terms) is list
+    ]
+    required = pod.required_node_terms or ()
+    terms = expressions = values = steps = 0
+    for group in (required, pod.preferred_node_terms, *pod_terms):
+        for term in group:
+            terms += 1
+            if terms > MAX_TERMS:
                 return Bound.TERMS
             if type(term) is dict:
-                self._parts(term, depth=2)
-            if self.expressions > MAX_EXPRESSIONS:
+                more_expressions, more_values = _count_parts(term, depth=2)
+                expressions += more_expressions
+                values += more_values
+            if expressions > MAX_EXPRESSIONS:
                 return Bound.EXPRESSIONS
-            if self.values > MAX_VALUES:
+            if values > MAX_VALUES:
                 return Bound.VALUES
-        return None
+        if group is required:
+            steps = terms + expressions + values // _VALUES_A_STEP
+    return steps
 
-    def _parts(self, part: dict[str, Any], depth: int) -> None:
-        for name, value in part.items():
-            if type(value) is list:
-                if name == "namespaces":
-                    self.values += len(value)
-                else:
-                    self._expressions(value)
-            elif type(value) is dict:
-                if name == "matchLabels":
-                    self.expressions += len(value)
-                elif depth:
-                    self._parts(value, depth - 1)
 
-    def _expressions(self, expressions: list[Any]) -> None:
-        self.expressions += len(expressions)
-        if self.expressions > MAX_EXPRESSIONS:
-            return
-        for expression in expressions:
-            values = expression.get("values") if type(expression) is dict else None
-            if type(values) is list:
-                self.values += len(values)
+def _count_parts(part: dict[str, Any], depth: int) -> tuple[int, int]:
+    """Expressions and single values of a node or pod term, weighted or not, in selectors up to two levels deep."""
+    expressions = values = 0
+    for name, value in part.items():
+        if type(value) is list:
+            if name == "namespaces":
+                values += len(value)
+            else:
+                expressions += len(value)
+                # More are too many, whatever they hold.
+                for expression in value[:MAX_EXPRESSIONS]:
+                    listed = expression.get("values") if type(expression) is dict else None
+                    values += len(listed) if type(listed) is list else 0
+        elif type(value) is dict:
+            if name == "matchLabels":
+                expressions += len(value)
+            elif depth:
+                more_expressions, more_values = _count_parts(value, depth - 1)
+                expressions += more_expressions
+                values += more_values
+    return expressions, values

@@ -89,12 +89,8 @@ class Homes:
         return type(self)(pods)
 
 
-class _Move(NamedTuple):
-    """An image that came to a node, or is no longer remembered there."""
-
-    image: str
-    node: str
-    came: bool
+# An image, a node, and whether the image came there or is no longer remembered.
+_Move = tuple[str, str, bool]
 
 
 class WarmFacts:
@@ -181,7 +177,7 @@ class WarmFacts:
         if not gone:
             return self
         new = self._copy()
-        moved = [_Move(image, node, False) for node in gone for image in self._images[node]]
+        moved = [(image, node, False) for node in gone for image in self._images[node]]
         new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
 
@@ -221,7 +217,7 @@ class WarmFacts:
                 brought += sum("@" not in image for image in new)
             # First, as if not used for long: of too many, those that pods showed are remembered.
             images = {**dict.fromkeys(new, brought), **known}
-            moved += [_Move(image, node, True) for image in new]
+            moved += [(image, node, True) for image in new]
             _drop(gone, images, node, moved)
             _drop(_surplus(images), images, node, moved)
             found[node] = images, brought
@@ -286,7 +282,7 @@ class WarmFacts:
         for image in images:
             if now.pop(image, None) is None:
                 brought += 1
-                moved.append(_Move(image, node, True))
+                moved.append((image, node, True))
             now[image] = brought
         _drop(_surplus(now), now, node, moved)
         return now, brought
@@ -342,7 +338,7 @@ def _surplus(images: Mapping[str, int]) -> list[str]:
 def _drop(gone: Iterable[str], images: dict[str, int], node: str, moved: list[_Move]) -> None:
     for image in gone:
         del images[image]
-        moved.append(_Move(image, node, False))
+        moved.append((image, node, False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

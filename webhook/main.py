@@ -15,17 +15,17 @@ import uvloop
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, Server, bind
 from roost_core.kube import logs
-from roost_core.kube.client import Client, ClusterError, connect
+from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, Verdict
-from webhook.admission import Result
+from webhook.admission import Decision, Result
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.facts import Facts
 from webhook.metrics import Metrics
 from webhook.policy_file import PolicyFile
-from webhook.review import Outcome, Reviewer
+from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
 from webhook.serving import serve as serve_reviews
 from webhook.watch import FactsKeeper
@@ -50,17 +50,13 @@ STOP_SECONDS: Final = 2.0
 NO_FACTS: Final = Facts()
 
 
-class OptionsError(Exception):
-    """An option's value can't be used; the message names the option and the fix."""
-
-
 def serve(options: WebhookOptions) -> int:
     """Run one replica until SIGTERM. Returns 0 after draining, 1 when it can't start (stderr says why)."""
     logs.configure(options.log_level)
     return_freed_memory()
     try:
         _Replica(options).run()
-    except (OptionsError, BindError) as error:
+    except (ClusterError, BindError) as error:
         print(f"roost webhook: {error}", file=sys.stderr)  # noqa: T201 - a command's messages go to stderr
         return 1
     return 0
@@ -99,10 +95,9 @@ class _Replica:
         # On the host network a new replica starts to listen while the old one drains.
         bound = bind(options.bind_address, options.port, shares_port=True)
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
-        client = self._connect()
         self._set_up_certificate()
-        if client is not None:
-            self._set_up_facts(client)
+        if options.uses_cluster:
+            self._set_up_facts()
         self._policy.poll()
         self._work.append(self._policy.run)
 
@@ -140,19 +135,11 @@ class _Replica:
                 thread.join(max(0.0, deadline - time.monotonic()))
         log.info("stopped")
 
-    def _connect(self) -> Client | None:
-        if not self._options.uses_cluster:
-            return None
-        try:
-            return connect(self._options.kubeconfig)
-        except ClusterError as error:
-            raise OptionsError(str(error)) from None
-
-    def _set_up_facts(self, client: Client) -> None:
-        facts = self._facts = FactsKeeper(client, self._metrics, self._reviewer.pod_seen)
+    def _set_up_facts(self) -> None:
+        facts = self._facts = FactsKeeper(connect(self._options.kubeconfig), self._metrics, self._reviewer.pod_seen)
         self._metrics.show_facts_age(facts.age_seconds)
-        self._checks["facts"] = self._facts.verdict
-        self._work.append(self._facts.run)
+        self._checks["facts"] = facts.verdict
+        self._work.append(facts.run)
 
     def _set_up_certificate(self) -> None:
         options = self._options
@@ -195,12 +182,11 @@ class _Replica:
             self._page, self._page_at = self._metrics.text(), now
         return self._page
 
-    def _count(self, outcome: Outcome) -> None:
-        if outcome.is_dry_run:
+    def _count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
+        if is_dry_run:
             # Nothing is created: alerts and graphs are about pods.
             return
-        decision = outcome.decision
-        self._metrics.count_review(decision.pod_class, decision.result, outcome.seconds)
+        self._metrics.count_review(decision.pod_class, decision.result, seconds)
         if decision.result is Result.BEYOND_BOUNDS:
             self._metrics.count_beyond_bounds(decision.reason)
         if decision.degraded:

@@ -7,7 +7,6 @@ again, so patching twice is patching once; apart from BinderHub's own placement 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject, child_list, child_object
@@ -178,41 +177,6 @@ def _holds(term: JSONObject, expression: JSONObject) -> bool:
     return type(expressions) is list and expression in expressions
 
 
-@dataclass(slots=True)
-class _Wishes:
-    """All changes, sorted by where they go."""
-
-    scheduler: str = ""
-    annotations: dict[str, str] = field(default_factory=dict)
-    required: list[JSONObject] = field(default_factory=list)
-    prefer_nodes: list[JSONObject] = field(default_factory=list)
-    towards: list[JSONObject] = field(default_factory=list)
-    away: list[JSONObject] = field(default_factory=list)
-    requests: Mapping[str, object] = field(default_factory=dict)
-    drop_sticky: bool = False
-    drop_spread: bool = False
-
-
-def _sort(changes: Sequence[Change]) -> _Wishes:
-    wishes = _Wishes()
-    for change in changes:
-        if isinstance(change, PreferNode):
-            wishes.prefer_nodes.append(change.term)
-        elif isinstance(change, RequireNode):
-            wishes.required.append(change.expression)
-        elif isinstance(change, PreferPods):
-            (wishes.towards if change.towards else wishes.away).append(change.term)
-        elif isinstance(change, Annotate):
-            wishes.annotations[change.key] = change.value
-        elif isinstance(change, SetScheduler):
-            wishes.scheduler = change.name
-        elif isinstance(change, RequestByDefault):
-            wishes.requests = change.requests
-        else:
-            wishes.drop_sticky, wishes.drop_spread = change.sticky, change.spread
-    return wishes
-
-
 def without_overflow(pod: PodBody, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
     """Leave out annotations for which the pod has no room; return the other changes, and the keys that were left out.
 
@@ -256,15 +220,17 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a place
     that has to change isn't of a pod's shape.
     """
-    wishes = _sort(changes)
     operations: list[Operation] = []
-    if wishes.annotations:
-        _patch_annotations(pod, wishes.annotations, operations)
-    if wishes.scheduler and pod.scheduler_name != wishes.scheduler:
-        operations.append(_add("/spec/schedulerName", wishes.scheduler))
-    _patch_affinity(pod, wishes, operations)
-    if wishes.requests:
-        _patch_requests(pod, wishes.requests, operations)
+    annotations = {change.key: change.value for change in changes if isinstance(change, Annotate)}
+    if annotations:
+        _patch_annotations(pod, annotations, operations)
+    scheduler = next((change.name for change in changes if isinstance(change, SetScheduler)), pod.scheduler_name)
+    if scheduler != pod.scheduler_name:
+        operations.append(_add("/spec/schedulerName", scheduler))
+    _patch_affinity(pod, changes, operations)
+    for change in changes:
+        if isinstance(change, RequestByDefault):
+            _patch_requests(pod, change.requests, operations)
     return operations
 
 
@@ -294,53 +260,54 @@ def _new(
     return new_terms
 
 
-def _patch_affinity(pod: PodBody, wishes: _Wishes, operations: list[Operation]) -> None:
-    node = _node_affinity(pod, wishes)
-    towards = _pod_affinity(pod, "podAffinity", wishes.towards, drop_spread=False)
-    away = _pod_affinity(pod, "podAntiAffinity", wishes.away, drop_spread=wishes.drop_spread)
-    branches = (("nodeAffinity", node), ("podAffinity", towards), ("podAntiAffinity", away))
+def _patch_affinity(pod: PodBody, changes: Sequence[Change], operations: list[Operation]) -> None:
+    towards = [change.term for change in changes if isinstance(change, PreferPods) and change.towards]
+    away = [change.term for change in changes if isinstance(change, PreferPods) and not change.towards]
+    drops = next((change for change in changes if isinstance(change, DropBinderHubTerms)), _DROP_NONE)
+    branches = (
+        ("nodeAffinity", _node_affinity(pod, changes, drop_sticky=drops.sticky)),
+        ("podAffinity", _pod_affinity(pod, "podAffinity", towards, drop_spread=False)),
+        ("podAntiAffinity", _pod_affinity(pod, "podAntiAffinity", away, drop_spread=drops.spread)),
+    )
     if pod.spec.get("affinity") is None:
-        whole = {name: branch.whole for name, branch in branches if branch.whole}
-        if whole:
-            operations.append(_add(_AFFINITY, whole))
+        affinity = {name: whole for name, (whole, _) in branches if whole}
+        if affinity:
+            operations.append(_add(_AFFINITY, affinity))
         return
-    for name, branch in branches:
-        if branch.whole and pod.affinity.get(name) is None:
-            operations.append(_add(f"{_AFFINITY}/{name}", branch.whole))
+    for name, (whole, parts) in branches:
+        if whole and pod.affinity.get(name) is None:
+            operations.append(_add(f"{_AFFINITY}/{name}", whole))
         else:
-            operations.extend(branch.operations)
+            operations.extend(parts)
 
 
-class _Branch(NamedTuple):
-    """One part of an affinity: what it is when it isn't there yet, or what to do to the one that is."""
-
-    whole: JSONObject
-    operations: Sequence[Operation]
+_DROP_NONE: Final = DropBinderHubTerms(sticky=False, spread=False)
+# One part of an affinity: what it is when it isn't there yet, and what to do to the one that is.
+_Branch = tuple[JSONObject, "Sequence[Operation]"]
 
 
-_NO_BRANCH: Final = _Branch({}, ())
-
-
-def _node_affinity(pod: PodBody, wishes: _Wishes) -> _Branch:
+def _node_affinity(pod: PodBody, changes: Sequence[Change], *, drop_sticky: bool) -> _Branch:
     node_affinity, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
+    required = [change.expression for change in changes if isinstance(change, RequireNode)]
+    wanted = [change.term for change in changes if isinstance(change, PreferNode)]
     operations: list[Operation] = []
     whole: JSONObject = {}
-    if wishes.required:
+    if required:
         terms = pod.required_node_terms
         if terms is None:
-            whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": wishes.required}]}
+            whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
             operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
         else:
-            _require_in_every_term(terms, wishes.required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
+            _require_in_every_term(terms, required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
     remaining: Sequence[object] = pod.preferred_node_terms
-    if wishes.drop_sticky and remaining:
+    if drop_sticky and remaining:
         operations += _removals(remaining, is_binderhub_sticky_term, path)
         remaining = [term for term in remaining if not is_binderhub_sticky_term(term)]
-    added = _new(wishes.prefer_nodes, remaining, same_node_preference, "preference")
+    added = _new(wanted, remaining, same_node_preference, "preference")
     if added:
         whole[PREFERRED] = added
         _append(node_affinity, path, added, operations)
-    return _Branch(whole, operations)
+    return whole, operations
 
 
 def _removals(terms: Sequence[object], goes: Callable[[object], bool], path: str) -> list[Operation]:
@@ -375,10 +342,10 @@ def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations
 
 def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
     if not wanted and not drop_spread:
-        return _NO_BRANCH
+        return {}, ()
     pod_affinity = child_object(pod.affinity, name, "spec.affinity")
     if pod_affinity is None:
-        return _Branch({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}, ())
+        return ({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}), ()
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
     remaining: Sequence[object] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{name}") or ()
@@ -388,7 +355,7 @@ def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spr
     added = _new(wanted, remaining, same_pod_term, "podAffinityTerm")
     if added:
         _append(pod_affinity, path, added, operations)
-    return _Branch({}, operations)
+    return {}, operations
 
 
 def _patch_requests(pod: PodBody, requests: Mapping[str, object], operations: list[Operation]) -> None:

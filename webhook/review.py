@@ -138,14 +138,6 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Outcome(NamedTuple):
-    """One review, for metrics."""
-
-    decision: Decision
-    is_dry_run: bool = False
-    seconds: float = 0.0
-
-
 class Reviewer:
     """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several threads."""
 
@@ -154,15 +146,18 @@ class Reviewer:
         settings: Callable[[], ReleaseSettings],
         facts: Callable[[], Facts],
         now: Callable[[], float],
-        on_outcome: Callable[[Outcome], None],
+        on_decision: Callable[[Decision, bool, float], None],
     ) -> None:
-        """settings, facts: fetched for each review. now: seconds of a monotonic clock."""
+        """settings, facts: fetched for each review. now: seconds of a monotonic clock.
+
+        on_decision: told of each review whether it is a dry run, and how many seconds it took.
+        """
         self._settings = settings
         self._facts = facts
         self._ledger = Ledger()
         self._rulebook: Rulebook | None = None
         self._now = now
-        self._on_outcome = on_outcome
+        self._on_decision = on_decision
 
     def review(self, body: bytes) -> Answer:
         """Answer one request."""
@@ -180,9 +175,9 @@ class Reviewer:
         except MalformedReviewError as error:
             answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(Result.MALFORMED)
         try:
-            self._on_outcome(Outcome(decision, is_dry_run, self._now() - started))
+            self._on_decision(decision, is_dry_run, self._now() - started)
         except Exception as error:  # noqa: BLE001 - an error in counting must not fail the review
-            _log_fault("outcome of a review not counted", error)
+            _log_fault("review not counted", error)
         return answer
 
     def pod_seen(self, namespace: str, name: str) -> None:

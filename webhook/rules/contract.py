@@ -8,7 +8,7 @@ changes none of these; `webhook.patch` implements the changes, and omits what th
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.patch import Change
 
@@ -29,26 +29,15 @@ class Note(NamedTuple):
     text: str
     # Also return it as a warning to the client that creates the pod.
     is_warning: bool = False
+    # In a word, for metrics: why the rule doesn't do what it is for.
+    reason: str = ""
 
 
-class Degraded(NamedTuple):
-    """Why the gate doesn't keep a pod off nodes that are pulling its images.
+# Topics whose reasons are counted.
+GATE_TOPIC: Final = "gate"
+SCHEDULER_TOPIC: Final = "scheduler"
 
-    no-holder: no node that the pod's own rules admit has them; no-holder-fits: such nodes are too small for the pod;
-    nodes-unknown; controllers-stale: the nodes' labels may be outdated; may-preempt: with fewer nodes to choose
-    from, the pod might take the place of another; spread: it is spread evenly, and a closed zone would not count.
-    """
-
-    reason: str
-
-
-class LeftToCluster(NamedTuple):
-    """The pod keeps the cluster's scheduler because Roost's is away; reason: stale or never-held."""
-
-    reason: str
-
-
-Verdict = Change | Note | Degraded | LeftToCluster
+Verdict = Change | Note
 
 
 class Reads(Flag):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label
@@ -18,20 +18,9 @@ if TYPE_CHECKING:
     from roost_core.release.settings import ReleaseSettings
 
 
-class GatedImage(NamedTuple):
-    """One image that the puller manages, by the label with which nodes say whether they have it."""
-
-    label: str
-
-    @property
-    def held(self) -> JSONObject:
-        """The node has the image."""
-        return {"key": self.label, "operator": "In", "values": [HELD]}
-
-    @property
-    def not_pulling(self) -> JSONObject:
-        """The node isn't pulling it. Nodes without the label match, such as an autoscaler's template nodes."""
-        return {"key": self.label, "operator": "NotIn", "values": [PULLING]}
+def not_pulling(label: str) -> JSONObject:
+    """The node isn't pulling the image of this label. Nodes without one match, as an autoscaler's template nodes."""
+    return {"key": label, "operator": "NotIn", "values": [PULLING]}
 
 
 def gate_mode(settings: ReleaseSettings, pod_class: PodClass) -> GateMode:
@@ -39,23 +28,24 @@ def gate_mode(settings: ReleaseSettings, pod_class: PodClass) -> GateMode:
     return settings.gate.mode if pod_class.image_gate and settings.gate.managed_images else GateMode.OFF
 
 
-def gated_image(settings: ReleaseSettings, reference: str) -> GatedImage | None:
-    """The image of this reference; None if the puller doesn't manage it."""
+def gate_label(settings: ReleaseSettings, reference: str) -> str:
+    """The label by which nodes say whether they have an image; "" if the puller doesn't manage it."""
     if normalise_reference(reference) not in settings.gate.managed_images:
-        return None
-    return GatedImage(pulled_label(settings.name, settings.namespace, reference))
+        return ""
+    return pulled_label(settings.name, settings.namespace, reference)
 
 
-def gated_images(case: Case) -> Sequence[GatedImage]:
-    """The pod's images that the puller manages, each once."""
-    found = (gated_image(case.settings, reference) for reference in case.pod.images)
-    return list(dict.fromkeys(image for image in found if image is not None))
+def pulled_labels(case: Case) -> Sequence[str]:
+    """The labels of the pod's images that the puller manages, each once."""
+    labels = (gate_label(case.settings, reference) for reference in case.pod.images)
+    return list(dict.fromkeys(label for label in labels if label))
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
     """Prefer nodes whose label says that they have an image, as firmly as Kubernetes lets one."""
-    for image in gated_images(case):
-        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [image.held]}})
+    for label in pulled_labels(case):
+        held = {"key": label, "operator": "In", "values": [HELD]}
+        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [held]}})
 
 
 RULE: Final = Rule(

@@ -10,8 +10,8 @@ from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pullers import GateMode
 from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
-from webhook.rules.contract import Case, Degraded, Note, Reads, Rule, Verdict
-from webhook.rules.prefer_images import GatedImage, gate_mode, gated_images
+from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, Verdict
+from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels
 from webhook.rules.requests import requests_of
 
 if TYPE_CHECKING:
@@ -31,22 +31,22 @@ _DEGRADED_BECAUSE: Final = {
 
 def require_pulled_images(case: Case) -> Iterator[Verdict]:
     """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add none for the pod."""
-    missing = [image for image in gated_images(case) if not is_required(case.pod, image.not_pulling)]
+    missing = [label for label in pulled_labels(case) if not is_required(case.pod, not_pulling(label))]
     if not missing:
         return
     required, reason = _satisfiable(case, missing)
-    for image in required:
-        yield RequireNode(image.not_pulling)
+    for label in required:
+        yield RequireNode(not_pulling(label))
     if not reason:
-        yield Note("gate", f"required {len(required)}")
+        yield Note(GATE_TOPIC, f"required {len(required)}")
         return
-    yield Degraded(reason)
-    labels = ", ".join(image.label for image in missing if image not in required)
-    yield Note("gate", f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}", is_warning=True)
+    labels = ", ".join(label for label in missing if label not in required)
+    text = f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}"
+    yield Note(GATE_TOPIC, text, is_warning=True, reason=reason)
 
 
-def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[GatedImage], str]:
-    """Which images a pod may be made to wait for, earlier ones first, and why not for all of them ("": for all).
+def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str]:
+    """Labels of images that a pod may be made to wait for, earlier ones first, and why not of all of them ("": of all).
 
     One and the same node must hold them, be admitted by the pod's own rules and be large enough. Each image alone might
     be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
@@ -69,10 +69,10 @@ def _satisfiable(case: Case, missing: Sequence[GatedImage]) -> tuple[Sequence[Ga
         requests = ()
     if _is_held(case, nodes, missing, requests):
         return missing, ""
-    required: list[GatedImage] = []
-    for image in missing:
-        if _is_held(case, nodes, [*required, image], requests):
-            required.append(image)
+    required: list[str] = []
+    for label in missing:
+        if _is_held(case, nodes, [*required, label], requests):
+            required.append(label)
     return required, "no-holder-fits" if _is_held(case, nodes, missing, ()) else "no-holder"
 
 
@@ -96,13 +96,13 @@ def _is_spread(case: Case) -> bool:
     )
 
 
-def _is_held(case: Case, nodes: Nodes, images: Sequence[GatedImage], requests: Sequence[tuple[str, int]]) -> bool:
+def _is_held(case: Case, nodes: Nodes, labels: Sequence[str], requests: Sequence[tuple[str, int]]) -> bool:
     """Whether a Ready node that the pod's rules admit holds all images, and could take the requests.
 
     Could: if nothing else were there. Who looks for room now asks the scheduler.
     """
     rules = case.pod.rules
-    holders = sorted((nodes.holders.get(image.label, frozenset()) for image in images), key=len)
+    holders = sorted((nodes.holders.get(label, frozenset()) for label in labels), key=len)
     for name in holders[0].intersection(*holders[1:]):
         node = nodes[name]
         if node.ready and node_covers(requests, node.allocatable) and node_admits(rules, node):

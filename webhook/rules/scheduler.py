@@ -9,7 +9,7 @@ from roost_core.placement.labels import scheduler_name
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from webhook.patch import SetScheduler
-from webhook.rules.contract import Case, LeftToCluster, Note, Reads, Rule, Verdict
+from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +40,12 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
     state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
     if not chosen or chosen == DEFAULT_SCHEDULER or chosen in settings.replace_schedulers:
         if state.is_away:
-            yield LeftToCluster(state.value)
-            yield Note("scheduler", f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}", is_warning=True)
+            text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
+            yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
             yield SetScheduler(name)
     elif chosen != name:
-        yield Note("scheduler", "the pod's own schedulerName stays")
+        yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
 
 
 RULE: Final = Rule(

@@ -16,7 +16,7 @@ from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, 
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
-from webhook.rules.prefer_images import gated_image
+from webhook.rules.prefer_images import gate_label
 from webhook.rules.requests import requests_of
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
         return "pullers bring all images of the class to every node"
     images = {}
     for reference, normalised in needs.images:
-        image = gated_image(case.settings, reference)
-        images[normalised] = frozenset() if image is None else nodes.holders.get(image.label, frozenset())
+        images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
     slots = _slots(pod_class, pod_class.warm, needs, nodes)
     return order_warm_nodes(pod_class.warm, slots, facts, images)
 

@@ -54,7 +54,7 @@ def test_a_dry_run_leaves_no_trace() -> None:
     for index in range(4):
         desk.place(build_pod(name=f"build-{index}"), dryRun=True)
     assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
-    assert all(outcome.is_dry_run for outcome in desk.outcomes[:-1])
+    assert all(is_dry_run for _, is_dry_run, _ in desk.outcomes[:-1])
 
 
 def test_what_the_watch_never_shows_is_forgotten_within_seconds() -> None:

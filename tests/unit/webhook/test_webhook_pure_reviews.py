@@ -179,10 +179,10 @@ def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
 def test_outcomes_name_class_and_duration() -> None:
     desk = Desk(known=facts(node("n1", IMAGE)))
     times = iter([10.0, 10.25])
-    desk.reviewer = Reviewer(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.outcomes.append)
+    desk.reviewer = Reviewer(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.count)
     placed = desk.place(user_pod())
-    (outcome,) = desk.outcomes
-    assert (outcome.decision.pod_class, outcome.decision.result, outcome.seconds) == ("user", Result.PATCHED, 0.25)
+    ((decision, _, seconds),) = desk.outcomes
+    assert (decision.pod_class, decision.result, seconds) == ("user", Result.PATCHED, 0.25)
     again = Desk(known=desk.facts)
     again.answer(placed)
     assert again.decisions[0].result is Result.UNCHANGED
