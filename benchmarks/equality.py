@@ -35,7 +35,8 @@ from webhook.settings import read_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from webhook.review import Outcome
+    from webhook.admission import Decision
+
 
 Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent

@@ -17,7 +17,7 @@ from roost_core.http.server import BindError, Server, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
-from roost_core.kube.readiness import Check, Readiness, Verdict
+from roost_core.kube.readiness import Check, Verdict, check_all
 from webhook.admission import Decision, Result
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
@@ -104,7 +104,7 @@ class _Replica:
         ops = OpsServer(
             ops_bound,
             metrics_text=self._metrics_text,
-            readiness=Readiness(self._checks),
+            readiness=lambda: check_all(self._checks),
             is_alive=self._pulse.is_beating,
         )
         serving = serve_reviews(

@@ -17,7 +17,7 @@ from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
-    Change,
+    ReplicaChange,
     changes_between,
     local_time,
     parse_moment,
@@ -131,7 +131,7 @@ def _begin(at: str | None, zone: str) -> float:
 
 def _learned_changes(
     placeholder_set: Mapping[str, Any], windows: Sequence[Window], history: History, begin: float, end: float
-) -> Iterator[Change]:
+) -> Iterator[ReplicaChange]:
     """Yield each change of the number that the controllers would keep if nothing more were learned."""
     learn = placeholder_set["learn"]
     experience = experience_of(history, learn["timeZone"])
@@ -143,7 +143,7 @@ def _learned_changes(
         by_windows = forecast is None or (period.windows and replicas == period.replicas)
         names = period.windows if by_windows else (LEARNED,)
         if before != (before := (replicas, names)):
-            yield Change(moment, replicas, names)
+            yield ReplicaChange(moment, replicas, names)
         moment = min(each for each in (period.until, next_change(moment, learn["bootSeconds"])) if each is not None)
 
 
@@ -158,7 +158,11 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
 
 
 def _lines(
-    placeholder_set: Mapping[str, Any], windows: Sequence[Window], changes: Sequence[Change], end: float, node: _Node
+    placeholder_set: Mapping[str, Any],
+    windows: Sequence[Window],
+    changes: Sequence[ReplicaChange],
+    end: float,
+    node: _Node,
 ) -> Iterator[str]:
     """What is said of one set."""
     counts_nodes = placeholder_set["countBy"] == "nodes"
@@ -182,7 +186,7 @@ def _lines(
     yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {node_hours}\n"
 
 
-def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[Change], end: float, node: _Node) -> str:
+def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[ReplicaChange], end: float, node: _Node) -> str:
     """Node-hours of nodes that hold nothing but these placeholders."""
     per_node = _placeholders_per_node(placeholder_set["resources"].get("requests") or {}, node)
     if per_node == 0:

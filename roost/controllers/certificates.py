@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.kube.client import ClusterError, JSONObject
 from roost_core.kube.pki import (
-    Authority,
-    Leaf,
+    Certificate,
     PkiError,
     leaf_names,
     make_authority,
@@ -178,7 +177,7 @@ class CertificateKeeper:
         self._show({"ca": current.ends_at, "leaf": leaf.ends_at})
         return not (made_ca or wrote_bundle or made_leaf)
 
-    def _authorities(self, now: float) -> tuple[Authority, Authority | None, bool]:
+    def _authorities(self, now: float) -> tuple[Certificate, Certificate | None, bool]:
         """Return the CA, the previous one, and whether a new CA had to be made now."""
         secret, data = self._ca_secret.read()
         current = self._read_pair(data, CA_CERTIFICATE, CA_KEY, now)
@@ -193,7 +192,7 @@ class CertificateKeeper:
         log.info("certificate authority made ends=%s", _iso(fresh.ends_at))
         return fresh, current, True
 
-    def _read_pair(self, data: Mapping[str, bytes], certificate: str, key: str, now: float) -> Authority | None:
+    def _read_pair(self, data: Mapping[str, bytes], certificate: str, key: str, now: float) -> Certificate | None:
         if not data.get(certificate) or not data.get(key):
             return None
         try:
@@ -203,7 +202,7 @@ class CertificateKeeper:
             return None
         return authority if now < authority.ends_at else None
 
-    def _tend_bundle(self, current: Authority, previous: Authority | None, now: float) -> bool:
+    def _tend_bundle(self, current: Certificate, previous: Certificate | None, now: float) -> bool:
         """Read which CAs every entry trusts, and add ours if missing; return whether anything was written."""
         entries = self._bundle.read()
         if not entries:
@@ -230,7 +229,7 @@ class CertificateKeeper:
         self._trusted_since = {pem: self._trusted_since.get(pem, now) for pem in self._trusted}
         self._trusted_by_any = frozenset().union(*filled)
 
-    def _tend_leaf(self, current: Authority, previous: Authority | None, now: float) -> tuple[Leaf, bool]:
+    def _tend_leaf(self, current: Certificate, previous: Certificate | None, now: float) -> tuple[Certificate, bool]:
         """Return the leaf, and whether a new one was signed: at its renewal, or because another CA should sign it."""
         secret, data = self._leaf_secret.read()
         own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
@@ -248,7 +247,7 @@ class CertificateKeeper:
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True
 
-    def _read_leaf(self, data: Mapping[str, bytes], authorities: tuple[bytes, ...], now: float) -> Leaf | None:
+    def _read_leaf(self, data: Mapping[str, bytes], authorities: tuple[bytes, ...], now: float) -> Certificate | None:
         if not data.get(LEAF_CERTIFICATE) or not data.get(LEAF_KEY):
             return None
         try:
@@ -259,8 +258,8 @@ class CertificateKeeper:
         return leaf if now < leaf.ends_at and leaf.authority_pem else None
 
     def _signer(
-        self, current: Authority, previous: Authority | None, leaf: Leaf | None, now: float
-    ) -> Authority | None:
+        self, current: Certificate, previous: Certificate | None, leaf: Certificate | None, now: float
+    ) -> Certificate | None:
         """Return the CA that should have signed the leaf; None: any, for now."""
         since = self._trusted_since.get(current.certificate_pem)
         if since is not None and (now >= since + self._lifetimes.settle or self._is_late(current, previous, now)):
@@ -274,7 +273,7 @@ class CertificateKeeper:
         # Signed by a CA whose Secret was lost: it is kept for as long as possible.
         return None if now < leaf.ends_at - self._lifetimes.spare else current
 
-    def _is_late(self, current: Authority, previous: Authority | None, now: float) -> bool:
+    def _is_late(self, current: Certificate, previous: Certificate | None, now: float) -> bool:
         """Whether the old CA is about to expire and the new one isn't new, as when leaders change often."""
         is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ca / 12
         return is_ending and now >= current.made_at + self._lifetimes.ca / 24

@@ -31,7 +31,7 @@ from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
-from roost_core.kube.readiness import Readiness, Verdict
+from roost_core.kube.readiness import Verdict, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.objects.selectors import read_label_selector
 from roost_core.release.classes import needs_namespace_labels
@@ -228,7 +228,7 @@ def _run(
         bind(options.bind_address, options.port),
         metrics_text=metrics.text,
         is_alive=lambda: loop.is_alive,
-        readiness=Readiness(checks),
+        readiness=lambda: check_all(checks),
     )
     ops.start()
     names = ",".join(planner.name for planner in planners)

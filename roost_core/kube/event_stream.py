@@ -54,7 +54,7 @@ FORGOTTEN: Final = "the API server had forgotten what came after the last positi
 RESTORED: Final = "it was restored from a backup, or is another one"
 
 
-class Change(StrEnum):
+class WatchEventType(StrEnum):
     """The kinds of notices of a stream."""
 
     # A list begins; objects deleted meanwhile aren't in it. `item` is None.
@@ -72,11 +72,11 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class WatchEvent:
     """One notice of a stream."""
 
     kind: str
-    change: Change
+    change: WatchEventType
     # `namespace/name`, or the name; "" without an item.
     key: str
     # What the stream's `read` returned; None for changes without an object, and for objects that it ignores.
@@ -88,7 +88,11 @@ class Notice:
     is_late: bool = False
 
 
-_WATCHED: Final = {"ADDED": Change.ADDED, "MODIFIED": Change.MODIFIED, "DELETED": Change.DELETED}
+_WATCHED: Final = {
+    "ADDED": WatchEventType.ADDED,
+    "MODIFIED": WatchEventType.MODIFIED,
+    "DELETED": WatchEventType.DELETED,
+}
 
 
 class EventStream:
@@ -100,7 +104,7 @@ class EventStream:
         path: str,
         kind: str,
         read: Callable[[JSONObject], Any],
-        tell: Callable[[Notice], None],
+        tell: Callable[[WatchEvent], None],
         *,
         selectors: Mapping[str, str] | None = None,
         gapless: bool = True,
@@ -171,7 +175,7 @@ class EventStream:
         self.is_forbidden = status == FORBIDDEN
         if status == GONE:
             if self._version:
-                self._say(Change.LOST, self._lost or FORGOTTEN)
+                self._say(WatchEventType.LOST, self._lost or FORGOTTEN)
             self._forget_place()
         fault = str(error)
         if fault != self.fault:
@@ -189,8 +193,8 @@ class EventStream:
         if not self._is_gapless:
             self._forget_place()
 
-    def _say(self, change: Change, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see Notice.item
-        self._tell(Notice(self.kind, change, key, item, self._version, self._wall()))
+    def _say(self, change: WatchEventType, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see WatchEvent.item
+        self._tell(WatchEvent(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
         """List everything, as of the position, so that the watch can continue from there without a gap."""
@@ -200,17 +204,17 @@ class EventStream:
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
         page = self._client.get(self._path, query)
         # Only now: a failed list sends no notice.
-        self._say(Change.LISTING)
+        self._say(WatchEventType.LISTING)
         while not stop.is_set():
             metadata = page.get("metadata") or {}
             for item in page.get("items") or ():
-                self._say(Change.LISTED, self._read(item), object_key(item))
+                self._say(WatchEventType.LISTED, self._read(item), object_key(item))
             token = metadata.get("continue")
             if not token:
                 self._version = str(metadata.get("resourceVersion") or "")
                 self.is_listed = True
                 self._hear()
-                self._say(Change.SYNCED)
+                self._say(WatchEventType.SYNCED)
                 return
             page = self._client.get(self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token})
 
@@ -252,7 +256,7 @@ class EventStream:
         self._hear()
         if version > _number(self._version):
             self._version = str(version)
-            self._say(Change.BOOKMARK)
+            self._say(WatchEventType.BOOKMARK)
 
     def _handle(self, line: bytes) -> None:
         try:
@@ -269,14 +273,14 @@ class EventStream:
         if change == "BOOKMARK":
             self._version = version
             self._hear()
-            self._say(Change.BOOKMARK)
+            self._say(WatchEventType.BOOKMARK)
         elif change in _WATCHED:
             read = self._read(item)
             is_late = _number(version) <= self._late_until
             # Only what can be read was heard: a stream that fails of the same line again and again grows old.
             self._hear()
-            # Notice with its own version: whoever stores it may go on after it.
-            self._tell(Notice(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
+            # WatchEvent with its own version: whoever stores it may go on after it.
+            self._tell(WatchEvent(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
             self._version = version
             if self._is_gapless and self._clock() - began_at > LATE_SECONDS:
                 # The consumer was slow, and messages of the server are waiting to be read.

@@ -8,13 +8,15 @@ from __future__ import annotations
 import logging
 import re
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.client import ClusterError
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
+
+    from roost_core.kube.client import Client
 
 ASK_AGAIN_SECONDS: Final = 120.0
 # During an upgrade of the control plane, its replicas have different versions.
@@ -23,17 +25,9 @@ ALIKE_ANSWERS: Final = 2
 log = logging.getLogger(__name__)
 
 
-class Asker(Protocol):
-    """The part of `roost_core.kube.client.Client` that is needed."""
-
-    def get(self, path: str, /) -> object:
-        """Return the object at a path; raises ClusterError."""
-
-
-def read_minor(client: Asker) -> int:
+def read_minor(client: Client) -> int:
     """Return 36 for Kubernetes 1.36 and "36+". Raises ClusterError, also if the response has no minor."""
-    answer = client.get("/version")
-    written = answer.get("minor") if isinstance(answer, dict) else answer
+    written = client.get("/version").get("minor")
     number = re.match(r"\d+", str(written))
     if number is None:
         raise ClusterError(
@@ -42,7 +36,7 @@ def read_minor(client: Asker) -> int:
     return int(number[0])
 
 
-def wait_for_minor(client: Asker, seconds: float, *, interval_seconds: float = 1.0) -> int:
+def wait_for_minor(client: Client, seconds: float, *, interval_seconds: float = 1.0) -> int:
     """Call `read_minor` until it succeeds, for this long. Raises its last ClusterError."""
     deadline = time.monotonic() + seconds
     while True:
@@ -56,7 +50,7 @@ def wait_for_minor(client: Asker, seconds: float, *, interval_seconds: float = 1
 
 
 def follow_minor(
-    client: Asker,
+    client: Client,
     minor: int,
     stop: threading.Event,
     on_change: Callable[[int], None],

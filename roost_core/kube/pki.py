@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
@@ -31,45 +31,23 @@ class PkiError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
-    """A CA with its key. Times are Unix seconds; `made_at` leaves the backdating out."""
+class Certificate:
+    """A CA's certificate or a leaf, with its key. Times are Unix seconds; `made_at` leaves the backdating out."""
 
     certificate_pem: bytes
-    key_pem: bytes
+    key_pem: bytes = field(repr=False)
     made_at: float
     ends_at: float
+    # The CA that signed a leaf, as PEM.
+    authority_pem: bytes = b""
 
     @property
     def renew_at(self) -> float:
         """When to renew it: after two thirds of its lifetime."""
         return self.made_at + (self.ends_at - self.made_at) * 2 / 3
 
-    def __repr__(self) -> str:
-        # A dataclass would print the key.
-        return f"Authority(ends_at={self.ends_at})"
 
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A server's certificate with its key."""
-
-    certificate_pem: bytes
-    key_pem: bytes
-    made_at: float
-    ends_at: float
-    # The CA that signed it, as PEM.
-    authority_pem: bytes
-
-    @property
-    def renew_at(self) -> float:
-        """When to renew it: after two thirds of its lifetime."""
-        return self.made_at + (self.ends_at - self.made_at) * 2 / 3
-
-    def __repr__(self) -> str:
-        return f"Leaf(ends_at={self.ends_at})"
-
-
-def make_authority(name: str, now: float, life_seconds: float) -> Authority:
+def make_authority(name: str, now: float, life_seconds: float) -> Certificate:
     """Make a CA that may sign leaves only."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
@@ -80,28 +58,24 @@ def make_authority(name: str, now: float, life_seconds: float) -> Authority:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return Authority(_pem(certificate), _key_pem(key), now, certificate.not_valid_after_utc.timestamp())
+    return Certificate(_pem(certificate), _key_pem(key), now, certificate.not_valid_after_utc.timestamp())
 
 
-def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
+def read_authority(certificate_pem: bytes, key_pem: bytes) -> Certificate:
     """Read a CA back. Raises PkiError if it is not a CA, or if the key is not its own."""
+    certificate = _read_pair(certificate_pem, key_pem)
     try:
-        certificate = x509.load_pem_x509_certificate(certificate_pem)
-        key = serialization.load_pem_private_key(key_pem, None)
-        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
-    except (ValueError, TypeError, x509.ExtensionNotFound) as error:
-        raise PkiError(f"not a CA certificate with an unencrypted key ({type(error).__name__})") from None
-    if not constraints.ca:
+        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (ValueError, x509.ExtensionNotFound):
+        is_authority = False
+    if not is_authority:
         raise PkiError("the certificate is not a CA's")
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        raise PkiError("the key is not the certificate's, or not an ECDSA key")
-    began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
-    return Authority(_pem(certificate), key_pem, began, certificate.not_valid_after_utc.timestamp())
+    return _with_key(certificate, _pem(certificate), key_pem, b"")
 
 
 def sign_leaf(
-    authority: Authority, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
-) -> Leaf:
+    authority: Certificate, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
+) -> Certificate:
     """Sign a leaf with a key of its own for DNS names and IP addresses; it expires before its CA."""
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
@@ -125,14 +99,21 @@ def sign_leaf(
         .sign(signer, hashes.SHA256())
     )
     ends_at = certificate.not_valid_after_utc.timestamp()
-    return Leaf(_pem(certificate), _key_pem(key), now, ends_at, authority.certificate_pem)
+    return Certificate(_pem(certificate), _key_pem(key), now, ends_at, authority.certificate_pem)
 
 
-def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Leaf:
+def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Certificate:
     """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none did.
 
     Raises PkiError when it is none, or when the key is another's.
     """
+    certificate = _read_pair(certificate_pem, key_pem)
+    signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
+    return _with_key(certificate, certificate_pem, key_pem, signer)
+
+
+def _read_pair(certificate_pem: bytes, key_pem: bytes) -> x509.Certificate:
+    """The certificate, whose key the other is. Raises PkiError."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)
@@ -140,12 +121,15 @@ def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[byte
         raise PkiError(f"not a certificate with an unencrypted key ({type(error).__name__})") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
         raise PkiError("the key is not the certificate's, or not an ECDSA key")
-    signer = next((pem for pem in authorities if _has_signed(pem, certificate)), b"")
-    began = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
-    return Leaf(certificate_pem, key_pem, began, certificate.not_valid_after_utc.timestamp(), signer)
+    return certificate
 
 
-def leaf_names(leaf: Leaf) -> tuple[str, ...]:
+def _with_key(certificate: x509.Certificate, pem: bytes, key_pem: bytes, authority_pem: bytes) -> Certificate:
+    made_at = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
+    return Certificate(pem, key_pem, made_at, certificate.not_valid_after_utc.timestamp(), authority_pem)
+
+
+def leaf_names(leaf: Certificate) -> tuple[str, ...]:
     """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
     try:
         names = (

@@ -19,19 +19,13 @@ class Verdict(NamedTuple):
 Check = Callable[[], Verdict]
 
 
-class Readiness:
-    """All checks; ready when each passes."""
-
-    def __init__(self, checks: Mapping[str, Check]) -> None:
-        self._checks = dict(checks)
-
-    def __call__(self) -> tuple[bool, str]:
-        """Return whether all checks pass, and a line for each."""
-        verdicts = {name: check() for name, check in self._checks.items()}
-        lines = [
-            f"[{'+' if verdict.passed else '-'}]{name} {'ok' if verdict.passed else 'failed'}"
-            + (f": {verdict.detail}" if verdict.detail else "")
-            for name, verdict in verdicts.items()
-        ]
-        ready = all(verdict.passed for verdict in verdicts.values())
-        return ready, "\n".join([*lines, "ready" if ready else "not ready", ""])
+def check_all(checks: Mapping[str, Check]) -> tuple[bool, str]:
+    """Return whether all checks pass, and a line for each."""
+    verdicts = {name: check() for name, check in checks.items()}
+    lines = [
+        f"[{'+' if verdict.passed else '-'}]{name} {'ok' if verdict.passed else 'failed'}"
+        + (f": {verdict.detail}" if verdict.detail else "")
+        for name, verdict in verdicts.items()
+    ]
+    ready = all(verdict.passed for verdict in verdicts.values())
+    return ready, "\n".join([*lines, "ready" if ready else "not ready", ""])

@@ -9,13 +9,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from roost_core.kube.event_stream import Change, EventStream
+from roost_core.kube.event_stream import EventStream, WatchEventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost_core.kube.client import Client, JSONObject
-    from roost_core.kube.event_stream import Notice
+    from roost_core.kube.event_stream import WatchEvent
 
 T = TypeVar("T")
 
@@ -109,18 +109,18 @@ class WatchCache(Generic[T]):
         """List, watch, resume and list again, until `stop`."""
         self._stream.run(stop)
 
-    def _fold(self, notice: Notice) -> None:
+    def _fold(self, notice: WatchEvent) -> None:
         match notice.change:
-            case Change.LISTING:
+            case WatchEventType.LISTING:
                 self._listed = {}
-            case Change.LISTED:
+            case WatchEventType.LISTED:
                 if notice.item is not None:
                     self._listed[notice.key] = notice.item
-            case Change.SYNCED:
+            case WatchEventType.SYNCED:
                 self._replace(self._listed)
-            case Change.ADDED | Change.MODIFIED:
+            case WatchEventType.ADDED | WatchEventType.MODIFIED:
                 self._set(notice.key, notice.item)
-            case Change.DELETED:
+            case WatchEventType.DELETED:
                 self._set(notice.key, None)
 
     def _replace(self, objects: dict[str, T]) -> None:

@@ -35,20 +35,6 @@ class PodTerm(NamedTuple):
     namespace_selector: frozenset[Requirement] | None
 
 
-class WeightedNodeTerm(NamedTuple):
-    """A preferred node affinity term."""
-
-    weight: int
-    term: NodeTerm
-
-
-class WeightedPodTerm(NamedTuple):
-    """A preferred pod (anti-)affinity term."""
-
-    weight: int
-    term: PodTerm
-
-
 class SpreadConstraint(NamedTuple):
     """One of `spec.topologySpreadConstraints`."""
 
@@ -90,12 +76,13 @@ class PodSpec:
     node_selector: tuple[tuple[str, str], ...] = ()
     # None: no required node affinity. Empty: it matches nothing.
     required_node_terms: tuple[NodeTerm, ...] | None = None
-    preferred_node_terms: tuple[WeightedNodeTerm, ...] = ()
+    # Preferred terms, each with its weight.
+    preferred_node_terms: tuple[tuple[int, NodeTerm], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     required_affinity: tuple[PodTerm, ...] = ()
     required_anti_affinity: tuple[PodTerm, ...] = ()
-    preferred_affinity: tuple[WeightedPodTerm, ...] = ()
-    preferred_anti_affinity: tuple[WeightedPodTerm, ...] = ()
+    preferred_affinity: tuple[tuple[int, PodTerm], ...] = ()
+    preferred_anti_affinity: tuple[tuple[int, PodTerm], ...] = ()
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     # As written, of main containers first, then of init containers.

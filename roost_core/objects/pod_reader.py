@@ -32,8 +32,6 @@ from roost_core.objects.pod import (
     PodSpec,
     PodTerm,
     SpreadConstraint,
-    WeightedNodeTerm,
-    WeightedPodTerm,
 )
 from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
 from roost_core.objects.selectors import (
@@ -123,7 +121,7 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         node_selector=tuple(sorted(child_texts(spec, "nodeSelector", "spec").items())),
         required_node_terms=None if required is None else read_node_terms(required.get("nodeSelectorTerms")),
         preferred_node_terms=tuple(
-            WeightedNodeTerm(weight, term)
+            (weight, term)
             for preferred in child_objects(node_affinity, PREFERRED, where)
             # kube-scheduler leaves out weight 0 and empty terms.
             if (weight := child_number(preferred, "weight", where))
@@ -177,9 +175,9 @@ def _pod_term(term: JSONObject) -> PodTerm:
     )
 
 
-def _weighted_pod_terms(affinity: JSONObject) -> tuple[WeightedPodTerm, ...]:
+def _weighted_pod_terms(affinity: JSONObject) -> tuple[tuple[int, PodTerm], ...]:
     return tuple(
-        WeightedPodTerm(
+        (
             child_number(preferred, "weight", "spec.affinity"),
             _pod_term(child_object(preferred, "podAffinityTerm", "spec.affinity") or NOTHING),
         )

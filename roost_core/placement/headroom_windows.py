@@ -61,7 +61,7 @@ class Period(NamedTuple):
     until: float | None
 
 
-class Change(NamedTuple):
+class ReplicaChange(NamedTuple):
     """From this time on, the set has this many replicas."""
 
     at: float
@@ -115,19 +115,19 @@ def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Perio
     )
 
 
-def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end: float) -> Iterator[Change]:
+def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end: float) -> Iterator[ReplicaChange]:
     """Yield the state at `begin`, then each change of the number or of the windows that give it, before `end`."""
     moment, before = begin, None
     while moment < end:
         period = period_at(windows, otherwise, moment)
         if before != (before := (period.replicas, period.windows)):
-            yield Change(moment, period.replicas, period.windows)
+            yield ReplicaChange(moment, period.replicas, period.windows)
         if period.until is None:
             return
         moment = period.until
 
 
-def replica_hours(changes: Sequence[Change], end: float, per: int = 1) -> float:
+def replica_hours(changes: Sequence[ReplicaChange], end: float, per: int = 1) -> float:
     """Return hours times replicas until `end`; per: this many replicas count as one, rounded up at each change."""
     ends = [*(change.at for change in changes[1:]), end]
     return sum(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
@@ -106,12 +106,8 @@ def schedule(
     return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
 
 
-class _SortedOut(NamedTuple):
-    """Places of nodes that fit, of those that don't, and why not by name."""
-
-    feasible: Sequence[int]
-    rejected: Sequence[int]
-    reasons: Mapping[str, Rejection]
+# Places of nodes that fit, of those that don't, and why not by name.
+_SortedOut = tuple["Sequence[int]", "Sequence[int]", "Mapping[str, Rejection]"]
 
 
 def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
@@ -162,9 +158,9 @@ def _find_alone(cycle: Cycle, state: ClusterState, start: int, rejections: dict[
 def _sort_out(verdicts: Sequence[Verdict], names: Sequence[str]) -> _SortedOut:
     reasons = {name: verdict for name, verdict in zip(names, verdicts, strict=True) if verdict is not None}
     if not reasons:
-        return _SortedOut(range(len(names)), (), reasons)
+        return range(len(names)), (), reasons
     feasible = [place for place, verdict in enumerate(verdicts) if verdict is None]
-    return _SortedOut(feasible, [place for place, verdict in enumerate(verdicts) if verdict is not None], reasons)
+    return feasible, [place for place, verdict in enumerate(verdicts) if verdict is not None], reasons
 
 
 def _turned(places: Sequence[int], begin: int) -> Sequence[int]:

@@ -26,7 +26,7 @@ from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roost_core.objects.pod import Pod, WeightedNodeTerm
+    from roost_core.objects.pod import Pod
     from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile
@@ -50,7 +50,7 @@ class NodeVerdicts:
     kept_off: frozenset[str] | None = None
     # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only those above 0.
     unwanted: dict[str, int] | None = None
-    preferred: dict[tuple[WeightedNodeTerm, ...], tuple[int, dict[str, int]]] = field(default_factory=dict)
+    preferred: dict[tuple[tuple[int, NodeTerm], ...], tuple[int, dict[str, int]]] = field(default_factory=dict)
 
 
 class NodeFilters:

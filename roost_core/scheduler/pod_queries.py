@@ -28,17 +28,11 @@ class OwnedTerm(NamedTuple):
     weight: int
 
 
-class Condition(NamedTuple):
-    """Which pods to match. None as namespaces: of every namespace."""
-
-    namespaces: frozenset[str] | None
-    selector: frozenset[Requirement] | None
-
-
 class PodQuery(NamedTuple):
     """Pods that meet every one of the conditions; `living` leaves out those that are being deleted."""
 
-    conditions: tuple[Condition, ...]
+    # Namespaces (None: every one) and a selector.
+    conditions: tuple[tuple[frozenset[str] | None, frozenset[Requirement] | None], ...]
     living: bool = False
 
     def finds(self, pod: Pod) -> bool:

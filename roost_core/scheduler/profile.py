@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from roost_core.objects.pod import PREFERRED, REQUIRED, SpreadConstraint, WeightedNodeTerm
+from roost_core.objects.pod import PREFERRED, REQUIRED, SpreadConstraint
 from roost_core.objects.pod_reader import read_spread_constraint
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, read_node_term, read_node_terms
@@ -44,19 +44,13 @@ class ProfileError(ValueError):
     """The model can't run the configuration; the message names the profile, the key and the value."""
 
 
-class Weighted(NamedTuple):
-    """A resource and its weight in a mean."""
-
-    resource: str
-    weight: int
-
-
 @dataclass(frozen=True, slots=True)
 class FitScore:
     """NodeResourcesFit's `scoringStrategy`."""
 
     strategy: str = LEAST_ALLOCATED
-    resources: tuple[Weighted, ...] = (Weighted(CPU, 1), Weighted(MEMORY, 1))
+    # Each with its weight in the mean.
+    resources: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
     # Points (utilization 0..100, score 0..100) of RequestedToCapacityRatio.
     shape: tuple[tuple[int, int], ...] = ()
 
@@ -86,7 +80,7 @@ class Profile:
     ignore_preferred_terms_of_existing_pods: bool = False
     # NodeAffinity's `addedAffinity`. None: no required terms.
     added_node_terms: tuple[NodeTerm, ...] | None = None
-    added_preferred_terms: tuple[WeightedNodeTerm, ...] = ()
+    added_preferred_terms: tuple[tuple[int, NodeTerm], ...] = ()
     default_spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
     spread_is_system_default: bool = True
     # Percent and number of the nodes on which preemption is tried at least.
@@ -132,21 +126,16 @@ def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Pro
     return by_name
 
 
-class _Plugin(NamedTuple):
-    name: str
-    # 0: not given.
-    weight: int
-
-
 class _PluginSet(NamedTuple):
-    enabled: tuple[_Plugin, ...]
+    # Names with weights; 0: not given.
+    enabled: tuple[tuple[str, int], ...]
     disabled: frozenset[str]
 
 
 def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: int, where: str) -> Profile:
     plugins = body.get("plugins") or {}
     minor = min(minor, NEWEST_MINOR)
-    defaults = _PluginSet(tuple(_Plugin(*one) for one in default_plugins(minor)), frozenset())
+    defaults = _PluginSet(tuple(default_plugins(minor)), frozenset())
     multi_point = _merged(defaults, _plugin_set(plugins, "multiPoint", minor, where))
     sets = {point: _plugin_set(plugins, point, minor, where) for point in _POINTS}
     expanded = {point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS}
@@ -161,8 +150,8 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
                     f" Disable it under {after} too."
                 )
     weights: dict[str, int] = {}
-    for one in (*sets["score"].enabled, *multi_point.enabled):
-        weights.setdefault(one.name, one.weight or 1)
+    for plugin, weight in (*sets["score"].enabled, *multi_point.enabled):
+        weights.setdefault(plugin, weight or 1)
     arguments = _arguments(body, where)
     # On by default from 1.37 on, without effect on pods whose claims are bound.
     scores_volumes = is_on("StorageCapacityScoring", minor, {})
@@ -181,35 +170,33 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
 
 def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) -> _PluginSet:
     body = plugins.get(point) or {}
-    enabled = tuple(_Plugin(entry["name"], entry.get("weight") or 0) for entry in body.get("enabled") or ())
-    for plugin in enabled:
-        known = names_at(point, minor) if point in _POINTS else PLUGINS
-        if plugin.name not in known:
+    enabled = tuple((entry["name"], entry.get("weight") or 0) for entry in body.get("enabled") or ())
+    known = names_at(point, minor) if point in _POINTS else PLUGINS
+    for name, _ in enabled:
+        if name not in known:
             raise ProfileError(
-                f"{where}.plugins.{point}.enabled: found {plugin.name!r}, expected an in-tree plugin of {point}"
+                f"{where}.plugins.{point}.enabled: found {name!r}, expected an in-tree plugin of {point}"
             )
     return _PluginSet(enabled, frozenset(entry["name"] for entry in body.get("disabled") or ()))
 
 
 def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
     """Defaults that aren't disabled, each replaced in place when it is named again; then what else is named."""
-    named = {plugin.name: plugin for plugin in custom.enabled}
-    kept = [
-        named.pop(plugin.name, plugin)
-        for plugin in defaults.enabled
-        if "*" not in custom.disabled and plugin.name not in custom.disabled
-    ]
-    return _PluginSet((*kept, *named.values()), custom.disabled)
+    named = dict(custom.enabled)
+    kept = {
+        name: named.pop(name, weight)
+        for name, weight in defaults.enabled
+        if "*" not in custom.disabled and name not in custom.disabled
+    }
+    return _PluginSet((*kept.items(), *named.items()), custom.disabled)
 
 
 def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[str]) -> list[str]:
     """Names at one extension point: overridden ones in its own order, then multiPoint's others, then its others."""
-    enabled = [plugin.name for plugin in own.enabled]
+    enabled = [name for name, _ in own.enabled]
     if "*" in own.disabled:
         return enabled
-    spread = [
-        plugin.name for plugin in multi_point.enabled if plugin.name in implementers and plugin.name not in own.disabled
-    ]
+    spread = [name for name, _ in multi_point.enabled if name in implementers and name not in own.disabled]
     overridden = [name for name in enabled if name in spread]
     return [
         *overridden,
@@ -261,11 +248,11 @@ def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> d
     return fields
 
 
-def _preferred(terms: Sequence[Mapping[str, Any]]) -> Iterator[WeightedNodeTerm]:
+def _preferred(terms: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, NodeTerm]]:
     for preferred in terms:
         term = read_node_term(preferred.get("preference"))
         if term is not None and preferred.get("weight"):
-            yield WeightedNodeTerm(preferred["weight"], term)
+            yield preferred["weight"], term
 
 
 def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
@@ -275,9 +262,7 @@ def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
             f"{where}.pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
             f" expected {LEAST_ALLOCATED}, {MOST_ALLOCATED} or {CAPACITY_RATIO}"
         )
-    resources = tuple(
-        Weighted(resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ()
-    )
+    resources = tuple((resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ())
     ratio = strategy.get("requestedToCapacityRatio") or {}
     # Scores are written 0..10 and counted 0..100.
     shape = tuple((point.get("utilization") or 0, (point.get("score") or 0) * 10) for point in ratio.get("shape") or ())

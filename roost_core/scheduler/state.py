@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.node_rows import NodeRow, bump
-from roost_core.scheduler.pod_queries import Condition, OwnedTerm, PodQuery, own_namespaces, owned_terms
+from roost_core.scheduler.pod_queries import OwnedTerm, PodQuery, own_namespaces, owned_terms
 from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
 
 if TYPE_CHECKING:
@@ -433,9 +433,11 @@ class ClusterState:
         selected = (name for name, labels in self.surroundings.namespaces.items() if selector_matches(selector, labels))
         return namespaces.union(selected)
 
-    def condition_of(self, term: PodTerm, namespace: str) -> Condition:
+    def condition_of(
+        self, term: PodTerm, namespace: str
+    ) -> tuple[frozenset[str] | None, frozenset[Requirement] | None]:
         """Which pods a term of a pod of that namespace means."""
-        return Condition(self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector), term.selector)
+        return self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector), term.selector
 
     def labels_of_namespace(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; none if it is unknown."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from roost_core.objects.selectors import Requirement, selector_matches
-from roost_core.scheduler.pod_queries import Condition, PodQuery
+from roost_core.scheduler.pod_queries import PodQuery
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _default_selector(pod: Pod, state: ClusterState) -> frozenset[Requirement]:
 
 def spread_query(constraint: SpreadConstraint, namespace: str) -> PodQuery:
     """The pods that a constraint of a pod of that namespace counts."""
-    return PodQuery((Condition(frozenset((namespace,)), constraint.selector),), living=True)
+    return PodQuery(((frozenset((namespace,)), constraint.selector),), living=True)
 
 
 def counted_nodes(

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from roost_core.kube.pki import Leaf, make_authority, sign_leaf
+from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from tests.builders import policy_document
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
@@ -24,7 +24,7 @@ ROOST = Path(sys.executable).parent / "roost"
 DAY = 86400.0
 
 
-def make_leaf() -> Leaf:
+def make_leaf() -> Certificate:
     """A leaf for loopback from a CA of its own."""
     return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
 
@@ -62,7 +62,7 @@ class LoneWebhook:
         self._flags = ("--no-cluster" if kubeconfig is None else f"--kubeconfig={kubeconfig}", *flags)
         self._connections: list[ssl.SSLSocket] = []
 
-    def use_leaf(self, leaf: Leaf) -> None:
+    def use_leaf(self, leaf: Certificate) -> None:
         """Write another pair, as a renewal does."""
         (self.folder / "tls.crt").write_bytes(leaf.certificate_pem)
         (self.folder / "tls.key").write_bytes(leaf.key_pem)

@@ -418,7 +418,7 @@ def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revi
         "metadata": {"name": "p-0", "annotations": {}, **template["metadata"]},
         "spec": template["spec"],
     }
-    reviewer = Reviewer(lambda: policy, Facts, lambda: 0.0, lambda _: None)
+    reviewer = Reviewer(lambda: policy, Facts, lambda: 0.0, lambda *_: None)
     response = json.loads(reviewer.review(review(body, "jhub")).body)["response"]
     patches = json.loads(base64.b64decode(response["patch"]))
     assert [patch["path"] for patch in patches] == ["/metadata/annotations/roost.hub.jupyter.org~1policy-revision"]

@@ -16,7 +16,7 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import read_minor
 from roost_core.kube.process import stop_on_signals, version
-from roost_core.kube.readiness import Readiness
+from roost_core.kube.readiness import check_all
 from roost_core.release.reader import Fault, SettingsError, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
@@ -81,7 +81,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     ops = OpsServer(
         bind(options.bind_address, options.port),
         metrics_text=metrics.text,
-        readiness=Readiness({"recording": recording.verdict}),
+        readiness=lambda: check_all({"recording": recording.verdict}),
     )
     ops.start()
     if settings.retention_days:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roost_core.kube.pki import Authority, make_authority, sign_leaf
+from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from tests.e2e.lone_webhook import DAY, LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
@@ -33,7 +33,7 @@ class VerifyingWebhook(LoneWebhook):
         return False
 
 
-def status_of(webhook: LoneWebhook, folder: Path, authority: Authority | None, name: str = NAME) -> int:
+def status_of(webhook: LoneWebhook, folder: Path, authority: Certificate | None, name: str = NAME) -> int:
     """The status of one review, sent with a certificate of a CA or with none; 0: the connection ends before it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

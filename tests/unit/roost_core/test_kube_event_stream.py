@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from roost_core.kube import event_stream
-from roost_core.kube.event_stream import QUIET_SECONDS, Change, EventStream, Notice
+from roost_core.kube.event_stream import QUIET_SECONDS, EventStream, WatchEvent, WatchEventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class Ran:
     """A stream that ran to the end of its server's script."""
 
     def __init__(self, server: Server, **options: Any) -> None:
-        self.told: list[Notice] = []
+        self.told: list[WatchEvent] = []
         self.errors: list[str] = []
         self.stream = EventStream(
             cast("Client", server),
@@ -79,7 +79,7 @@ class Ran:
         self.stream.run(server.stop)
 
     def names(self) -> list[str]:
-        return [one.item for one in self.told if one.change is Change.ADDED]
+        return [one.item for one in self.told if one.change is WatchEventType.ADDED]
 
 
 def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,7 +127,7 @@ def test_a_stream_that_could_not_list_for_an_unforeseen_fault_lists_again() -> N
 
     ran = Ran(Broken())
     assert ran.errors == ["things"]
-    assert [one.change for one in ran.told] == [Change.LISTING, Change.LISTING, Change.SYNCED]
+    assert [one.change for one in ran.told] == [WatchEventType.LISTING, WatchEventType.LISTING, WatchEventType.SYNCED]
 
 
 class Clock:
@@ -159,16 +159,16 @@ def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_s
     ran = Ran(server, clock=clock, has_bookmarks=False)
     assert server.asked == ["10", "11", "90", "201"]
     assert ran.names() == ["a", "b"]
-    assert [one.version for one in ran.told if one.change is Change.BOOKMARK] == ["90"]
+    assert [one.version for one in ran.told if one.change is WatchEventType.BOOKMARK] == ["90"]
     assert ran.errors == []
     assert ran.stream.age_seconds() == 0.0
 
 
 def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> None:
     clock, server = Clock(), Server()
-    told: list[Notice] = []
+    told: list[WatchEvent] = []
 
-    def tell(one: Notice) -> None:
+    def tell(one: WatchEvent) -> None:
         told.append(one)
         if one.item == "a":
             clock.now += 300.0
@@ -186,7 +186,7 @@ def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_s
     )
     stream.run(server.stop)
     assert server.asked == ["10", "11", "11"]
-    assert Change.BOOKMARK not in [one.change for one in told]
+    assert WatchEventType.BOOKMARK not in [one.change for one in told]
 
 
 def test_a_kind_with_bookmarks_waits_for_them() -> None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import follow_minor, read_minor, wait_for_minor
 
 
-class Server:
+class Server(Client):
     """Answers /version with these minors in turn, the last one for ever; an error is raised."""
 
     def __init__(self, *minors: str | ClusterError) -> None:
         self._minors = list(minors)
         self.asked = 0
 
-    def get(self, path: str, /) -> Any:
+    def get(self, path: str, query: Any = None, *, read_seconds: float = 0) -> Any:
         assert path == "/version"
         self.asked += 1
         answer = self._minors.pop(0) if len(self._minors) > 1 else self._minors[0]

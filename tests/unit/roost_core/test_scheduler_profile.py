@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.profile import ProfileError, Weighted, default_profile, read_profiles
+from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
 from tests.unit.scheduling_builders import arguments, profile
 
 DEFAULT_SCORES = (
@@ -85,7 +85,7 @@ def test_arguments_are_read() -> None:
     ratio = {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}
     shape = {"requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 1}]}}
     found = profile(**arguments("NodeResourcesFit", scoringStrategy={**ratio, **shape}))
-    assert found.fit.resources == (Weighted("cpu", 3), Weighted("memory", 1))
+    assert found.fit.resources == (("cpu", 3), ("memory", 1))
     assert found.fit.shape == ((0, 100), (100, 10))
     assert profile(**arguments("InterPodAffinity", hardPodAffinityWeight=0)).hard_pod_affinity_weight == 0
     assert profile(**arguments("PodTopologySpread", defaultingType="List")).default_spread == ()

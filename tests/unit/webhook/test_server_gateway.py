@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import Connection, Server, bind, call_wsgi
 from roost_core.kube import logs
-from roost_core.kube.readiness import Readiness, Verdict
+from roost_core.kube.readiness import Verdict, check_all
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.review import Reviewer
@@ -110,7 +110,7 @@ def read_answer(data: bytes) -> tuple[int, Headers, bytes]:
 
 def admission() -> Reviewer:
     rules, known = settings(), facts()
-    return Reviewer(lambda: rules, lambda: known, lambda: 0.0, lambda _outcome: None)
+    return Reviewer(lambda: rules, lambda: known, lambda: 0.0, lambda *_: None)
 
 
 def answer(sent: bytes, pieces: int = 1) -> tuple[int, Headers, bytes]:
@@ -178,10 +178,10 @@ def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, byte
 
 def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
     checks = {"policy": lambda: Verdict(passed=True, detail="revision 1"), "facts": lambda: Verdict(passed=False)}
-    status, body = get("/readyz", Readiness(checks))
+    status, body = get("/readyz", lambda: check_all(checks))
     assert status.startswith("503 ")
     assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]
-    assert get("/livez", Readiness(checks))[0] == "200 OK"
+    assert get("/livez", lambda: check_all(checks))[0] == "200 OK"
 
 
 def test_a_fault_in_an_application_is_no_5xx(caplog: pytest.LogCaptureFixture) -> None:

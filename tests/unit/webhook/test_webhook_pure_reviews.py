@@ -146,7 +146,7 @@ def test_tokens_are_never_logged_nor_answered(caplog: pytest.LogCaptureFixture) 
 
 
 def test_counting_that_fails_costs_no_pod(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(_outcome: object) -> None:
+    def broken(*_: object) -> None:
         raise ValueError("no metrics today")
 
     rules = settings()
@@ -160,7 +160,7 @@ def test_settings_or_facts_that_fail_cost_no_pod() -> None:
         raise OSError
 
     rules = settings()
-    reviewer = Reviewer(lambda: rules, broken, lambda: 0.0, lambda _: None)
+    reviewer = Reviewer(lambda: rules, broken, lambda: 0.0, lambda *_: None)
     assert patch_of(allowed(reviewer.review(review(user_pod())))) == []
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.kube.event_stream import Change, EventStream, Notice
+from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.release.classes import Classes
@@ -55,7 +55,13 @@ RETRY_SECONDS: Final = 2.0
 MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
 # After these, all changes up to their version have been delivered.
-_MOVING: Final = (Change.SYNCED, Change.ADDED, Change.MODIFIED, Change.DELETED, Change.BOOKMARK)
+_MOVING: Final = (
+    WatchEventType.SYNCED,
+    WatchEventType.ADDED,
+    WatchEventType.MODIFIED,
+    WatchEventType.DELETED,
+    WatchEventType.BOOKMARK,
+)
 
 
 class RecordingError(Exception):
@@ -114,7 +120,7 @@ class Recording:
         self._store = store
         self._metrics = metrics
         self._classes = Classes(settings.namespace, settings.classes)
-        self._queue: queue.Queue[Notice] = queue.Queue(MAX_WAITING)
+        self._queue: queue.Queue[WatchEvent] = queue.Queue(MAX_WAITING)
         self._rows: list[Record] = []
         self._positions: dict[str, tuple[str, int]] = {}
         # When the oldest notice that is not stored yet arrived; None: nothing waits.
@@ -208,7 +214,7 @@ class Recording:
             self._specs.clear()
         return read_pod(item, self._settings.key_sources, self._specs) or malformed(item)
 
-    def _take(self, notice: Notice) -> None:
+    def _take(self, notice: WatchEvent) -> None:
         """Called in a stream's thread; waits while the queue is full."""
         while not self._stop.is_set():
             try:
@@ -231,7 +237,7 @@ class Recording:
             if self._stop.is_set():
                 return
 
-    def _follow(self, notice: Notice) -> None:
+    def _follow(self, notice: WatchEvent) -> None:
         now_us = int(notice.at * US)
         try:
             records = self._records(notice, now_us, self._late_us(notice, now_us))
@@ -252,7 +258,7 @@ class Recording:
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = notice.at
 
-    def _late_us(self, notice: Notice, now_us: int) -> int:
+    def _late_us(self, notice: WatchEvent, now_us: int) -> int:
         """How much earlier than now the change may have happened."""
         if not notice.is_late:
             self._late_since_us.pop(notice.kind, None)
@@ -261,40 +267,40 @@ class Recording:
         since_us = self._late_since_us.setdefault(notice.kind, now_us if heard_us is None else heard_us)
         return max(MICRO_US, now_us - since_us)
 
-    def _records(self, notice: Notice, now_us: int, late_us: int) -> list[Record]:
+    def _records(self, notice: WatchEvent, now_us: int, late_us: int) -> list[Record]:
         assembler, kind = self._assembler, notice.kind
         if isinstance(notice.item, Malformed):
             return self._malformed(notice, notice.item, now_us, late_us)
         match notice.change:
-            case Change.LISTING:
+            case WatchEventType.LISTING:
                 assembler.listing(kind)
-            case Change.LOST:
+            case WatchEventType.LOST:
                 assembler.lost(kind, str(notice.item))
-            case Change.SYNCED:
+            case WatchEventType.SYNCED:
                 return assembler.synced(kind, now_us)
-            case Change.BOOKMARK:
+            case WatchEventType.BOOKMARK:
                 return []
-            case Change.DELETED if kind == PODS:
+            case WatchEventType.DELETED if kind == PODS:
                 return assembler.pod_deleted(notice.key, notice.item, now_us, late_us=late_us)
-            case Change.DELETED if kind == NODES:
+            case WatchEventType.DELETED if kind == NODES:
                 return assembler.node_deleted(notice.key, now_us)
-            case Change.DELETED:
+            case WatchEventType.DELETED:
                 # Events expire.
                 return []
             case _ if kind == PODS:
-                listed = notice.change is Change.LISTED
+                listed = notice.change is WatchEventType.LISTED
                 return assembler.pod(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
-                listed = notice.change is Change.LISTED
+                listed = notice.change is WatchEventType.LISTED
                 return assembler.node(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
             case _ if notice.item is not None:
                 return assembler.event(notice.item)
         return []
 
-    def _malformed(self, notice: Notice, item: Malformed, now_us: int, late_us: int) -> list[Record]:
+    def _malformed(self, notice: WatchEvent, item: Malformed, now_us: int, late_us: int) -> list[Record]:
         log.warning("not recorded kind=%s key=%s: malformed object", notice.kind, notice.key)
         self._metrics.not_recorded.labels(notice.kind).inc()
-        if notice.change is not Change.DELETED:
+        if notice.change is not WatchEventType.DELETED:
             self._assembler.malformed(notice.kind, notice.key, item.uid)
             return []
         if notice.kind == PODS:
@@ -347,7 +353,7 @@ def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
 
 
 def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
-    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see Notice.item
+    def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see WatchEvent.item
         try:
             return read(item)
         except Exception:  # noqa: BLE001 - one bad object must not block those that come after it

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod, WeightedPodTerm
+    from roost_core.objects.pod import Pod, PodTerm
     from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.state import ClusterState
@@ -196,17 +196,15 @@ class _Demands:
         self._rooms = rooms
         spec = pod.spec
 
-        def queries(terms: Sequence[WeightedPodTerm]) -> list[PodQuery]:
+        def queries(terms: Sequence[tuple[int, PodTerm]]) -> list[PodQuery]:
             # All nodes share zone and region, so only terms about single nodes matter.
-            near = [weighted for weighted in terms if weighted.term.topology_key == HOSTNAME_LABEL]
-            near.sort(key=lambda weighted: -weighted.weight)
-            return [PodQuery((state.condition_of(weighted.term, pod.namespace),)) for weighted in near]
+            near = [(weight, term) for weight, term in terms if term.topology_key == HOSTNAME_LABEL]
+            near.sort(key=lambda weighted: -weighted[0])
+            return [PodQuery((state.condition_of(term, pod.namespace),)) for _, term in near]
 
         self._near = queries(spec.preferred_affinity)
         self._far = queries(spec.preferred_anti_affinity)
-        self._nodes = [
-            weighted.term for weighted in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted.weight)
-        ]
+        self._nodes = [term for _, term in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted[0])]
         self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
 
     def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost_core.objects.images import normalise_reference
-from roost_core.objects.pod import Pod, PodSpec, WeightedNodeTerm, copy_pod, copy_spec
+from roost_core.objects.pod import Pod, PodSpec, copy_pod, copy_spec
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
@@ -129,7 +129,7 @@ class PodMaker:
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
         self._classes: dict[tuple[int, str], tuple[Mapping[str, str], PodClass | None]] = {}
-        self._named: dict[tuple[str, int], WeightedNodeTerm] = {}
+        self._named: dict[tuple[str, int], tuple[int, NodeTerm]] = {}
         self._specs: dict[PodSpec, PodSpec] = {}
 
     @cached_property
@@ -330,7 +330,7 @@ class PodMaker:
     def _case(self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float) -> Case:
         return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
 
-    def _named_term(self, wanted: tuple[str, int]) -> WeightedNodeTerm:
+    def _named_term(self, wanted: tuple[str, int]) -> tuple[int, NodeTerm]:
         """The preference for a node of that name with that weight; the same object each time."""
         term = self._named.get(wanted)
         if term is None:
@@ -338,7 +338,7 @@ class PodMaker:
                 self._named.clear()
             name, weight = wanted
             fields = (Requirement("metadata.name", "In", frozenset((name,))),)
-            term = self._named[wanted] = WeightedNodeTerm(weight, NodeTerm((), fields))
+            term = self._named[wanted] = (weight, NodeTerm((), fields))
         return term
 
     def _read(self, body: JSONObject) -> Pod:

@@ -44,7 +44,7 @@ def a_user(rules: Policy, image: str = "a") -> Pod:
 def test_admission_policies_give_pods_what_needs_no_facts() -> None:
     user = a_user(by_policy("roost"))
     assert user.scheduler_name == "hub.binder.user"
-    assert [one.weight for one in user.spec.preferred_affinity] == [100]
+    assert [weight for weight, _ in user.spec.preferred_affinity] == [100]
     assert WARM_TARGET_ANNOTATION not in user.annotations
     assert a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name == "default-scheduler"
 
