@@ -70,8 +70,8 @@ class Decision(NamedTuple):
     reason: str = ""
     # Why the gate doesn't require images, "" where it does. no-holder: no node that the pod's own rules admit has
     # them; no-holder-fits: such nodes are too small for it; nodes-unknown; controllers-stale: labels may be outdated.
-    # may-preempt: with fewer nodes to choose from, the pod might take the place of another; spread: it is spread evenly,
-    # and a closed zone would not count.
+    # may-preempt: with fewer nodes to choose from, the pod might take the place of another; spread: it is spread
+    # evenly, and a closed zone would not count.
     degraded: str = ""
     # Why the pod was left to the cluster's scheduler (stale, never-held); "" when it wasn't.
     left_to_cluster: str = ""
