@@ -24,23 +24,3 @@ def as_date(at_us: int, zone: tzinfo = UTC) -> datetime:
 def offset_us(at_us: int, zone: tzinfo) -> int:
     """By how much the zone's clocks are ahead of UTC at that time, in µs."""
     return (as_date(at_us, zone).utcoffset() or timedelta()) // timedelta(microseconds=1)
-
-
-def offsets(from_us: int, to_us: int, zone: tzinfo) -> list[tuple[int, int]]:
-    """From when the zone's clocks are ahead of UTC by how much, in µs: at `from_us`, and each change until `to_us`."""
-    changes = [(from_us, offset_us(from_us, zone))]
-    # Clocks are changed twice a year at most, so days are near enough, until thousands of them would take too long.
-    stride_us = max(86_400 * US, (to_us - from_us) // 20_000)
-    for day_us in range(from_us, to_us, stride_us):
-        before_us, after_us = day_us, day_us + stride_us
-        later = offset_us(after_us, zone)
-        if later == changes[-1][1]:
-            continue
-        while after_us - before_us > US:
-            middle_us = (before_us + after_us) // 2
-            if offset_us(middle_us, zone) == later:
-                after_us = middle_us
-            else:
-                before_us = middle_us
-        changes.append((after_us // US * US, later))
-    return changes

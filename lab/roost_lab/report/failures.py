@@ -14,9 +14,11 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind
 from roost_lab.report.query import Query, total
 from roost_lab.report.statistics import busiest
-from roost_lab.report.subject import MAX_BARS, Field, Report, Section, TableOf
+from roost_lab.report.subject import Field, Report, Section, TableOf
 
+# Reasons in the table, and of these in the plot.
 MAX_REASONS: Final = 20
+MAX_BARS: Final = 10
 NO_REASON: Final = "no reason given"
 
 

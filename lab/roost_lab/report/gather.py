@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
+from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
@@ -15,6 +16,7 @@ from roost_lab.report.subject import Report
 
 if TYPE_CHECKING:
     from roost_lab.recorder.store.database import Store
+    from roost_lab.report.subject import Numbers
 
 # How far back a report without --since reaches, in µs.
 USUAL_US: Final = 7 * 24 * 3600 * 1_000_000
@@ -41,7 +43,7 @@ def gather(
             return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
         scope.check(connection)
         query = Query(connection, window, extent, scope, zone)
-        subjects = dict.fromkeys((*SUBJECTS, *(section.numbers for section in SECTIONS)))
+        subjects: set[type[Numbers]] = {*SUBJECTS, Imported, *(section.numbers for section in SECTIONS)}
         report = Report(
             window,
             extent,

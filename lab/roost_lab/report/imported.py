@@ -1,48 +1,34 @@
-"""Pods that were imported rather than watched, and what is not known of them."""
+"""Say what isn't known of pods that were imported from Events alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
 from roost_lab.pages.phrases import plural
-from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
 from roost_lab.report.query import count, total
-from roost_lab.report.subject import Field, Report, Section, TableOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roost_lab.report.query import Query
-
-_KNOWN_FROM: Final = {
-    PodSource.EVENT: "Events alone",
-    PodSource.POD: "an imported object",
-    PodSource.SNIFFER: "a log of scheduler-sniffer",
-}
-
-
-class Origin(NamedTuple):
-    """The imported pods of one source, by what is missing of them."""
-
-    source: PodSource
-    pods: int
-    # No scheduler's binding, no start of a container, no end.
-    unbound: int
-    unstarted: int
-    endless: int
+    from roost_lab.report.subject import Report
 
 
 @dataclass(slots=True)
 class Imported:
-    """Imported pods that were created in the window."""
+    """Pods created in the window that are known from Events alone, and what is missing of them."""
 
-    origins: list[Origin] = field(default_factory=list)
-    # Of all cold pulls of the window; 0 when no pod was imported.
+    pods: int = 0
+    # No scheduler's binding, no start of a container, no end.
+    unbound: int = 0
+    unstarted: int = 0
+    endless: int = 0
+    # Of all cold pulls of the window; 0 when there is no such pod.
     cold_pulls: int = 0
     sizeless_pulls: int = 0
 
@@ -51,53 +37,38 @@ class Imported:
         """Two queries; one that finds nothing in a recorder's own database."""
         pod, start, pull = schema.pod.c, schema.start.c, schema.pull.c
 
-        def missing(column: sa.ColumnElement[int], name: str) -> sa.Label[int]:
-            return total(sa.case((column.is_(None), 1), else_=0)).label(name)
+        def missing(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+            return total(sa.case((column.is_(None), 1), else_=0))
 
-        rows = query.rows(
-            sa.select(
-                pod.source,
-                count(),
-                missing(start.place_id, "unbound"),
-                missing(start.started_us, "unstarted"),
-                missing(start.deleted_us, "endless"),
-            )
+        of_pods = (
+            sa.select(count(), missing(start.place_id), missing(start.started_us), missing(start.deleted_us))
             .join(schema.start, sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid))
-            .where(schema.IMPORTED, query.within(pod.created_us, pod.uid))
-            .group_by(pod.source)
-            .order_by(pod.source)
+            .where(schema.IMPORTED, pod.source == PodSource.EVENT, query.within(pod.created_us, pod.uid))
         )
-        origins = [Origin(PodSource(row.source), row.number, row.unbound, row.unstarted, row.endless) for row in rows]
-        if not origins:
-            return cls()
-        pulls = next(
-            query.rows(
-                sa.select(count(), missing(pull.image_bytes, "sizeless")).where(
-                    query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm)
-                )
-            )
+        of_pulls = sa.select(count(), missing(pull.image_bytes)).where(
+            query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm)
         )
-        return cls(origins, pulls.number, pulls.sizeless)
+        (found,) = query.rows(of_pods)
+        return cls(*found, *next(query.rows(of_pulls))) if found.number else cls()
 
 
 def notices(report: Report) -> Iterator[str]:
-    """What the head of the page says of pods that are known from Events alone."""
+    """What the head of the page says of them."""
     imported = report[Imported]
-    origin = next((one for one in imported.origins if one.source is PodSource.EVENT), None)
-    if origin is None:
+    if not imported.pods:
         return
     yield (
-        f"{plural(origin.pods, 'pod')} of this period {'is' if origin.pods == 1 else 'are'} known from imported Events "
-        "alone. Events tell neither when a pod was created nor when it was ready: the second of its first Event and "
-        "the start of its last container are used instead, and most times are exact to a second. Labels, requests and "
-        "repositories are not known: names tell the class (jupyter-…, build-…)."
+        f"{plural(imported.pods, 'pod')} of this period {'is' if imported.pods == 1 else 'are'} known from imported "
+        "Events alone. Events tell neither when a pod was created nor when it was ready: the second of its first Event "
+        "and the start of its last container are used instead, and most times are exact to a second. Labels, requests "
+        "and repositories are not known: names tell the class (jupyter-…, build-…)."
     )
     missing = [
         f"of {plural(number, 'pod')} {what}"
         for number, what in (
-            (origin.unbound, "no binding to a node"),
-            (origin.unstarted, "no start of a container"),
-            (origin.endless, "no end (in the plots they stay)"),
+            (imported.unbound, "no binding to a node"),
+            (imported.unstarted, "no start of a container"),
+            (imported.endless, "no end (in the plots they stay)"),
         )
         if number
     ]
@@ -108,18 +79,3 @@ def notices(report: Report) -> Iterator[str]:
             f"Missing, because Events expire after an hour, are dropped when they are many, or don't tell: "
             f"{'; '.join(missing)}."
         )
-
-
-TABLE: Final = TableOf[Origin](
-    "imported",
-    "Imported pods",
-    (
-        Field("source", "known from", Unit.TEXT, lambda origin: _KNOWN_FROM[origin.source]),
-        Field("pods", "pods", Unit.COUNT, lambda origin: origin.pods),
-        Field("unbound", "without a binding", Unit.COUNT, lambda origin: origin.unbound),
-        Field("unstarted", "without a started container", Unit.COUNT, lambda origin: origin.unstarted),
-        Field("endless", "without an end", Unit.COUNT, lambda origin: origin.endless),
-    ),
-    lambda report: report[Imported].origins,
-)
-SECTION: Final = Section("imported", TABLE.title, Imported, (TABLE,))

@@ -73,14 +73,6 @@ class KeyFigure(NamedTuple):
     about: Callable[[Report], str]
 
 
-class FigureRow(NamedTuple):
-    """One key figure of a report, and of the time before."""
-
-    figure: KeyFigure
-    value: Cell
-    previous: Cell
-
-
 # What they are made of.
 SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage)
 
@@ -96,10 +88,11 @@ def tiles(report: Report) -> list[Tile]:
     return made
 
 
-def _rows(report: Report) -> Iterator[FigureRow]:
+def _rows(report: Report) -> Iterator[tuple[KeyFigure, Cell, Cell]]:
+    """Each figure of the report, and of the time before."""
     before = report.previous
     for figure in () if report.is_empty else _FIGURES:
-        yield FigureRow(figure, figure.value(report), None if before is None else figure.value(before))
+        yield figure, figure.value(report), None if before is None else figure.value(before)
 
 
 def _percentile(share: float) -> Callable[[Report], Cell]:
@@ -155,14 +148,14 @@ _FIGURES: Final = (
         lambda report: f"of {report[Usage].nodes:,} nodes",
     ),
 )
-TABLE: Final = TableOf[FigureRow](
+TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](
     "key_figures",
     "Key figures",
     (
-        Field("figure", "figure", Unit.TEXT, lambda row: row.figure.key),
-        Field("unit", "unit", Unit.TEXT, lambda row: row.figure.unit.value),
-        Field("value", "value", Unit.MEAN, lambda row: row.value),
-        Field("previous", "the time before", Unit.MEAN, lambda row: row.previous),
+        Field("figure", "figure", Unit.TEXT, lambda row: row[0].key),
+        Field("unit", "unit", Unit.TEXT, lambda row: row[0].unit.value),
+        Field("value", "value", Unit.MEAN, lambda row: row[1]),
+        Field("previous", "the time before", Unit.MEAN, lambda row: row[2]),
     ),
     _rows,
     only_data=True,

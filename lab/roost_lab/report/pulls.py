@@ -15,7 +15,7 @@ from roost_lab.recorder.store.records import EVENTS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import busiest, share
-from roost_lab.report.subject import MAX_BARS, Field, Report, Section, TableOf, time_field
+from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
 from roost_lab.report.timeline import step_bars, time_figure, time_label
 
 if TYPE_CHECKING:
@@ -216,26 +216,8 @@ SECTION: Final = Section(
     "warm-share",
     "Warm pulls",
     Pulls,
-    (OVER_TIME, pulls_table("image", lambda pulls: pulls.by_image)),
+    (OVER_TIME, pulls_table("image", lambda pulls: pulls.by_image), pulls_table("node", lambda pulls: pulls.by_node)),
     (_over_time_figure, _by_image_figure),
     "A pull is warm when the image was already on the node.",
     "No pull was recorded in this period.",
-)
-
-
-def _by_node_figure(report: Report) -> Figure | None:
-    rows = [
-        Row(node, f"{counts.number:,}", [counts.warm, counts.cold])
-        for node, counts in list(report[Pulls].by_node.items())[:MAX_BARS]
-    ]
-    return bars("pull_counts", "Pulls, warm and cold.", rows, [("--warm", "warm"), ("--cold", "cold")], {})
-
-
-BY_NODE: Final = Section(
-    "pulls-by-node",
-    "Pulls by node",
-    Pulls,
-    (pulls_table("node", lambda pulls: pulls.by_node),),
-    (_by_node_figure,),
-    nothing="No pull was recorded in this period.",
 )

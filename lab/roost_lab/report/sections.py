@@ -13,7 +13,6 @@ from roost_lab.report import (
     by_image,
     failures,
     gaps,
-    imported,
     key_figures,
     occupancy,
     pulls,
@@ -33,15 +32,12 @@ SECTIONS: Final[tuple[Section, ...]] = (
     starts.BY_CLASS,
     starts.BY_HUB,
     by_image.SECTION,
-    starts.BY_NODE_AGE,
     starts.NEW_NODES,
     pulls.SECTION,
     occupancy.SECTION,
     failures.SECTION,
-    pulls.BY_NODE,
     removals.SECTION,
     gaps.SECTION,
-    imported.SECTION,
 )
 
 
@@ -60,7 +56,6 @@ def parts(report: Report) -> list[Part]:
             [draw(report) for draw in section.figures],
             [table.make(report) for table in section.tables],
             section.nothing,
-            section.beside,
         )
         for section in SECTIONS
     ]

@@ -1,4 +1,4 @@
-"""Starts of pods, by class and profile, image and age of the node, and of new nodes: how long each phase took."""
+"""Starts of pods by class and profile, hub and image, and of new nodes: how long each phase took."""
 
 from __future__ import annotations
 
@@ -37,32 +37,26 @@ PHASE_NAMES: Final[Mapping[str, str]] = {
 }
 # Of a pod's start, in the order of tables and figures.
 PHASES: Final = (WHOLE, NODE, PULL, CONTAINERS, READY)
-# A node's age at the binding is below so many µs, and its name.
-AGES: Final[tuple[tuple[int, str], ...]] = ((600_000_000, "newer than 10 min"), (3_600_000_000, "10 min to 1 h"))
-OLD: Final = "older than 1 h"
-UNKNOWN_AGE: Final = "unknown"
-AGE_NAMES: Final = (*(name for _, name in AGES), OLD, UNKNOWN_AGE)
 # Pairs of class and scheduler, those of the most pods; a cluster has a handful.
 MAX_PAIRS: Final = 100
 # Pairs that are drawn; the table lists all.
 MAX_DRAWN_PAIRS: Final = 8
 # Above every index of a step.
-_INDEXES: Final = 2**20
+INDEXES: Final = 2**20
 
 
 @dataclass(slots=True)
 class Starts:
     """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
 
-    # Classes that `by_image` and `by_node_age` are about.
+    # Classes that `by_image` is about.
     classes: Sequence[str] = ()
     # Classes that key figures are about.
     leading: Sequence[str] = ()
-    # By class and scheduler, by hub and class if there are several hubs, by image, and by a name of AGE_NAMES.
+    # By class and scheduler, by hub and class if there are several hubs, and by image.
     by_class: Groups = field(default_factory=dict)
     by_hub: Groups = field(default_factory=dict)
     by_image: Groups = field(default_factory=dict)
-    by_node_age: Groups = field(default_factory=dict)
     # Phase -> spans.
     new_nodes: dict[str, Spans] = field(default_factory=dict)
 
@@ -83,11 +77,9 @@ class Starts:
         images = busiest(pods_by_image, MAX_IMAGES)
         image_names = [*images, OTHER_IMAGES]
         by_image: dict[str, dict[str, Spans]] = {name: {} for name in image_names}
-        by_node_age: dict[str, dict[str, Spans]] = {name: {} for name in AGE_NAMES}
         for row in _starts(query):
-            kind_and_age, index = divmod(row.key, _INDEXES)
-            kind_id, age_index = divmod(kind_and_age, len(AGE_NAMES))
-            kind, node_age = kinds[kind_id], AGE_NAMES[age_index]
+            kind_id, index = divmod(row.key, INDEXES)
+            kind = kinds[kind_id]
             pair = (kind.pod_class, kind.scheduler)
             if pair not in pairs:
                 continue
@@ -95,14 +87,12 @@ class Starts:
             if kind.pod_class in numbers.classes:
                 image = kind.image if kind.image in by_image else OTHER_IMAGES
                 targets.append(by_image[image].setdefault(row.phase, Spans()))
-                targets.append(by_node_age[node_age].setdefault(row.phase, Spans()))
             for spans in targets:
                 spans.add(edge_at(index), row.number, row.sum_us)
         for pull in _cold_pulls(query, images):
             spans = by_image[image_names[pull.image]].setdefault(PULL, Spans())
             spans.add(edge_at(pull.step_index), pull.number, pull.sum_us)
         numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
-        numbers.by_node_age = {(name,): spans for name, spans in by_node_age.items() if spans}
         if len(query.hubs) > 1:
             numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
         counts = {pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()}
@@ -156,13 +146,12 @@ def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int
 
 
 def _starts(query: Query) -> Rows:
-    """Phases of the pods created: phase, key (kind, age and step index in one), number, sum_us."""
+    """Phases of the pods created: phase, key (kind and step index in one), number, sum_us."""
     start = schema.start.c
-    age = _age_index(start.bound_us - start.node_created_us)
     counts = []
     for phase, from_us, to_us in _phases():
         # One small number for all that spans are counted by: a million rows are sorted by it, four times.
-        key = (sa.cast(start.kind_id, sa.BigInteger) * len(AGE_NAMES) + age) * _INDEXES + step_index(to_us - from_us)
+        key = sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)
         rows = (
             # A time in whole seconds may seem to come before an exact one that it follows: such spans count as 0.
             sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
@@ -183,14 +172,14 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
     start, pod = schema.start.c, schema.pod.c
     by_hub: Groups = {}
     for phase, from_us, to_us in _phases():
-        key = (sa.cast(start.kind_id, sa.BigInteger) * _INDEXES + step_index(to_us - from_us)).label("key")
+        key = (sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)).label("key")
         for row in query.rows(
             sa.select(pod.hub, key, count(), total(bounded(to_us - from_us)).label("sum_us"))
             .join(schema.pod, pod.uid == start.pod_uid)
             .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
             .group_by(pod.hub, key)
         ):
-            kind_id, index = divmod(row.key, _INDEXES)
+            kind_id, index = divmod(row.key, INDEXES)
             pod_class = classes[kind_id]
             if row.hub and pod_class not in ("", PLACEHOLDER):
                 spans = by_hub.setdefault((row.hub, pod_class), {}).setdefault(phase, Spans())
@@ -210,15 +199,6 @@ def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
         sa.select(image, index, count(), total(bounded(pull.pull_and_wait_us)).label("sum_us"))
         .where(query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
         .group_by(image, index)
-    )
-
-
-def _age_index(age_us: sa.ColumnElement[int]) -> Number:
-    """An index of AGE_NAMES."""
-    return sa.case(
-        (age_us.is_(None), AGE_NAMES.index(UNKNOWN_AGE)),
-        *((age_us < limit_us, AGE_NAMES.index(name)) for limit_us, name in AGES),
-        else_=AGE_NAMES.index(OLD),
     )
 
 
@@ -377,12 +357,6 @@ BY_HUB: Final = starts_section(
     lambda starts: starts.by_hub,
     nothing="",
     drawn=MAX_DRAWN_PAIRS,
-)
-BY_NODE_AGE: Final = starts_section(
-    "node_age",
-    "age of the node",
-    (Field("node_age", "node", Unit.TEXT, lambda row: row.names[0]),),
-    lambda starts: starts.by_node_age,
 )
 NEW_NODES: Final = Section(
     "new-nodes",

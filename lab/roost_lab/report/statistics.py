@@ -57,6 +57,9 @@ class Spans:
         self.counts.update(other.counts)
         self.sum_us += other.sum_us
 
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
     @property
     def count(self) -> int:
         """The number of spans."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from roost_lab.report.statistics import Span, Steps
 
 NO_CLASS: Final = "no class"
-# Nodes, reasons and the like that are drawn at most; the tables list all.
-MAX_BARS: Final = 10
 
 
 class Numbers(Protocol):
@@ -105,5 +103,3 @@ class Section(NamedTuple):
     about: str = ""
     # What the page says when none of the figures has anything to draw.
     nothing: str = ""
-    # Figures beside each other where the page is wide enough.
-    beside: bool = False

@@ -43,7 +43,6 @@ SERIES = {
     "policies": ("p0", "p1", "p2", "p3", "p4", "p5", "bound"),
     "parts of a wait": ("queue", "node", "behind", "pull", "start"),
     "where images were": ("nowhere", "full", "elsewhere"),
-    "levels": ("heat1", "heat2", "heat3", "heat4", "heat5"),
     "a band": ("whole", "band"),
 }
 # Distances in CIELAB (CIE 1976). Two colours of large areas are told apart from about 2; of small marks, far apart
@@ -125,7 +124,7 @@ def test_colours_in_one_figure_are_told_apart(names: Sequence[str], vision: str,
 @pytest.mark.parametrize("scheme", [LIGHT, DARK])
 def test_colours_stand_out_from_the_page(scheme: str) -> None:
     colours = palette(scheme)
-    names = {name for series in SERIES.values() for name in series} - {"heat1", "heat2", "heat3", "band"}
+    names = {name for series in SERIES.values() for name in series} - {"band"}
     faint = {
         (name, below): round(contrast(colours[name], colours[below]), 2)
         for name in names

@@ -139,16 +139,12 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
     figures = drawn(report)
     assert set(figures) == {
         "starts_over_time",
-        "starts_by_hour",
         "starts_by_class",
         "starts_by_image",
-        "starts_by_node_age",
         "pulls_over_time",
         "pulls_by_image",
         "occupancy_over_time",
-        "occupancy_by_node",
         "failures",
-        "pull_counts",
     }
     for figure in figures.values():
         # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.
