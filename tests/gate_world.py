@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
+from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
@@ -65,6 +66,13 @@ def gate_settings(
         ),
         tolerations=(Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),),
     )
+
+
+def true_since(nodes: Iterable[Node], pods: Iterable[Pod]) -> dict[str, float]:
+    """By uid: since when pods wait and nodes are ready, where all clocks agree."""
+    waiting = {pod.uid: pod.unschedulable_since for pod in pods if waits_at_gate(pod)}
+    ready = {node.uid: node.ready_since for node in nodes}
+    return {uid: since for uid, since in {**waiting, **ready}.items() if since is not None}
 
 
 class GateWorld:

@@ -52,10 +52,13 @@ def _is_own(labels: Mapping[str, str]) -> bool:
 
 
 def waits_at_gate(pod: Pod) -> bool:
-    """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it."""
+    """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it.
+
+    One that pre-empts others waits, too: they may take their time to go.
+    """
     return (
         pod.unschedulable_since is not None
-        and not (pod.node_name or pod.nominated_node or pod.leaving or pod.gated or pod.is_finished)
+        and not (pod.node_name or pod.leaving or pod.gated or pod.is_finished)
         and bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
     )
 

@@ -35,7 +35,7 @@ from roost.controllers.image_gate.node_reports import NO_PULLER
 from roost.controllers.image_gate.node_share import NodeMemory, NodeShare, PlanContext
 from roost.controllers.image_gate.pull_causes import find_cause
 from roost.controllers.image_gate.settings import PullerPods, read_gate
-from roost.controllers.image_gate.waiting import plan_openings
+from roost.controllers.image_gate.waiting import find_since, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class GateMemory:
     has_puller: bool | None = None
     # By node and label: when it was opened to a waiting user, in steady seconds.
     opened: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # By uid: when pods that wait at the gate were first seen to, in steady seconds. None: nothing was looked at yet.
+    waiting: Mapping[str, float] | None = None
 
 
 def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment) -> Planned[GateMemory]:
@@ -161,7 +163,9 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     )
     nodes, shares = _judge_all(snapshot, memory, evidence, context)
     sent = {name: (change, at) for name, (change, at) in memory.changes.items() if 0 <= now.steady - at < ECHO_SECONDS}
-    openings, wait_seconds = _open_to_waiting(snapshot, nodes, memory.opened, settings, now)
+    waited = settings.open_after_seconds if memory.waiting is None else 0.0
+    memory = replace(memory, waiting=find_since(snapshot.pods.values(), memory.waiting or {}, now, waited))
+    openings, wait_seconds = _open_to_waiting(snapshot, nodes, memory, settings, now)
     wanted = [share.change for share in shares if share.change is not None]
     changes = [
         change
@@ -190,6 +194,7 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
                 for (name, label), since in memory.opened.items()
                 if name in nodes and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
             },
+            waiting=memory.waiting,
         ),
         wake_after_seconds=min(waits if wait_seconds is None else [*waits, wait_seconds], default=None),
         gauges=gauge_values(nodes, settings, opened_late, memory.opened, now),
@@ -235,21 +240,24 @@ def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool
 def _open_to_waiting(
     snapshot: Snapshot,
     nodes: Mapping[str, NodeMemory],
-    opened: Mapping[tuple[str, str], float],
+    memory: GateMemory,
     settings: GateSettings,
     now: Moment,
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
-    fresh = {key for key, since in opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
+    fresh = {key for key, since in memory.opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
     closed = {
         name: labels
         for name, node in nodes.items()
         if node.closed and (labels := frozenset(label for label in node.closed if (name, label) not in fresh))
     }
+    since = {**(memory.waiting or {})}
+    since.update((one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None)
     return plan_openings(
         snapshot.nodes,
         snapshot.pods,
         closed,
         {name for name, _ in fresh},
+        since={uid: steady + now.wall - now.steady for uid, steady in since.items()},
         prefix=settings.label_prefix,
         open_after_seconds=settings.open_after_seconds,
         now=now.wall,

@@ -22,6 +22,7 @@ from roost_core.placement.labels import OPENED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from roost.controllers.contract.snapshot import Moment
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
 
@@ -48,6 +49,7 @@ def plan_openings(
     closed: Mapping[str, frozenset[str]],
     just_opened: Iterable[str],
     *,
+    since: Mapping[str, float],
     prefix: str,
     open_after_seconds: float,
     now: float,
@@ -56,11 +58,12 @@ def plan_openings(
 
     Returns the labels by node, and the seconds until a pod that is waiting now has waited long enough; None: no pod is.
     closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have seen opened yet.
-    prefix: of this hub's labels. now: Unix time, to compare with the cluster's timestamps.
+    since: by uid, when a pod began to wait and a node got ready, on the clock of `now`, which may not be the cluster's.
+    prefix: of this hub's labels. now: Unix time.
     """
     if not closed:
         return {}, None
-    waiting = _find_waiting(pods.values(), prefix)
+    waiting = _find_waiting(pods.values(), prefix, since)
     if not waiting:
         return {}, None
     reachable = [name for name in just_opened if name in nodes]
@@ -71,7 +74,7 @@ def plan_openings(
     opened: dict[str, frozenset[str]] = {}
     waits: list[float] = []
     for pending in waiting:
-        since = pending.pod.unschedulable_since or 0.0
+        waiting_since = since[pending.pod.uid]
         due: list[str] = []
         # Nodes that may yet report the devices that the pod requests.
         unsure: list[str] = []
@@ -83,7 +86,7 @@ def plan_openings(
             # The wait counts from before the node joined or was Ready: it may have been added for this very pod, an
             # autoscaler that finds the pod kept off it adds another, and a pod that is bound late waits behind all
             # pulls requested there since.
-            waited = now - since
+            waited = now - waiting_since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
@@ -92,7 +95,7 @@ def plan_openings(
                 continue
             due.append(name)
             # For how long the pod could have been bound there.
-            bindable_seconds = now - max(since, now if node.ready_since is None else node.ready_since)
+            bindable_seconds = now - max(waiting_since, since.get(node.uid, now))
             if bindable_seconds >= PATIENCE * open_after_seconds:
                 overdue.append(name)
             else:
@@ -113,13 +116,26 @@ def plan_openings(
     return opened, min(waits, default=None)
 
 
-def _find_waiting(pods: Iterable[Pod], prefix: str) -> list[_Waiting]:
+def find_since(pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float) -> Mapping[str, float]:
+    """By uid: when each pod that waits at the gate was first seen to, in steady seconds.
+
+    at_most: how long one that is new may have waited by the cluster's clock; 0 but after a start, as clocks differ.
+    """
+    since: dict[str, float] = {}
+    for pod in pods:
+        if pod.unschedulable_since is not None and waits_at_gate(pod):
+            waited = min(max(0.0, now.wall - pod.unschedulable_since), at_most)
+            since[pod.uid] = before.get(pod.uid, now.steady - waited)
+    return since
+
+
+def _find_waiting(pods: Iterable[Pod], prefix: str, since: Mapping[str, float]) -> list[_Waiting]:
     waiting = [
         _Waiting(pod, _without_gate(pod.spec, prefix), labels)
         for pod in pods
-        if pod.unschedulable_since is not None and waits_at_gate(pod) and (labels := gate_labels(pod.spec, prefix))
+        if pod.uid in since and (labels := gate_labels(pod.spec, prefix))
     ]
-    return sorted(waiting, key=lambda each: (-each.pod.priority, each.pod.unschedulable_since or 0.0, each.pod.key))
+    return sorted(waiting, key=lambda each: (-each.pod.priority, since[each.pod.uid], each.pod.key))
 
 
 def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:

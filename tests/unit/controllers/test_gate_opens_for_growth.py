@@ -15,7 +15,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import OPENED, PULLED_LABEL_PREFIX, PULLING
-from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label
+from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, gate_settings, label, true_since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,7 @@ def openings(
         {user.key: user},
         {"new": frozenset({label(SCIPY)})},
         (),
+        since=true_since([node], [user]),
         prefix=PULLED_LABEL_PREFIX,
         open_after_seconds=10.0,
         now=NOW,
@@ -104,6 +105,7 @@ def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_
             {user.key: user for user in users},
             {"other": frozenset({label(SCIPY)})},
             (),
+            since=true_since(nodes.values(), users),
             prefix=PULLED_LABEL_PREFIX,
             open_after_seconds=10.0,
             now=NOW,
@@ -145,6 +147,7 @@ def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
         {one.key: one for one in users},
         {"new": frozenset(labels)},
         (),
+        since=true_since([node], users),
         prefix=PULLED_LABEL_PREFIX,
         open_after_seconds=10.0,
         now=NOW,

@@ -19,7 +19,7 @@ from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label
+from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +85,7 @@ def openings(
         {one.key: one for one in pods},
         closed,
         just_opened,
+        since=true_since(nodes, pods),
         prefix=PREFIX,
         open_after_seconds=after,
         now=NOW,
@@ -172,7 +173,6 @@ ELSEWHERE = Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset(
 @pytest.mark.parametrize(
     "pod",
     [
-        user(nominated="a"),
         replace(user(), leaving=True),
         replace(user(), gated=True),
         replace(user(), unschedulable_since=None),
@@ -236,6 +236,7 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     w.turn()
     pod = replace(user(waits_for=0), unschedulable_since=w.wall)
     w.pods[pod.key] = pod
+    w.turn()
     w.wait(9)
     assert w.plan().wake_after_seconds == pytest.approx(1.0)
     w.wait(1)
@@ -252,14 +253,52 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
 
 
+@pytest.mark.parametrize("skew", [-3600.0, -60.0, 0.0, 60.0, 3600.0])
+@pytest.mark.parametrize("nominated", ["", "a"])
+def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(skew: float, nominated: str) -> None:
+    """Also one whose victims take their time to go."""
+    w = GateWorld(gate_settings(SCIPY))
+    w.add_node()
+    w.puller()
+    w.turn()
+    pod = replace(user(nominated=nominated), unschedulable_since=w.wall + skew)
+    w.pods[pod.key] = pod
+    for _ in range(5):
+        assert w.labels() == {label(SCIPY): "pulling"}
+        w.turn()
+        # Clocks are set now and then.
+        w.wall += skew
+        w.wait(AFTER / 5)
+    w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+
+
+@pytest.mark.parametrize(("skew", "opens_after"), [(-5.0, 5.0), (-3600.0, 0.0), (3600.0, 10.0)])
+def test_a_new_leader_believes_the_clocks_no_further_than_a_whole_wait(skew: float, opens_after: float) -> None:
+    w = GateWorld(gate_settings(SCIPY))
+    w.add_node()
+    w.puller()
+    w.turn()
+    pod = replace(user(), unschedulable_since=w.wall + skew)
+    w.set_fact(labels={label(SCIPY): "pulling"})
+    w.pods[pod.key] = pod
+    w.new_leader()
+    w.turn()
+    if opens_after:
+        assert w.labels() == {label(SCIPY): "pulling"}
+        w.wait(opens_after)
+        w.turn()
+    assert w.labels() == {label(SCIPY): "open"}
+
+
 def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_only() -> None:
     w = GateWorld(gate_settings(SCIPY))
     w.add_node("closed")
     w.puller("closed")
+    pod = replace(user(), unschedulable_since=w.wall)
+    w.pods[pod.key] = pod
     w.turn()
     w.wait(20)
-    pod = replace(user(), unschedulable_since=w.wall - 100)
-    w.pods[pod.key] = pod
     for name in "abc":
         # The user can't go there, the puller can.
         w.add_node(name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),))
