@@ -20,7 +20,7 @@ from roost_core.http.server import bind
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.simulator.sweep.recording import Recording, record_job
+from roost_lab.simulator.sweep.recording import record_files, record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
@@ -63,12 +63,12 @@ def example_page(folder: Path, story: Story | None = None) -> Path:
 
 def replayed(folder: Path) -> list[Store]:
     """Records of made-up launches under two policies."""
-    recording = Recording(folder)
+    files = record_files(folder, POLICIES)
     policies, _ = load_policies(POLICIES, ())
     worlds = [(world.setting, world.assumptions) for world in make_worlds()]
-    for job in make_jobs(policies, [1], worlds, trace_of((), DAYS)):
-        record_job(recording, job)
-    return [Store.open_for_reading(str(recording.file_of(name))) for name in POLICIES]
+    for file, job in zip(files, make_jobs(policies, [1], worlds, trace_of((), DAYS)), strict=True):
+        record_job(file, job)
+    return [Store.open_for_reading(str(file)) for file in files]
 
 
 @contextlib.contextmanager

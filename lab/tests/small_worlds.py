@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,4 +192,4 @@ def play(
 
 def comparable(result: RunResult) -> Mapping[str, Any]:
     """All that two equal replays have in common."""
-    return {key: value for key, value in result.to_json().items() if key != "cpu_seconds"}
+    return {key: value for key, value in asdict(result).items() if key != "cpu_seconds"}

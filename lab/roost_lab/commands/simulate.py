@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.console import Console
 
+from generator.faults import UsageError
 from roost_core.kube.process import version
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_json
@@ -24,9 +25,9 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.progress import ProgressDisplay
-from roost_lab.simulator.sweep.request import UnknownPolicyError, load_policies, make_worlds
-from roost_lab.simulator.sweep.result_store import ResultStore, StoreError
-from roost_lab.simulator.sweep.run import LocalProcesses, SweepError, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.request import load_policies, make_worlds
+from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
+from roost_lab.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import summarise
 from roost_lab.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
 from roost_lab.traces.counts import TraceError
@@ -34,7 +35,6 @@ from roost_lab.traces.counts import TraceError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_lab.simulator.sweep.recording import Recording
     from roost_lab.simulator.sweep.run import Job, Spread
     from roost_lab.simulator.sweep.summary import Summary, WorldSetting
     from roost_lab.simulator.sweep.survey import Survey, Trace
@@ -47,9 +47,8 @@ SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json"}
 FAULTS: Final = (
     TraceError,
     SweepError,
-    StoreError,
     AssumptionsError,
-    UnknownPolicyError,
+    UsageError,
 )
 
 
@@ -65,7 +64,6 @@ class SimulateOptions:
     values: tuple[str, ...] = ()
     seeds: int = 10
     settings: tuple[str, ...] = ()
-    sessions: str = ""
     # NAME=VALUE,VALUE: one more world each.
     vary: tuple[str, ...] = ()
     jobs: int | None = None
@@ -79,9 +77,6 @@ class SimulateOptions:
 
 def run(options: SimulateOptions) -> int:
     """Replay everything and print the report; 1 for faults of values, trace, assumptions or a replay."""
-    if "list" in options.policies:
-        sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
-        return 0
     if STDIN in options.traces:
         # Every replay reads the trace again.
         with tempfile.TemporaryDirectory() as folder:
@@ -98,8 +93,7 @@ def run(options: SimulateOptions) -> int:
         print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     try:
-        recording = _recording(options)
-        summary, context = _simulate(options, talk, recording)
+        summary, context = _simulate(options, talk)
         return _write(options, summary, context)
     except FAULTS as error:
         for line in str(error).splitlines():
@@ -149,23 +143,14 @@ def _check(jobs: Sequence[Job]) -> None:
         check_policy(policy, assumptions)
 
 
-def _recording(options: SimulateOptions) -> Recording | None:
-    if options.record is None:
-        return None
-    from roost_lab.simulator.sweep.recording import Recording  # noqa: PLC0415 - needs the extra [record]
-
-    return Recording(Path(options.record))
-
-
-def _simulate(options: SimulateOptions, talk: Console, recording: Recording | None) -> tuple[Summary, ReportContext]:
+def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:
     policies, about = load_policies(options.policies, options.values)
-    worlds = make_worlds(options.settings, options.sessions, options.vary)
+    worlds = make_worlds(options.settings, options.vary)
     trace, surveyed = _read(options, worlds, talk)
     settings = [(world.setting, world.assumptions) for world in worlds]
     jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
     _check(jobs)
-    if recording is not None:
-        recording.prepare([policy.name for policy in policies])
+    files = _record_files(options, [policy.name for policy in policies])
     store = ResultStore(_results_folder(options))
     display = ProgressDisplay(talk, len({job.key for job in jobs}))
     try:
@@ -184,19 +169,29 @@ def _simulate(options: SimulateOptions, talk: Console, recording: Recording | No
             markup=False,
             soft_wrap=True,
         )
-    if recording is not None:
+    if files:
         # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
-        _record(recording, jobs[: len(policies)], options, talk)
+        _record(files, jobs[: len(policies)], talk)
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
-def _record(recording: Recording, jobs: Sequence[Job], options: SimulateOptions, talk: Console) -> None:
-    talk.print(f"Records {', '.join(job.policy.name for job in jobs)} with seed {jobs[0].seed}", markup=False)
-    with ProgressDisplay(talk, len({job.key for job in jobs})) as display:
-        run_sweep(jobs, LocalProcesses(options.jobs or usual_workers()), work=recording.work, report=display)
-    files = [shlex.quote(str(file)) for file in recording.finish(jobs)]
-    beside = f" --beside {files[1]}" if len(files) > 1 else ""
-    talk.print(f"To see it: roost view --database {files[0]}{beside}", markup=False, soft_wrap=True)
+def _record_files(options: SimulateOptions, policies: Sequence[str]) -> list[Path]:
+    if options.record is None:
+        return []
+    from roost_lab.simulator.sweep.recording import record_files  # noqa: PLC0415 - needs the extra [record]
+
+    return record_files(Path(options.record), policies)
+
+
+def _record(files: Sequence[Path], jobs: Sequence[Job], talk: Console) -> None:
+    from roost_lab.simulator.sweep.recording import record_job  # noqa: PLC0415 - needs the extra [record]
+
+    for job, file in zip(jobs, files, strict=True):
+        talk.print(f"Records {job}", markup=False, soft_wrap=True)
+        record_job(file, job)
+    first, *others = (shlex.quote(str(file)) for file in files)
+    beside = f" --beside {others[0]}" if others else ""
+    talk.print(f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True)
 
 
 def _results_folder(options: SimulateOptions) -> Path:
@@ -237,16 +232,13 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
 @click.option(
     "--days", type=click.FloatRange(0, 400, min_open=True), help="Of made-up launches, without --trace. Default: 10."
 )
-@click.option(
-    "--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats. list: show them."
-)
+@click.option("--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats.")
 @click.option(
     "--values", "-f", metavar="FILE[,FILE]", multiple=True, help="Your own; repeats, each a policy. Later files win."
 )
 @click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
-@click.option("--sessions", metavar="LENGTH[,LENGTH]", default="", help="short, mid, long: session lengths to compare.")
 @click.option(
     "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
 )
@@ -258,7 +250,7 @@ def _formatted(form: str, summary: Summary, context: ReportContext, width: int) 
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )
-def _command(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> int:  # noqa: ANN401 - click's
+def _command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
     Results are kept: after Ctrl-C the same command continues where it stopped.
@@ -266,14 +258,16 @@ def _command(*, list_policies: bool, policies: tuple[str, ...], **rest: Any) -> 
     \b
     roost simulate
     roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
-    roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --sessions short,mid,long --jobs 8
+    roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --vary sessions=short,mid,long
     roost simulate --policy z2jh --policy roost --seeds 1 --record replays
     """
 
-    if rest["traces"] and rest["days"] is not None:
+    if list_policies:
+        sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
+        return 0
+    if options["traces"] and options["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
-    chosen = (*policies, "list") if list_policies else policies
-    return run(SimulateOptions(policies=chosen, **rest))
+    return run(SimulateOptions(**options))
 
 
 COMMAND: Final = _command

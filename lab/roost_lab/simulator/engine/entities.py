@@ -9,7 +9,7 @@ from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
-    from roost_lab.simulator.engine.node_images import NodeImages
+    from roost_lab.simulator.engine.node_images import NodeImages, Pull
     from roost_lab.simulator.setup.policy import PlaceholderSet
     from roost_lab.traces.attempt import Attempt
 
@@ -36,9 +36,9 @@ class Launch:
         spent, bound = self.spent, pod.bound_at
         self.waited_for_node |= pod.waited_for_node
         spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (now if bound is None else bound) - pod.created
-        if bound is None:
+        if bound is None or pod.pull is None:
             return
-        turn = min(now, max(bound, pod.pull_begins))
+        turn = min(now, max(bound, pod.pull.begin))
         spent[PULL_WAIT] += turn - bound
         spent[PULL] += now - turn
 
@@ -47,9 +47,9 @@ class SimPod:
     """One pod with what has happened to it."""
 
     __slots__ = (
-        "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch", "node", "order",
-        "owner", "pull_begins", "ready_at", "retries_at", "state", "tried_at", "waited_for_node", "waits_since",
-        "warm_class",
+        "asked_at", "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch",
+        "node", "order", "owner", "pull", "ready_at", "retries_at", "state", "tried_at", "waited_for_node",
+        "waits_since", "warm_class",
     )  # fmt: skip
 
     def __init__(self, kind: str, state: Pod, created: float, order: int) -> None:
@@ -66,8 +66,9 @@ class SimPod:
         self.builds: Attempt | None = None
         self.node: SimNode | None = None
         self.bound_at: float | None = None
-        # When its node's kubelet begins to pull its image.
-        self.pull_begins = 0.0
+        # Its image, and when it asked its node's kubelet for it.
+        self.pull: Pull | None = None
+        self.asked_at = 0.0
         self.ready_at: float | None = None
         # Failed scheduling attempts in a row, the time of the last, and of the next if known.
         self.failures = 0
@@ -87,7 +88,7 @@ class SimNode:
     """One node that has joined."""
 
     __slots__ = (
-        "collects_at", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
+        "collects_at", "has_left", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
     )  # fmt: skip
 
     def __init__(self, state: Node, images: NodeImages, now: float) -> None:
@@ -95,6 +96,7 @@ class SimNode:
         self.state = state
         self.images = images
         self.joined_at = now
+        self.has_left = False
         self.pods: dict[str, SimPod] = {}
         self.users = 0
         # `namespace/name` -> a puller's pod here.

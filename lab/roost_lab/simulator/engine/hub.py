@@ -169,9 +169,7 @@ class Hub:
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
         node.images.use(image, self._world.now)
         pull = node.images.pull(image, begins, FOR_USER)
-        pod.pull_begins = pull.begin
-        if self._world.journal is not None:
-            self._world.journal.image_pulled(pod, image, pull, begins)
+        pod.pull, pod.asked_at = pull, begins
         if pull.is_cold:
             self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
@@ -192,8 +190,6 @@ class Hub:
         if launch is None or self._world.sim_pods.get(pod.key) is not pod:
             return
         pod.ready_at = self._world.now
-        if self._world.journal is not None:
-            self._world.journal.pod_ready(pod, self._world.now)
         self._world.tell_pod(pod)
         if not launch.has_left:
             self.starting -= 1

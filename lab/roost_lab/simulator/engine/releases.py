@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from roost_core.objects.pod import copy_pod
 from roost_lab.simulator.engine.controls import Controls
-from roost_lab.simulator.engine.late_facts import LateFacts
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
 from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
 from roost_lab.simulator.engine.results import HubResult
@@ -39,12 +38,7 @@ class HubRelease:
         self._world = world
         self.policy = policy
         self.maker = PodMaker(policy, world.assumed, labels)
-        delay = world.assumed.facts_delay_seconds
-        self.facts: WebhookFacts = (
-            LateFacts(policy, self.maker, labels, delay, lambda: world.now)
-            if delay
-            else WebhookFacts(policy, self.maker, labels)
-        )
+        self.facts = WebhookFacts(policy, self.maker, labels)
         self.sets = PlaceholderSets(self, policy.placeholders)
         self.controls = Controls(world, self)
         # Admitted launches whose servers wait or run: by repository, and all.

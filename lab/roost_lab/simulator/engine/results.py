@@ -1,4 +1,4 @@
-"""What one replay measured: plain numbers that are stored as JSON, and their bounds."""
+"""What one replay measured: plain numbers, which orjson writes as they are, and their bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from roost_lab.simulator.engine.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION: Final = 7
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
@@ -119,36 +118,16 @@ class RunResult:
         """Of tries that came to a node, 0..1."""
         return self.cold / self.placed if self.placed else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` takes."""
-        document: dict[str, Any] = {"version": VERSION}
-        for column in fields(self):
-            value = getattr(self, column.name)
-            if column.name == "waits":
-                value = {name: histogram.to_json() for name, histogram in value.items()}
-            elif column.name == "hubs":
-                value = {name: [hub.started, hub.placed, hub.cold, hub.waits.to_json()] for name, hub in value.items()}
-            elif column.name == "build_seconds":
-                value = value.to_json()
-            elif column.name == "over":
-                value = {str(key): number for key, number in value.items()}
-            elif column.name == "hours":
-                value = [[getattr(row, name.name) for name in fields(HourRow)] for row in value]
-            document[column.name] = value
-        return document
-
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> RunResult:
-        """The opposite of `to_json`. Raises ValueError for another version; KeyError or TypeError for others."""
-        if document["version"] != VERSION:
-            raise ValueError(f"a result of version {document['version']}, not {VERSION}")
-        values = {column.name: document[column.name] for column in fields(cls)}
+    def from_json(cls, stored: Mapping[str, Any]) -> RunResult:
+        """What `orjson.dumps` wrote. Raises KeyError, TypeError, ValueError or AttributeError for other objects."""
+        values = {column.name: stored[column.name] for column in fields(cls)}
         values["waits"] = {name: Histogram.from_json(waits) for name, waits in values["waits"].items()}
         values["hubs"] = {
-            name: HubResult(started, placed, cold, Histogram.from_json(waits))
-            for name, (started, placed, cold, waits) in values["hubs"].items()
+            name: HubResult(**(hub | {"waits": Histogram.from_json(hub["waits"])}))
+            for name, hub in values["hubs"].items()
         }
         values["build_seconds"] = Histogram.from_json(values["build_seconds"])
         values["over"] = {int(key): number for key, number in values["over"].items()}
-        values["hours"] = [HourRow(*row) for row in values["hours"]]
+        values["hours"] = [HourRow(**row) for row in values["hours"]]
         return cls(**values)

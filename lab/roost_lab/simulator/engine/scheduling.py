@@ -80,9 +80,7 @@ class Scheduling:
         now = self._world.now
         pod.failures += 1
         pod.tried_at = now
-        journal = self._world.journal
-        if journal is not None:
-            journal.pod_unfit(pod, decision, now)
+        self._world.journal.pod_unfit(pod, decision, now)
         if pod.waits_since is None:
             pod.waits_since = now
             pod.state = copy_pod(pod.state, unschedulable_since=now)
@@ -104,8 +102,7 @@ class Scheduling:
                     result = self._world.measures.result
                     result.placeholder_preemptions += victim_pod.kind == PLACEHOLDER
                     result.users_preempted += victim_pod.kind == USER
-                    if journal is not None:
-                        journal.pod_preempted(victim_pod, pod, now)
+                    self._world.journal.pod_removed(victim_pod, pod, now)
                     self._world.preempt(victim_pod)
             return
         if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
@@ -42,21 +41,13 @@ class WebhookFacts:
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
-        self.tell_home(pod, pod.state)
-        self.tell_warm(pod, pod.state, is_starting=pod.ready_at is None)
-
-    def tell_home(self, pod: SimPod, state: Pod) -> None:
-        """Where a pod's repository has its home, if its class has homes."""
         if self._has_homes:
-            home = self._maker.home_pod(state)
+            home = self._maker.home_pod(pod.state)
             if home is not None:
                 pod.has_home = True
                 self._home_changes[pod.key] = home
-
-    def tell_warm(self, pod: SimPod, state: Pod, *, is_starting: bool) -> None:
-        """What a pod adds to its class's warm set, if that has one."""
         if self._warm_changes:
-            warm = self._maker.warm_pod(state, is_starting=is_starting)
+            warm = self._maker.warm_pod(pod.state, is_starting=pod.ready_at is None)
             if warm is not None:
                 pod.warm_class, self._warm_changes[warm[0]][pod.key] = warm
 

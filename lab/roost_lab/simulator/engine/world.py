@@ -18,6 +18,7 @@ from roost_lab.simulator.engine.bounds import BoundsMeter
 from roost_lab.simulator.engine.builds import BuildWorld
 from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
+from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import Launch
-    from roost_lab.simulator.engine.journal import Journal
     from roost_lab.simulator.engine.results import RunResult
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
@@ -55,8 +55,11 @@ class World:
         hubs: Sequence[str] = (),
         journal: Journal | None = None,
     ) -> None:
-        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub."""
-        self.journal = journal
+        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub.
+
+        journal: is told what happens.
+        """
+        self.journal = Journal() if journal is None else journal
         policies = policies_of(policy.in_minor(assumptions.minor), hubs)
         # For what all hubs share.
         self.policy = policy = joined(policies)
@@ -122,6 +125,7 @@ class World:
                 self._step()
             result.still_waiting = self.hub.starting
         self._write()
+        self.journal.ended(self.sim_pods.values())
         return result
 
     def _aftermath_seconds(self) -> float:
@@ -218,8 +222,7 @@ class World:
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
-        if self.journal is not None:
-            self.journal.pod_evicted(pod, self.now)
+        self.journal.pod_removed(pod, None, self.now)
         self.remove(pod)
 
     def preempt(self, pod: SimPod) -> None:
@@ -256,8 +259,6 @@ class World:
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod
-        if self.journal is not None:
-            self.journal.pod_bound(pod, node, now)
         self.tell_pod(pod)
         if pod.kind == USER:
             self.hub.start(pod, node)
@@ -273,8 +274,6 @@ class World:
         """A placeholder runs; its image is on every node."""
         self._count_pending(pod)
         pod.ready_at = self.now
-        if self.journal is not None:
-            self.journal.pod_ready(pod, self.now)
         pod.state = copy_pod(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
@@ -310,8 +309,7 @@ class World:
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""
         key, node = pod.key, pod.node
-        if self.journal is not None:
-            self.journal.pod_gone(pod, self.now)
+        self.journal.pod_gone(pod, self.now)
         if node is None:
             self._count_pending(pod)
         self.sim_pods.pop(key, None)
@@ -379,8 +377,8 @@ class World:
     def remove_node(self, node: SimNode) -> None:
         """The autoscaler removes a node; placeholders on it are created again elsewhere."""
         del self.nodes[node.name]
-        if self.journal is not None:
-            self.journal.node_left(node, self.now)
+        node.has_left = True
+        self.journal.node_left(node, self.now)
         self.kubelets.node_left(node)
         for pod in list(node.pods.values()):
             if self.state.get_pod(pod.key) is not None:
@@ -410,7 +408,6 @@ class World:
         if state is not node.state or node.name not in self.state.rows:
             for release in self.releases:
                 release.facts.tell_node(node.name, state)
-        if self.journal is not None:
-            self.journal.node_changed(node, state, self.now)
+        self.journal.node_changed(node, state, self.now)
         node.state = state
         self.state.set_node(state)

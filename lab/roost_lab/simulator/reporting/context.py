@@ -53,5 +53,5 @@ def notices(summary: Summary, context: ReportContext) -> list[str]:
     if len(summary.seeds) == 1:
         texts.append("One seed says nothing about chance, so small differences may be luck. --seeds 10 gives a range.")
     if "sessions" not in summary.varied():
-        texts.append("How long sessions last is assumed: --sessions short,mid,long shows what that changes.")
+        texts.append("How long sessions last is assumed: --vary sessions=short,mid,long shows what that changes.")
     return texts

@@ -166,9 +166,6 @@ class Assumptions:
     # Seconds after which a person who still waits leaves; 0: nobody does. That is their wait; the server starts all the
     # same, and runs until it is culled as idle, the least length of a session [A].
     leave_after_seconds: float = 0.0
-    # Seconds until the webhook's facts show a change in the cluster. It takes about 0.1 [A: 0, which 0.1 hardly
-    # changes].
-    facts_delay_seconds: float = 0.0
     # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its setting is 1 s, but with
     # nothing else to do it takes pods out of back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
     backoff_seconds: float = 0.001

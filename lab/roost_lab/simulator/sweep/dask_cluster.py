@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.simulator.sweep.run import ReplayEnd, SweepError, run_job
+from roost_lab.simulator.sweep.result_store import SweepError
+from roost_lab.simulator.sweep.run import ReplayEnd, run_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from generator.faults import Fault
+from generator.faults import Fault, UsageError
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
 from roost_lab.simulator.setup.policy import load_policy
@@ -23,19 +23,15 @@ if TYPE_CHECKING:
 USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "kube-default", "roost")
 
 
-class UnknownPolicyError(Exception):
-    """No policy of that name is shipped."""
-
-
 def load_policies(shipped: Sequence[str], values: Sequence[str]) -> tuple[list[Policy], dict[str, str]]:
-    """Policies; name -> what it is. Raises as `load_policy`, UnknownPolicyError.
+    """Policies; name -> what it is. Raises as `load_policy`, and UsageError.
 
     shipped: names. values: each is one policy, files separated by commas, the later wins. Neither: USUAL_POLICIES.
     """
     names = tuple(shipped) or (() if values else USUAL_POLICIES)
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
-        raise UnknownPolicyError(
+        raise UsageError(
             f"--policy {unknown[0]}: unknown policy.{_meant(unknown[0])} --list-policies shows them all; "
             "--values FILE takes a file of your own."
         )
@@ -59,12 +55,11 @@ def _meant(name: str) -> str:
 
 def make_worlds(
     settings: Sequence[str] = (),
-    sessions: str = "",
     vary: Sequence[str] = (),
 ) -> list[WorldSetting]:
     """The first world, which reports show in full, then those with one assumption changed. Raises AssumptionsError.
 
-    settings: NAME=VALUE each. sessions: lengths separated by commas. vary: NAME=VALUE,VALUE each.
+    settings: NAME=VALUE each. vary: NAME=VALUE,VALUE each.
     """
     base: dict[str, Any] = {}
     for text in settings:
@@ -80,14 +75,6 @@ def make_worlds(
         varied.setdefault(name, []).extend(
             read_assumption(f"{name}={value}", "--vary")[1] for value in listed.split(",")
         )
-    if sessions:
-        lengths = [read_assumption(f"sessions={length}", "--sessions")[1] for length in sessions.split(",")]
-        usual = base.get("sessions", Assumptions().sessions)
-        if "sessions" in base and usual not in lengths:
-            fix = "Leave out one of the two: reports show the first of --sessions in full."
-            raise AssumptionsError([Fault("--set", 0, "sessions", usual, f"one of --sessions {sessions}", fix)])
-        base["sessions"] = usual if usual in lengths else lengths[0]
-        varied = {"sessions": [*lengths, *varied.pop("sessions", ())], **varied}
     worlds = [_world(base, "--set")]
     for name, values in varied.items():
         for value in values:

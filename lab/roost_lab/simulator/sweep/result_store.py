@@ -14,35 +14,20 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from roost_core.kube.process import version
 from roost_lab.simulator.engine.results import RunResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Packages and modules that decide a replay's result; what the generator renders is in a policy's digest.
-_DECIDING: Final = (
-    "roost_core.objects",
-    "roost_core.placement",
-    "roost_core.scheduler",
-    "webhook",
-    "roost.controllers",
-    "roost_lab.simulator.engine",
-    "roost_lab.traces",
-    "roost_lab.traces.chance",
-    "roost_lab.simulator.setup.assumptions",
-    "roost_lab.simulator.setup.policy",
-    # These read scheduler-sniffer's lines.
-    "roost_lab.pages.dates",
-    "roost_lab.recorder.answers.sniffer_log",
-    "roost_lab.recorder.recording.reading",
-    "roost_lab.recorder.store.records",
-    "roost_lab.recorder.store.schema",
-)
+# Packages that decide a replay's result; what the generator renders is in a policy's digest.
+_DECIDING: Final = ("roost_core", "webhook", "roost", "roost_lab")
 
 
-class StoreError(Exception):
-    """Results can't be stored; the text names the file or folder."""
+class SweepError(Exception):
+    """A sweep can't go on: a replay failed, or results can't be stored; the text says which, and why."""
 
 
 @cache
@@ -52,24 +37,11 @@ def code_fingerprint() -> str:
     Computed once: what this process has loaded stays the same when files change.
     """
     digest = sha256(version().encode())
-    for path in deciding_files():
-        digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def deciding_files() -> list[Path]:
-    """The modules that decide what a replay gives."""
-    paths = []
     for name in _DECIDING:
-        package, _, module = name.rpartition(".")
-        file = Path(str(resources.files(package or name)), f"{module}.py")
-        if package and file.is_file():
-            paths.append(file)
-        else:
-            listed = sorted(Path(str(resources.files(name))).rglob("*.py"))
-            paths += listed
-    return paths
+        for path in sorted(Path(str(resources.files(name))).rglob("*.py")):
+            digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def result_key(parts: Mapping[str, Any]) -> str:
@@ -81,37 +53,37 @@ class ResultStore:
     """A folder of results."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder if it isn't there. Raises StoreError."""
+        """Make the folder if it isn't there. Raises SweepError."""
         self.folder = folder
         # Files without a valid result; they are replaced.
         self.broken: list[str] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{folder}: results can't be stored: {error.strerror}. Name another --results.") from None
+            raise SweepError(f"{folder}: results can't be stored: {error.strerror}. Name another --results.") from None
 
     def find(self, key: str) -> RunResult | None:
-        """The result of that key; None where it is missing or invalid. Raises StoreError."""
+        """The result of that key; None where it is missing or invalid. Raises SweepError."""
         path = self._path(key)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"{path}: can't be read: {error.strerror}") from None
+            raise SweepError(f"{path}: can't be read: {error.strerror}") from None
         try:
-            return RunResult.from_json(json.loads(text)["result"])
-        except (ValueError, KeyError, TypeError):
+            return RunResult.from_json(orjson.loads(text)["result"])
+        except (ValueError, KeyError, TypeError, AttributeError):
             self.broken.append(str(path))
             return None
 
     def put(self, key: str, about: Mapping[str, Any], result: RunResult) -> None:
-        """Store a result; about: its inputs, for people. Raises StoreError."""
-        text = json.dumps({"about": about, "result": result.to_json()}, separators=(",", ":"))
+        """Store a result; about: its inputs, for people. Raises SweepError."""
+        text = orjson.dumps({"about": about, "result": result}, option=orjson.OPT_NON_STR_KEYS)
         try:
             handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".part")
             try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                with os.fdopen(handle, "wb") as file:
                     file.write(text)
                     file.flush()
                     os.fsync(file.fileno())
@@ -120,7 +92,7 @@ class ResultStore:
                 Path(name).unlink(missing_ok=True)
                 raise
         except OSError as error:
-            raise StoreError(f"{self.folder}: a result can't be stored: {error.strerror}") from None
+            raise SweepError(f"{self.folder}: a result can't be stored: {error.strerror}") from None
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from roost_lab.simulator.engine.results import RunResult
-from roost_lab.simulator.sweep.result_store import ResultStore, code_fingerprint, result_key
+from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint, result_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.simulator.sweep.survey import Trace
-
-
-class SweepError(Exception):
-    """A replay failed; the text says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,6 @@ class ReplayEnd(NamedTuple):
 
     key: str
     result: RunResult
-    # From an earlier sweep.
-    was_kept: bool = False
 
 
 # What a worker does for a job: a module's function, so that workers can import it.
@@ -128,7 +122,7 @@ def run_sweep(
     work: Work = replay_job,
     report: Callable[[ReplayEnd], None] = lambda _end: None,
 ) -> list[RunResult]:
-    """One result for each job, in their order; results in the store are reused. Raises SweepError, StoreError.
+    """One result for each job, in their order; results in the store are reused. Raises SweepError.
 
     report: called with the end of every replay, those of reused results first.
     """
@@ -143,7 +137,7 @@ def run_sweep(
             missing[job.key] = job
         else:
             results[job.key] = kept
-            report(ReplayEnd(job.key, kept, was_kept=True))
+            report(ReplayEnd(job.key, kept))
     if missing:
         ends = spread(list(missing.values()), work)
         try:

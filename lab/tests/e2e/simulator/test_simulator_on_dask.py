@@ -15,8 +15,8 @@ import pytest
 
 from lab.tests.simulated import job, slow_start_work, work
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
-from roost_lab.simulator.sweep.result_store import ResultStore
-from roost_lab.simulator.sweep.run import LocalProcesses, ReplayEnd, SweepError, run_sweep
+from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
+from roost_lab.simulator.sweep.run import LocalProcesses, ReplayEnd, run_sweep
 from tests.harness.ports import ReservedPort
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
 
     found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, report=report)
     assert victim.wait(10) == -signal.SIGKILL
-    assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, LocalProcesses(2), work=work)]
+    assert found == run_sweep(jobs, LocalProcesses(2), work=work)
     assert len(seen) == len(jobs)
     assert len(list(store.folder.glob("*.json"))) == len(jobs)
 
@@ -135,7 +135,8 @@ def test_whoever_is_no_scheduler_is_one_line_and_nothing_is_left_behind() -> Non
         for address in ("nonsense", f"tcp://127.0.0.1:{port}", "what://ever:1"):
             script = f"""
 import roost_lab.simulator.sweep.dask_cluster as ours
-from roost_lab.simulator.sweep.run import SweepError, run_sweep
+from roost_lab.simulator.sweep.result_store import SweepError
+from roost_lab.simulator.sweep.run import run_sweep
 from lab.tests.simulated import job, work
 ours.CONNECT_SECONDS = 1
 try:

@@ -12,8 +12,8 @@ from roost_lab.simulator.engine.pods import USER
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.sweep import recording
-from roost_lab.simulator.sweep.recording import Recording, ReplayRecorder
-from roost_lab.simulator.sweep.run import SweepError
+from roost_lab.simulator.sweep.recording import ReplayRecorder, record_files
+from roost_lab.simulator.sweep.result_store import SweepError
 from roost_lab.traces.synthetic import synthetic_attempts
 from roost_lab.view.moment import ChangeKind, Moment, PodState
 from roost_lab.view.reading import read_moment
@@ -36,10 +36,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def play(store: Store, attempts: Sequence[Attempt], played: Policy, assumptions: Assumptions) -> RunResult:
-    recorder = ReplayRecorder(store)
-    result = World(played, assumptions, 1, journal=recorder).play(attempts)
-    recorder.close()
-    return result
+    return World(played, assumptions, 1, journal=ReplayRecorder(store)).play(attempts)
 
 
 def look(store: Store, after_seconds: float) -> Moment:
@@ -72,14 +69,12 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "BATCH", 97)
-    recorder = ReplayRecorder(store)
     assumptions = Assumptions(max_nodes=4, node_expire_hours=1.5)
-    world = Sampled(policy("roost"), assumptions, 1, journal=recorder)
+    world = Sampled(policy("roost"), assumptions, 1, journal=ReplayRecorder(store))
     for number in range(1, 90):
         # Beside whole seconds: what happens within the same µs may be in either order.
         world.at(BEGIN + number * 97.123, world.sample)
     result = world.play(synthetic_attempts(1, 0.1, 30_000, BEGIN))
-    recorder.close()
     with store.reading() as connection:
         rows = connection.exec_driver_sql("SELECT kind, count(*) FROM preemption GROUP BY kind").mappings()
         removed: dict[str, int] = {row["kind"]: row["count(*)"] for row in rows}
@@ -134,12 +129,12 @@ def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
 
 
 def test_what_is_in_the_folder_is_never_replaced(tmp_path: Path) -> None:
-    wanted = Recording(tmp_path / "replays")
-    wanted.prepare(["roost", "values/tomorrow"])
-    assert wanted.file_of("values/tomorrow") == tmp_path / "replays" / "values-tomorrow.db"
-    wanted.file_of("roost").write_bytes(b"mine")
+    folder = tmp_path / "replays"
+    files = record_files(folder, ["roost", "values/tomorrow"])
+    assert files == [folder / "roost.db", folder / "values-tomorrow.db"]
+    files[0].write_bytes(b"mine")
     with pytest.raises(SweepError, match=r"roost\.db exists"):
-        wanted.prepare(["z2jh", "roost"])
+        record_files(folder, ["z2jh", "roost"])
     (tmp_path / "file").touch()
     with pytest.raises(SweepError, match="File exists"):
-        Recording(tmp_path / "file").prepare([])
+        record_files(tmp_path / "file", [])

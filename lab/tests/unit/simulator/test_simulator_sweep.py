@@ -25,12 +25,11 @@ from lab.tests.simulated import (
     work,
 )
 from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.sweep.result_store import ResultStore, StoreError, code_fingerprint, deciding_files
+from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint
 from roost_lab.simulator.sweep.run import (
     Job,
     LocalProcesses,
     ReplayEnd,
-    SweepError,
     make_jobs,
     replay_job,
     run_job,
@@ -74,7 +73,7 @@ def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
     jobs = [job(name, seed) for seed in (1, 2) for name in ("z2jh", "roost")]
     events: list[ReplayEnd] = []
     found = run_sweep(jobs, LocalProcesses(2), work=work, report=events.append)
-    assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]
+    assert found == run_sweep(jobs, in_this_process, work=work)
     assert [(one.policy, one.seed) for one in found] == [(one.policy.name, one.seed) for one in jobs]
     assert len(events) == 4
     assert not multiprocessing.active_children()
@@ -98,7 +97,7 @@ def test_what_the_store_has_is_not_done_again(tmp_path: Path) -> None:
     jobs = [job(seed=seed, digest=str(marks)) for seed in (1, 2, 3)]
     first = run_sweep(jobs[:2], in_this_process, store, work=counted_work)
     again = run_sweep(jobs, in_this_process, store, work=counted_work)
-    assert [one.to_json() for one in again[:2]] == [one.to_json() for one in first]
+    assert again[:2] == first
     assert len(list(marks.iterdir())) == 3
 
 
@@ -120,7 +119,7 @@ def test_a_result_that_cannot_be_read_is_made_anew_and_named(tmp_path: Path) -> 
 
 def test_a_folder_that_cannot_hold_results_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="results can't be stored"):
+    with pytest.raises(SweepError, match="results can't be stored"):
         ResultStore(tmp_path / "file" / "results")
 
 
@@ -132,7 +131,7 @@ def test_a_process_that_is_ended_ends_the_sweep_and_a_second_run_goes_on(tmp_pat
     assert not multiprocessing.active_children()
     assert (tmp_path / "2-died").exists()
     found = run_sweep(jobs, LocalProcesses(2), store, work=dying_work)
-    assert [one.to_json() for one in found] == [one.to_json() for one in run_sweep(jobs, in_this_process, work=work)]
+    assert found == run_sweep(jobs, in_this_process, work=work)
 
 
 def test_a_bug_names_the_replay_and_the_place() -> None:
@@ -159,23 +158,6 @@ def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> Non
 def test_standard_input_is_no_trace_for_many_replays() -> None:
     with pytest.raises(TraceError, match="Write it to a file first"):
         trace_of(("-",))
-
-
-def test_all_code_that_a_replay_loads_decides_which_results_are_taken() -> None:
-    script = """
-import sys
-import roost_lab.simulator.sweep.replay, roost_lab.traces.synthetic, roost_lab.traces.reading
-for module in list(sys.modules.values()):
-    print(getattr(module, "__file__", None) or "")
-"""
-    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    ours = [ROOT / name for name in ("roost", "roost_core", "generator", "webhook", "lab/roost_lab")]
-    paths = {Path(line).resolve() for line in loaded.stdout.splitlines() if line}
-    mine = {path for path in paths if any(map(path.is_relative_to, ours))}
-    around = {ROOT / "lab/roost_lab/simulator/sweep" / name for name in ("replay.py", "run.py", "result_store.py")}
-    around |= {path for path in mine if path.name == "__init__.py" and path.read_text().count("\n") <= 1}
-    assert mine - around - {path.resolve() for path in deciding_files()} == set()
-    assert ROOT / "lab/roost_lab/recorder/answers/sniffer_log.py" in mine
 
 
 def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -447,53 +447,6 @@ def test_every_admitted_launch_has_started_was_given_up_or_left_and_none_waited_
 # What the webhook knows late
 
 
-class LookedAtWorld(WatchedWorld):
-    """A world that notes what the webhook knows 50 and 150 seconds after each binding."""
-
-    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int = 1) -> None:
-        super().__init__(policy, assumptions, seed)
-        # (seconds after the binding, users known, nodes known to have the first image, nodes known).
-        self.known: list[tuple[float, int, int, int]] = []
-
-    def bind(self, pod: Any, node_name: str) -> None:
-        super().bind(pod, node_name)
-        for after in (50, 150):
-            self.at(self.now + after, self._look, after)
-
-    def _look(self, after: float) -> None:
-        facts = self.releases[0].facts.current()
-        warm = facts.warm["user"]
-        assert facts.nodes is not None
-        self.known.append((after, warm.running, len(warm.holders(image_reference("a"))), len(facts.nodes.names)))
-
-
-@pytest.mark.parametrize(
-    ("delay", "known"),
-    [
-        (0.0, [(50, 1, 1, 3), (150, 1, 1, 3), (50, 1, 1, 3), (150, 1, 1, 3)]),
-        # 50 s after its binding the second launch is unknown, and where the first one's image is isn't.
-        (100.0, [(50, 0, 0, 0), (150, 1, 1, 3), (50, 0, 1, 3), (150, 1, 1, 3)]),
-    ],
-)
-def test_the_webhook_knows_of_bindings_ends_and_nodes_after_the_delay(
-    delay: float, known: list[tuple[float, int, int, int]]
-) -> None:
-    said = [attempt(0, 0, "a", stays=300), attempt(1, 1000, "b"), attempt(2, 2000, "c")]
-    world = LookedAtWorld(policy("warm-alone"), small(room=2, nodes=3, facts_delay_seconds=delay))
-    world.play(said)
-    assert world.known[:4] == known
-
-
-def test_a_delay_shorter_than_any_two_changes_apart_changes_nothing() -> None:
-    plain, late = (
-        play(a_morning(60), policy("warm-alone"), Assumptions(facts_delay_seconds=delay))[0] for delay in (0.0, 1e-6)
-    )
-    assert comparable(plain) == comparable(late)
-
-
-# Nothing is lost
-
-
 # What controllers do
 
 
