@@ -13,7 +13,7 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.release.reader import SettingsError
-from roost_lab.view.live import LiveCluster, find_settings
+from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
 
@@ -22,7 +22,7 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
     logs.configure("Error")
     try:
         client = connect_as_user(kubeconfig, context)
-        reason = watch(LiveCluster(client, find_settings(client, settings)), Console(), once=once)
+        reason = watch(LiveCluster(client, find_classes(client, settings)), Console(), once=once)
     except SettingsError as error:
         reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
     except ClusterError as error:

@@ -20,7 +20,7 @@ from roost_core.kube.user_account import connect_as_user
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.view.live import LiveCluster, find_settings
+from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import make_app, serve
 
@@ -70,7 +70,7 @@ def run(
 
 def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> Source:
     client = connect_as_user(*cluster)
-    live = LiveCluster(client, find_settings(client))
+    live = LiveCluster(client, find_classes(client))
     stop = threading.Event()
     stack.callback(stop.set)
     if fault := live.start(stop):

@@ -5,10 +5,10 @@ What no object tells is left out: what happened to pods that are gone, and how l
 
 from __future__ import annotations
 
-import json
+import contextlib
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,12 +18,12 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.images import normalise_reference
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
-from roost_core.release.reader import Reader
+from roost_core.release.reader import Reader, SettingsError, load_document, parse_document
+from roost_core.release.settings import ReleaseSettings
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
-from roost_lab.recorder.recording.settings import load_settings
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.view.moment import MINUTE_US, PodState, Rows, images_of_interest, moment_of
 
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import ContainerState
-    from roost_core.release.pod_classes import PodClass
+    from roost_core.release.reader import Document
     from roost_lab.view.moment import Moment, Row
-
-    # The release's namespace ("" where none was found) and its classes, which then are those of the default values.
-    Settings = tuple[str, Mapping[str, PodClass]]
 
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
@@ -46,45 +43,41 @@ _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
 _UNSEEN: Final = "Live from the API server, without a record: only this moment is known"
 
 
-def find_settings(client: Client, path: str | None = None) -> Settings:
+def find_classes(client: Client, path: str | None = None) -> Classes:
     """The classes of the release that is installed there; those of the default values where none is, or can be read.
 
-    path: a document of the release, such as release.json, in place of the cluster's. Of several releases, that of the
-    first namespace by name. Raises SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
+    path: a release.json in place of the cluster's. Of several releases, that of the first namespace by name. Raises
+    SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
     """
     if path is not None:
-        settings = load_settings(Path(path))
-        return settings.namespace, settings.classes
+        document, _ = load_document(path, Path(path).read_bytes)
+        return _classes_of(document)
     try:
         listed = client.get(f"/api/v1/configmaps?{_OWN}").get("items") or []
     except ApiError:
         # No right to list them.
         listed = []
     for item in sorted(listed, key=lambda item: str(item["metadata"].get("namespace"))):
-        for text in (item.get("data") or {}).values():
-            found = _settings_of(text)
-            if found is not None:
-                return found
-    return "", read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
+        text = (item.get("data") or {}).get("release.json", "")
+        with contextlib.suppress(SettingsError):
+            return _classes_of(parse_document(text.encode()))
+    classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
+    # Of no release, so in all namespaces.
+    return Classes("", {name: replace(each, namespace_selector={}) for name, each in classes.items()})
 
 
-def _settings_of(text: str) -> Settings | None:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or not {"podClasses", "namespace"} <= document.keys():
-        return None
-    reader = Reader()
-    classes = read_pod_classes(reader, document.get("podClasses"))
-    return None if reader.faults else (str(document["namespace"]), classes)
+def _classes_of(document: Document) -> Classes:
+    release = ReleaseSettings(Reader(), document)
+    classes = Classes(release.namespace, release.classes)
+    release.raise_faults()
+    return classes
 
 
 class LiveCluster:
     """The watches that a moment needs."""
 
-    def __init__(self, client: Client, settings: Settings) -> None:
-        self._classes = Classes(*settings)
+    def __init__(self, client: Client, classes: Classes) -> None:
+        self._classes = classes
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
             return WatchCache(client, path, read, kind=kind)

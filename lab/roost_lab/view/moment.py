@@ -21,7 +21,7 @@ from roost_lab.pages.names import shorten
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 Row = Mapping[str, Any]
 JSONObject = dict[str, Any]
@@ -266,7 +266,10 @@ def _full_name(row: Row) -> str:
 
 
 def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, int]) -> Iterator[NodeBox]:
-    earlier = _earlier_values(rows.later_changes)
+    # Node uid -> field -> its value before the change.
+    earlier: dict[str, dict[str, str]] = {}
+    for row in rows.later_changes:
+        earlier.setdefault(row["node_uid"], {})[row["field"]] = row["old"]
     held: dict[str, set[str]] = {}
     for row in rows.images:
         held.setdefault(row["node_uid"], set()).add(normalise_reference(row["image"]))
@@ -283,17 +286,19 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
     unknown = [{"uid": uid, "name": pods[0]["node_name"]} for uid, pods in by_uid.items() if uid not in known]
     for row in (*rows.nodes, *unknown):
         uid = row["uid"]
-        node = _Node(row, earlier.get(uid, {}))
+        node = _at_that_time(row, earlier.get(uid, {}))
+        allocatable = json.loads(node.get("allocatable") or "{}")
         count = rows.image_counts.get(uid)
         here = sorted(by_uid.get(uid, ()), key=lambda pod: (pod["created_us"], pod["name"]))
         images = held.get(uid, set()) if count else None
-        labels = node.image_labels()
+        gates = _image_labels(node["labels"])
         yield NodeBox(
             uid=uid,
             name=row["name"],
             created_us=row.get("created_us") or 0,
-            state=node.state(),
-            attracts=node.attracts(),
+            state=_node_state(node),
+            # Of all hubs.
+            attracts=sorted({key.partition("/")[2] for key in node["labels"] if key.startswith(ATTRACT_LABEL_PREFIX)}),
             warm=warm[row["name"]],
             pods=[
                 PodBox(
@@ -312,12 +317,12 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
             held=frozenset(
                 image
                 for image in chips
-                if normalise_reference(image) in (images or ()) or labels.get(_label_name(image)) == HELD
+                if normalise_reference(image) in (images or ()) or gates.get(_label_name(image)) == HELD
             ),
-            pulling=frozenset(image for image in chips if labels.get(_label_name(image)) == PULLING),
+            pulling=frozenset(image for image in chips if gates.get(_label_name(image)) == PULLING),
             images=count,
-            cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), node.allocatable(CPU)),
-            memory_bytes=(sum(pod["memory_bytes"] for pod in here), node.allocatable(MEMORY)),
+            cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), allocatable.get(CPU)),
+            memory_bytes=(sum(pod["memory_bytes"] for pod in here), allocatable.get(MEMORY)),
         )
 
 
@@ -339,59 +344,34 @@ def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | No
     return PodState.STARTING
 
 
-def _earlier_values(changes: Iterable[Row]) -> dict[str, dict[str, str]]:
-    """Node uid -> field -> its value before the change."""
-    earlier: dict[str, dict[str, str]] = {}
-    for row in changes:
-        earlier.setdefault(row["node_uid"], {})[row["field"]] = row["old"]
-    return earlier
+def _at_that_time(row: Row, earlier: Mapping[str, str]) -> dict[str, Any]:
+    """The node's row with the values that fields had before they changed; `labels` as a mapping."""
+    labels = json.loads(row.get("labels") or "{}")
+    changed = {name[len(_LABEL) :]: old for name, old in earlier.items() if name.startswith(_LABEL)}
+    flags = {f"is_{name}": earlier[name] == str(True) for name in ("ready", "unschedulable") if name in earlier}
+    texts = {name: earlier[name] for name in ("taints", "allocatable") if name in earlier}
+    # A label that a node didn't have is recorded as an empty one.
+    return {**row, **flags, **texts, "labels": {key: value for key, value in (labels | changed).items() if value}}
 
 
-class _Node:
-    """A node's state at the moment: its row, with the values that fields had before they changed."""
+def _node_state(node: Row) -> NodeState:
+    if node.get("is_ready") is None:
+        return NodeState.UNKNOWN
+    if not node["is_ready"]:
+        return NodeState.NOT_READY
+    if any(taint.partition("=")[0] in GOING_TAINTS for taint in (node["taints"] or "").split(", ")):
+        return NodeState.LEAVING
+    return NodeState.CORDONED if node["is_unschedulable"] else NodeState.READY
 
-    def __init__(self, row: Row, earlier: Mapping[str, str]) -> None:
-        self._row = row
-        self._earlier = earlier
-        labels = json.loads(row.get("labels") or "{}")
-        changed = {name[len(_LABEL) :]: old for name, old in earlier.items() if name.startswith(_LABEL)}
-        # A label that a node didn't have is recorded as an empty one.
-        self._labels: Mapping[str, str] = {key: value for key, value in (labels | changed).items() if value}
 
-    def state(self) -> NodeState:
-        is_ready = self._flag("ready", "is_ready")
-        if is_ready is None:
-            return NodeState.UNKNOWN
-        taints = self._earlier.get("taints", self._row.get("taints") or "")
-        if not is_ready:
-            return NodeState.NOT_READY
-        if any(taint.partition("=")[0] in GOING_TAINTS for taint in taints.split(", ")):
-            return NodeState.LEAVING
-        return NodeState.CORDONED if self._flag("unschedulable", "is_unschedulable") else NodeState.READY
-
-    def _flag(self, name: str, column: str) -> bool | None:
-        if name in self._earlier:
-            return self._earlier[name] == str(True)
-        value: bool | None = self._row.get(column)
-        return value
-
-    def attracts(self) -> list[str]:
-        """The placeholder sets that it attracts, of all hubs."""
-        return sorted({key.partition("/")[2] for key in self._labels if key.startswith(ATTRACT_LABEL_PREFIX)})
-
-    def image_labels(self) -> dict[str, str]:
-        """The gate's labels: the part of the key that names the image -> value; of several hubs, one that closes."""
-        found: dict[str, str] = {}
-        for key, value in self._labels.items():
-            if key.startswith(PULLED_LABEL_PREFIX):
-                name = key.partition("/")[2]
-                found[name] = PULLING if PULLING in (value, found.get(name)) else value
-        return found
-
-    def allocatable(self, resource: str) -> int | None:
-        text = self._earlier.get("allocatable") or self._row.get("allocatable")
-        amount: int | None = json.loads(text).get(resource) if text else None
-        return amount
+def _image_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """The gate's labels: the part of the key that names the image -> value; of several hubs, one that closes."""
+    found: dict[str, str] = {}
+    for key, value in labels.items():
+        if key.startswith(PULLED_LABEL_PREFIX):
+            name = key.partition("/")[2]
+            found[name] = PULLING if PULLING in (value, found.get(name)) else value
+    return found
 
 
 def _label_name(image: str) -> str:

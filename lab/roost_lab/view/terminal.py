@@ -9,7 +9,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.live import Live
@@ -54,18 +54,6 @@ STATE_WIDTH: Final = max(map(len, NodeState))
 REFRESH_SECONDS: Final = 1.0
 
 
-class Awaited(NamedTuple):
-    """Pods on a node that wait for one image."""
-
-    image: str
-    node: str
-    pods: int
-    # Of the one that was created first.
-    since_us: int
-    # The kubelet reported a failure.
-    is_failing: bool
-
-
 def in_order(nodes: Sequence[NodeBox], sort: str) -> list[NodeBox]:
     """The nodes, sorted by one of SORTS."""
 
@@ -91,22 +79,6 @@ def counts_of(node: NodeBox) -> Counter[str]:
 def fullness(node: NodeBox) -> float:
     """The larger requested share of CPU and memory; 0 where the node's size isn't known."""
     return max((used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room), default=0.0)
-
-
-def awaited(moment: Moment) -> list[Awaited]:
-    """Images that pods wait for, by node, the longest wait first."""
-    found: dict[tuple[str, str], Awaited] = {}
-    for node in moment.nodes:
-        for pod in node.pods:
-            if pod.state in (PodState.PULLING, PodState.FAILING):
-                image = pod.awaits or pod.image
-                before = found.get((node.uid, image), Awaited(image, node.name, 0, pod.created_us, is_failing=False))
-                found[node.uid, image] = before._replace(
-                    pods=before.pods + 1,
-                    since_us=min(before.since_us, pod.created_us),
-                    is_failing=before.is_failing or pod.state is PodState.FAILING,
-                )
-    return sorted(found.values(), key=lambda each: (each.since_us, each.image))
 
 
 def show(
@@ -170,29 +142,30 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
 
 
 def _pulls(moment: Moment, columns: int, most: int) -> list[Text]:
-    by_image: dict[str, list[Awaited]] = {}
-    for each in awaited(moment):
-        by_image.setdefault(each.image, []).append(each)
-    # Failures first, then the longest waits.
-    pulls = sorted(by_image.values(), key=lambda found: (not _fails(found), found[0].since_us))
+    """Images that pods wait for: those that fail first, then the longest waits."""
+    by_image: dict[str, list[tuple[NodeBox, PodBox]]] = {}
+    for node in moment.nodes:
+        for pod in node.pods:
+            if pod.state in (PodState.PULLING, PodState.FAILING):
+                by_image.setdefault(pod.awaits or pod.image, []).append((node, pod))
+    pulls = []
+    for image, found in by_image.items():
+        fails = any(pod.state is PodState.FAILING for _, pod in found)
+        pulls.append((not fails, min(pod.created_us for _, pod in found), image, {node.name for node, _ in found}))
     if not pulls:
         return []
-    shown = pulls[:most]
-    nodes = [found[0].node for found in shown if len(found) == 1]
-    names = dict(zip(nodes, _short(nodes, columns // 4), strict=True))
+    shown = sorted(pulls)[:most]
+    alone = [name for *_, nodes in shown if len(nodes) == 1 for name in nodes]
+    names = dict(zip(alone, _short(alone, columns // 4), strict=True))
     rows = []
-    for found in shown:
-        where = names[found[0].node] if len(found) == 1 else f"{len(found)} nodes"
-        what = f"{plural(sum(each.pods for each in found), 'pod')} on {where}{', fails' if _fails(found) else ''}"
-        rows.append((show_plain(found[0].image), _show_age(moment.at_us - found[0].since_us), what))
+    for is_well, since_us, image, nodes in shown:
+        where = names[next(iter(nodes))] if len(nodes) == 1 else f"{len(nodes)} nodes"
+        what = f"{plural(len(by_image[image]), 'pod')} on {where}{'' if is_well else ', fails'}"
+        rows.append((show_plain(image), _show_age(moment.at_us - since_us), what))
     texts = [_line("images awaited", "bold")]
-    for row, found in zip(_fitted(rows, columns, 1), shown, strict=True):
-        texts.append(_line(row, "red" if _fails(found) else "cyan"))
+    for (is_well, *_), line in zip(shown, _fitted(rows, columns, 1), strict=True):
+        texts.append(_line(line, "cyan" if is_well else "red"))
     return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
-
-
-def _fails(pulls: Sequence[Awaited]) -> bool:
-    return any(pull.is_failing for pull in pulls)
 
 
 def _waiting(pods: Sequence[PodBox], columns: int) -> list[Text]:

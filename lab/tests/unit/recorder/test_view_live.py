@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from roost_core.kube.client import ApiError
+from roost_core.release.reader import SettingsError
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
-from roost_lab.view.live import find_settings, rows_of, why_of
+from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
 from roost_lab.view.terminal import MARKS, SORTS, bar, in_order, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"
@@ -306,7 +308,7 @@ def test_an_empty_cluster_is_said_to_be_empty() -> None:
 
 
 class Cluster:
-    """Answers to the one question that the settings need."""
+    """Answers to the one question that the classes need."""
 
     def __init__(self, *documents: object, status: int = 200) -> None:
         self._documents = documents
@@ -318,16 +320,33 @@ class Cluster:
             raise ApiError(self._status, "no")
         return {
             "items": [
-                {"metadata": {"namespace": f"ns-{number}"}, "data": {"settings.json": text}}
+                {"metadata": {"namespace": f"ns-{number}"}, "data": {"release.json": text}}
                 for number, text in enumerate(self._documents)
             ]
         }
 
 
-def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones() -> None:
+def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones(tmp_path: Path) -> None:
     listed = {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
-    found: Any = find_settings(Cluster("{", "[]", json.dumps({"podClasses": 1, "namespace": ""}), json.dumps(listed)))  # type: ignore[arg-type]
-    assert (found[0], list(found[1])) == ("jhub", ["pupil"])
-    for cluster in (Cluster(), Cluster(status=403)):
-        found = find_settings(cluster)  # type: ignore[arg-type]
-        assert {USER, BUILD, PLACEHOLDER} <= set(found[1])
+
+    def class_of(labels: Mapping[str, str], *documents: object, status: int = 200) -> str | None:
+        cluster: Any = Cluster(*documents, status=status)
+        found = find_classes(cluster).classify(labels, "jhub", {})
+        return found.name if found is not None else None
+
+    faulty = (
+        "{",
+        "[]",
+        json.dumps({"version": 1, "podClasses": 1, "namespace": ""}),
+        json.dumps({**listed, "version": 9}),
+    )
+    assert class_of({"a": "b"}, *faulty, json.dumps(listed)) == "pupil"
+    for documents, status in (((), 200), (faulty, 200), ((), 403)):
+        assert class_of({"component": "singleuser-server"}, *documents, status=status) == USER
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps(listed))
+    anywhere: Any = None
+    assert find_classes(anywhere, str(path)).classify({"a": "b"}, "jhub", {}) is not None
+    path.write_text(faulty[2])
+    with pytest.raises(SettingsError, match="podClasses: found 1"):
+        find_classes(anywhere, str(path))
