@@ -25,12 +25,8 @@ _AFFINITY: Final = "/spec/affinity"
 # All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
-# BinderHub's two placement terms, exactly as KubernetesBuildExecutor writes them.
-_BINDER_WEIGHT: Final = 100
-_BINDER_SPREAD: Final = {
-    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
-    "topologyKey": HOSTNAME_LABEL,
-}
+# Of BinderHub's own placement terms.
+_BINDERHUB_WEIGHT: Final = 100
 
 
 class SetScheduler(NamedTuple):
@@ -83,50 +79,45 @@ Change = SetScheduler | Annotate | RequireNode | PreferNode | PreferPods | DropB
 
 
 def is_binderhub_sticky_term(term: object) -> bool:
-    """Tell a preferred node term that BinderHub wrote for a sticky build: hostname In [one node], weight 100."""
-    if type(term) is not dict or term.keys() != {"weight", "preference"} or term["weight"] != _BINDER_WEIGHT:
+    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build, by its shape."""
+    if type(term) is not dict:
         return False
-    preference = term["preference"]
-    if type(preference) is not dict or preference.keys() != {"matchExpressions"}:
+    try:
+        (expression,) = term["preference"]["matchExpressions"]
+        (node,) = expression["values"]
+    except (KeyError, TypeError, ValueError):
         return False
-    expressions = preference["matchExpressions"]
-    if type(expressions) is not list or len(expressions) != 1 or type(expressions[0]) is not dict:
-        return False
-    (expression,) = expressions
-    values = expression.get("values")
-    return (
-        expression.keys() == {"key", "operator", "values"}
-        and expression["key"] == HOSTNAME_LABEL
-        and expression["operator"] == "In"
-        and type(values) is list
-        and len(values) == 1
-    )
+    expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
+    return bool(term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}})
 
 
 def is_binderhub_spread_term(term: object) -> bool:
-    """Tell the preferred pod anti-affinity term that BinderHub writes for builds that aren't sticky."""
-    return (
-        type(term) is dict
-        and term.keys() == {"weight", "podAffinityTerm"}
-        and term["weight"] == _BINDER_WEIGHT
-        and bool(term["podAffinityTerm"] == _BINDER_SPREAD)
-    )
+    """Tell the preferred pod anti-affinity term that it writes for builds that aren't sticky."""
+    builds = {"labelSelector": {"matchLabels": {"component": "binderhub-build"}}, "topologyKey": HOSTNAME_LABEL}
+    return term == {"weight": _BINDERHUB_WEIGHT, "podAffinityTerm": builds}
 
 
-def same_node_preference(one: object, other: object) -> bool:
-    """Return whether two node selector terms are the same rule: order and weight don't matter."""
-    if one == other:
-        return True
-    if type(one) is not dict or type(other) is not dict:
-        return False
-    first, second = one.get("matchFields"), other.get("matchFields")
-    if type(first) is list and type(second) is list and len(first) == len(second) == 1 and first != second:
-        # Whether two terms name the same node is the usual question, and a field has one value: worth a short way.
-        return False
-    this, that = read_node_term(one), read_node_term(other)
-    if this is None or that is None:
-        return this is that and one == {} == other
-    return all(set(mine) == set(theirs) for mine, theirs in zip(this, that, strict=True))
+def node_rule(preference: object) -> tuple[object, ...] | None:
+    """What a node selector term asks for: the same for two whose parts are in another order; None: it can't be read."""
+    term = read_node_term(preference)
+    return None if term is None else tuple(map(frozenset, term))
+
+
+def pod_rule(term: object) -> tuple[object, ...] | None:
+    """The same of a pod affinity term; None also for one with keys that aren't compared."""
+    if type(term) is not dict or term.get("matchLabelKeys") or term.get("mismatchLabelKeys"):
+        return None
+    namespaces = term.get("namespaces")
+    rule: list[object] = [
+        term.get("topologyKey"),
+        {name for name in namespaces if type(name) is str} if type(namespaces) is list else set(),
+    ]
+    for selector in (term.get("labelSelector"), term.get("namespaceSelector")):
+        read = None if selector is None else read_label_selector(selector)
+        if selector is not None and read is None:
+            return None
+        rule.append(read)
+    return tuple(rule)
 
 
 def named_node(name: str) -> JSONObject:
@@ -136,34 +127,8 @@ def named_node(name: str) -> JSONObject:
 
 def prefers_node(pod: PodBody, preference: JSONObject) -> bool:
     """Whether one of the pod's preferred node terms has this preference."""
-    return any(
-        type(term) is dict and same_node_preference(term.get("preference"), preference)
-        for term in pod.preferred_node_terms
-    )
-
-
-def _namespaces(term: Mapping[str, Any]) -> frozenset[str]:
-    namespaces = term.get("namespaces")
-    return frozenset(name for name in namespaces if type(name) is str) if type(namespaces) is list else frozenset()
-
-
-def same_pod_term(one: object, other: object) -> bool:
-    """Return whether two pod affinity terms are the same rule: key, pods and namespaces."""
-    if one == other:
-        return True
-    if type(one) is not dict or type(other) is not dict or one.get("topologyKey") != other.get("topologyKey"):
-        return False
-    if _namespaces(one) != _namespaces(other):
-        return False
-    for name in ("labelSelector", "namespaceSelector"):
-        first, second = one.get(name), other.get(name)
-        if first is None or second is None:
-            if first is not second:
-                return False
-        elif read_label_selector(first) is None or read_label_selector(first) != read_label_selector(second):
-            return False
-    extra = ("matchLabelKeys", "mismatchLabelKeys")
-    return all(not one.get(name) and not other.get(name) for name in extra)
+    rule = node_rule(preference)
+    return any(type(term) is dict and node_rule(term.get("preference")) == rule for term in pod.preferred_node_terms)
 
 
 def is_required(pod: PodBody, expression: JSONObject) -> bool:
@@ -247,16 +212,24 @@ def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Op
 
 
 def _new(
-    terms: list[JSONObject], present: Sequence[object], same: Callable[[object, object], bool], part: str
+    terms: list[JSONObject],
+    present: Sequence[object],
+    part: str,
+    rule_of: Callable[[object], tuple[object, ...] | None],
 ) -> list[JSONObject]:
-    """Those of `terms` whose `part` (what is preferred) equals no other's, there or among themselves."""
-    if not present and len(terms) < 2:
-        return terms
-    new_terms: list[JSONObject] = []
+    """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves."""
+    if not terms:
+        return []
+    parts = [rival.get(part) for rival in present if type(rival) is dict]
+    rules = [rule_of(rival) for rival in parts]
+    new_terms = []
     for term in terms:
-        rivals = (*present, *new_terms)
-        if not any(type(rival) is dict and same(rival.get(part), term[part]) for rival in rivals):
+        preferred = term[part]
+        rule = rule_of(preferred)
+        if preferred not in parts if rule is None else rule not in rules:
             new_terms.append(term)
+            parts.append(preferred)
+            rules.append(rule)
     return new_terms
 
 
@@ -303,7 +276,7 @@ def _node_affinity(pod: PodBody, changes: Sequence[Change], *, drop_sticky: bool
     if drop_sticky and remaining:
         operations += _removals(remaining, is_binderhub_sticky_term, path)
         remaining = [term for term in remaining if not is_binderhub_sticky_term(term)]
-    added = _new(wanted, remaining, same_node_preference, "preference")
+    added = _new(wanted, remaining, "preference", node_rule)
     if added:
         whole[PREFERRED] = added
         _append(node_affinity, path, added, operations)
@@ -345,14 +318,14 @@ def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spr
         return {}, ()
     pod_affinity = child_object(pod.affinity, name, "spec.affinity")
     if pod_affinity is None:
-        return ({PREFERRED: _new(wanted, (), same_pod_term, "podAffinityTerm")} if wanted else {}), ()
+        return ({PREFERRED: _new(wanted, (), "podAffinityTerm", pod_rule)} if wanted else {}), ()
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
     remaining: Sequence[object] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{name}") or ()
     if drop_spread:
         operations += _removals(remaining, is_binderhub_spread_term, path)
         remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
-    added = _new(wanted, remaining, same_pod_term, "podAffinityTerm")
+    added = _new(wanted, remaining, "podAffinityTerm", pod_rule)
     if added:
         _append(pod_affinity, path, added, operations)
     return {}, operations

@@ -15,7 +15,7 @@ from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.scheduling import filter_nodes
-from tests.unit.scheduling_builders import HOSTNAME, ZONE, app, arguments, node, pod, profile, term
+from tests.unit.scheduling_builders import HOSTNAME, ZONE, arguments, node, pod, profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,22 +38,6 @@ def named(*names: str, operator: str = "In") -> dict[str, Any]:
 
 
 class TestFilters:
-    def test_cordons_taints_and_labels_keep_pods_off_in_this_order(self) -> None:
-        state = ClusterState(
-            [
-                node("cordoned", cordoned=True, taints=["a=1:NoSchedule"]),
-                node("tainted", taints=["a=1:NoExecute"]),
-                node("other"),
-                node("right", labels={"pool": "user"}, taints=["a=1:PreferNoSchedule"]),
-            ]
-        )
-        assert why(pod("p", nodeSelector={"pool": "user"}), state) == {
-            "cordoned": ("node(s) were unschedulable",),
-            "tainted": ("node(s) had untolerated taint(s)",),
-            "other": ("node(s) didn't match Pod's node affinity/selector",),
-            "right": (),
-        }
-
     def test_a_profile_may_ask_another_order(self) -> None:
         state = ClusterState([node("n", taints=["a=1:NoSchedule"], cpu="1")])
         enabled = [{"name": "NodeResourcesFit"}, {"name": "NodeAffinity"}]
@@ -89,76 +73,6 @@ class TestFilters:
         )
         assert why(wants, state, using) == {"a": ()}
 
-    @pytest.mark.parametrize(
-        ("taken", "wanted", "fits"),
-        [
-            ({"hostPort": 80}, {"hostPort": 80}, False),
-            ({"hostPort": 80}, {"hostPort": 81}, True),
-            ({"hostPort": 80}, {"hostPort": 80, "protocol": "UDP"}, True),
-            ({"hostPort": 80}, {"hostPort": 80, "hostIP": "127.0.0.1"}, False),
-            ({"hostPort": 80, "hostIP": "127.0.0.2"}, {"hostPort": 80, "hostIP": "127.0.0.1"}, True),
-        ],
-    )
-    def test_ports_clash_by_address_and_protocol(self, taken: Any, wanted: Any, fits: bool) -> None:
-        def with_port(port: Any, **more: Any) -> Pod:
-            return pod("p", **more, containers=[{"name": "c", "image": "i", "ports": [port]}])
-
-        state = ClusterState([node("a")], [replace(with_port(taken, on="a"), name="there")])
-        assert (why(with_port(wanted), state)["a"] == ()) == fits
-
-    def test_required_affinity_needs_one_pod_that_meets_all_terms_or_the_first_of_its_kind(self) -> None:
-        terms = [term(app("u"), key=ZONE), term({"matchLabels": {"tier": "x"}}, key=ZONE)]
-        wants = {"podAffinity": {REQUIRED: terms}}
-        nodes = [node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}), node("c")]
-        first = pod("p", labels={"app": "u", "tier": "x"}, affinity=wants)
-        assert why(first, ClusterState(nodes)) == {"a": (), "b": (), "c": ("node(s) didn't match pod affinity rules",)}
-        halves = [pod("x", on="a", labels={"app": "u"}), pod("y", on="a", labels={"tier": "x"})]
-        other = pod("q", affinity=wants)
-        assert all(why(other, ClusterState(nodes, halves)).values())
-        whole = pod("z", on="b", labels={"app": "u", "tier": "x"})
-        assert why(first, ClusterState(nodes, [whole]))["a"] == ("node(s) didn't match pod affinity rules",)
-        assert why(other, ClusterState(nodes, [whole]))["b"] == ()
-
-    def test_anti_affinity_works_in_both_directions(self) -> None:
-        avoids = {"podAntiAffinity": {REQUIRED: [term(app("u"))]}}
-        nodes = [node("a"), node("b")]
-        there = pod("x", on="a", labels={"app": "u"})
-        for one in (there, replace(there, leaving=True)):
-            assert why(pod("p", affinity=avoids), ClusterState(nodes, [one]))["a"] == (
-                "node(s) didn't match pod anti-affinity rules",
-            )
-        jealous = pod("x", on="a", affinity=avoids)
-        assert why(pod("p", labels={"app": "u"}), ClusterState(nodes, [jealous]))["a"] == (
-            "node(s) didn't satisfy existing pods anti-affinity rules",
-        )
-
-    def test_do_not_schedule_constraints_bound_the_skew(self) -> None:
-        def constrained(**more: Any) -> Pod:
-            constraint = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}
-            return pod("p", labels={"app": "u"}, topologySpreadConstraints=[{"labelSelector": app("u"), **constraint}])
-
-        nodes = [node("a", labels={ZONE: "z1"}), node("b", labels={ZONE: "z2"}), node("c")]
-        state = ClusterState(nodes, [pod("x", on="a", labels={"app": "u"})])
-        assert why(constrained(), state) == {
-            "a": ("node(s) didn't match pod topology spread constraints",),
-            "b": (),
-            "c": ("node(s) didn't match pod topology spread constraints (missing required label)",),
-        }
-        assert why(constrained(maxSkew=2), state)["a"] == ()
-        assert why(constrained(maxSkew=2, minDomains=3), state)["a"] == ()
-        assert why(constrained(maxSkew=1, minDomains=3), state)["b"] == ()
-        revision = {"labelSelector": app("u"), "matchLabelKeys": ["revision"]}
-        other = replace(constrained(**revision), labels={"app": "u", "revision": "2"})
-        assert why(other, state)["a"] == ()
-
-    def test_a_pod_may_fit_beside_those_nominated_or_not_at_all(self) -> None:
-        state = ClusterState([node("a", cpu="2")])
-        promised = pod("promised", requests={"cpu": "1500m"}, priority=5, status={"nominatedNodeName": "a"})
-        state.add_pod(promised)
-        assert why(pod("p", requests={"cpu": "1"}, priority=5), state)["a"] == ("Insufficient cpu",)
-        assert why(pod("p", requests={"cpu": "1"}, priority=6), state)["a"] == ()
-        assert why(promised, state)["a"] == ()
-
     def test_pods_of_a_daemon_set_are_about_their_node_only(self) -> None:
         state = ClusterState([node(name) for name in "abc"])
         assert schedule(pod("p", affinity=named("b")), state, DEFAULT).node == "b"
@@ -182,15 +96,6 @@ class TestCycles:
         waiting = pod("p", status={"nominatedNodeName": "a"})
         assert schedule(waiting, state, DEFAULT).node == "a"
         assert schedule(pod("p"), state, DEFAULT).node == "b"
-
-    def test_a_failure_names_each_reason_with_its_number_sorted_as_text(self) -> None:
-        nodes = [node(f"n{index}", cordoned=True) for index in range(10)]
-        state = ClusterState([*nodes, node("small", cpu="1")])
-        decision = schedule(pod("p", requests={"cpu": "2"}), state, DEFAULT)
-        assert decision.message == (
-            "0/11 nodes are available: 1 Insufficient cpu, 10 node(s) were unschedulable."
-            " preemption: 0/11 nodes are available: 11 Preemption is not helpful for scheduling."
-        )
 
     def test_until_1_36_claims_are_spoken_of_where_there_are_none(self) -> None:
         state = ClusterState([node("small", cpu="1")])
@@ -222,11 +127,6 @@ class TestCycles:
         assert second.table is not None
         assert second.table.nodes[:2] == ("n100", "n101")
         assert second.table.nodes[-1] == "n079"
-
-    def test_nodes_of_all_zones_come_in_turn(self) -> None:
-        zones = {"a": "1", "b": "1", "c": "2", "d": "1", "e": "3", "f": "2"}
-        state = ClusterState([node(name, labels={ZONE: zone}) for name, zone in zones.items()])
-        assert [row.name for row in state.ordered] == ["a", "c", "e", "b", "f", "d"]
 
 
 class TestPreemption:
@@ -262,14 +162,6 @@ class TestPreemption:
         assert not found.equals
         return found.node
 
-    def test_two_of_lower_priority_go_before_one_of_higher(self) -> None:
-        lower = [self.placeholder("x", "a", -10, "500m"), self.placeholder("y", "a", -10, "500m")]
-        assert self.chosen(*lower, self.placeholder("z", "b", -5)) == "a"
-
-    def test_one_goes_before_two_of_its_priority(self) -> None:
-        two = [self.placeholder("x", "a", -10, "500m"), self.placeholder("y", "a", -10, "500m")]
-        assert self.chosen(*two, self.placeholder("z", "b", -10)) == "b"
-
     def test_a_budget_protects_better_than_priority(self) -> None:
         budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
         pods = [self.placeholder("x", "a", -10, labels={"app": "x"}), self.placeholder("z", "b", -5)]
@@ -277,21 +169,6 @@ class TestPreemption:
         assert self.chosen(*pods, budgets=[budget]) == "b"
         assert self.chosen(*pods, budgets=[replace(budget, disruptions_allowed=1)]) == "a"
         assert self.chosen(*pods, budgets=[replace(budget, disrupted_pods=frozenset({"x"}))]) == "a"
-
-    def test_on_a_node_those_with_a_budget_may_stay_first(self) -> None:
-        budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
-        safe = self.placeholder("safe", "a", -10, "500m", labels={"app": "x"})
-        other = self.placeholder("other", "a", -5, "500m")
-        state = ClusterState([node("a", cpu="1")], [safe, other], Surroundings(budgets=(budget,)))
-        found = preempt(pod("p", requests={"cpu": "500m"}), state, DEFAULT)
-        assert isinstance(found, Nomination)
-        assert ([one.name for one in found.victims], found.violations) == (["other"], 0)
-
-    def test_the_latest_started_goes_and_one_that_has_not_started_is_the_latest(self) -> None:
-        early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-        old, new = self.placeholder("x", "a", -10, started=early), self.placeholder("y", "b", -10, started=late)
-        assert self.chosen(old, new) == "b"
-        assert self.chosen(new, self.placeholder("z", "c", -10)) == "c"
 
     def test_of_nodes_just_as_good_all_are_named(self) -> None:
         found = self.candidates(self.placeholder("x", "b", -10), self.placeholder("y", "a", -10))
@@ -316,14 +193,6 @@ class TestPreemption:
             "0/2 nodes are available: 1 No preemption victims found for incoming pod,"
             " 1 Preemption is not helpful for scheduling."
         )
-
-    def test_pods_that_others_avoid_make_room_by_going(self) -> None:
-        avoids = {"podAntiAffinity": {REQUIRED: [term(app("u"))]}}
-        jealous = pod("x", on="a", priority=-1, affinity=avoids)
-        state = ClusterState([node("a")], [jealous])
-        found = preempt(pod("p", labels={"app": "u"}), state, DEFAULT)
-        assert isinstance(found, Nomination)
-        assert [one.name for one in found.victims] == ["x"]
 
 
 class TestStates:

@@ -37,30 +37,6 @@ class TestRequests:
         assert dict(found.requests) == {"cpu": 0}
         assert (found.non_zero_cpu, found.non_zero_memory) == (100, 400 * MIB)
 
-    def test_the_largest_step_of_initialising_counts_when_it_asks_for_more(self) -> None:
-        found = spec(containers=[container(cpu="1")], initContainers=[container(cpu="3"), container(cpu="2")])
-        assert dict(found.requests)["cpu"] == 3000
-
-    def test_sidecars_run_beside_main_containers_and_beside_init_containers_after_them(self) -> None:
-        sidecar = container("Always", cpu="1")
-        before = spec(containers=[container(cpu="1")], initContainers=[sidecar, container(cpu="2")])
-        after = spec(containers=[container(cpu="1")], initContainers=[container(cpu="2"), sidecar])
-        assert dict(before.requests)["cpu"] == 3000
-        assert dict(after.requests)["cpu"] == 2000
-
-    def test_pod_level_requests_replace_the_sum_and_overhead_comes_on_top(self) -> None:
-        found = spec(
-            containers=[container(cpu="1", memory="1Gi")],
-            resources={"requests": {"cpu": "3", "example.com/ignored": "1"}},
-            overhead={"cpu": "250m", "memory": "1Mi"},
-        )
-        assert dict(found.requests) == {"cpu": 3250, "memory": 1025 * MIB}
-
-    def test_the_fit_score_of_a_pod_that_comes_is_blind_to_pod_level_requests(self) -> None:
-        found = spec(containers=[container()], resources={"requests": {"cpu": "3"}})
-        assert dict(found.fit_requests)["cpu"] == 100
-        assert found.non_zero_cpu == 3000
-
     def test_beside_pod_level_requests_only_what_nobody_asks_for_gets_a_default(self) -> None:
         whole = {"requests": {"cpu": "3"}}
         found = spec(containers=[container(memory="1Gi"), container()], resources=whole)
@@ -85,10 +61,6 @@ class TestRequests:
 
         assert requested([]) == {"cpu": 4000, "memory": 2048 * MIB}
         assert requested([{"type": "PodResizePending", "reason": "Infeasible"}])["cpu"] == 2000
-
-    def test_resources_that_kube_scheduler_does_not_count_are_left_out(self) -> None:
-        found = spec(containers=[container(**{"example.com/gpu": "2", "hugepages-2Mi": "4Mi", "storage": "1"})])
-        assert dict(found.requests) == {"example.com/gpu": 2, "hugepages-2Mi": 4 * MIB}
 
 
 class TestPods:

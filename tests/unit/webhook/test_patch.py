@@ -25,7 +25,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
-from webhook.patch import MAX_ANNOTATIONS_BYTES, pointer, same_node_preference
+from webhook.patch import MAX_ANNOTATIONS_BYTES, node_rule, pointer
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
 
 def test_node_terms_are_the_same_rule_whatever_their_order() -> None:
     first, second = (expression("metadata.name", name, operator="NotIn") for name in ("n1", "n2"))
-    assert same_node_preference({"matchFields": [first, second]}, {"matchFields": [second, first]})
-    assert not same_node_preference({"matchFields": [first]}, {"matchFields": [second]})
+    assert node_rule({"matchFields": [first, second]}) == node_rule({"matchFields": [second, first]})
+    assert node_rule({"matchFields": [first]}) != node_rule({"matchFields": [second]})
     one = {"matchExpressions": [expression("zone", "a", "b"), expression("pool", "x")]}
     other = {"matchExpressions": [expression("pool", "x"), expression("zone", "b", "a")], "matchFields": []}
-    assert same_node_preference(one, other)
-    assert not same_node_preference(one, {"matchFields": one["matchExpressions"]})
+    assert node_rule(one) == node_rule(other)
+    assert node_rule(one) != node_rule({"matchFields": one["matchExpressions"]})
 
 
 def test_slashes_and_tildes_in_a_pointers_step_are_escaped() -> None:
