@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import US, as_date
 from roost_lab.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.records import PodSource
+from roost_lab.recorder.store.records import DecisionKind, PodSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +33,12 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
     for node in nodes:
         yield from node_lines(node)
-    for pods in pods_since(store, since_us):
+    for pods in _by_creation(store, sa.select(schema.pod), since_us):
         uids = [pod["uid"] for pod in pods]
-        phases = rows_by_pod(store, schema.phase, uids)
-        binds = rows_by_pod(store, schema.decision, uids)
+        phases = _rows_by_pod(store, schema.phase, uids)
+        decisions = _rows_by_pod(store, schema.decision, uids)
         for pod in pods:
-            bind = next((row for row in binds.get(pod["uid"], ()) if row["kind"] == "bind"), None)
+            bind = next((row for row in decisions.get(pod["uid"], ()) if row["kind"] == DecisionKind.BIND), None)
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
 
 
@@ -48,56 +49,54 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
     cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until ready and until gone; null: not yet,
     or not seen), status.
     """
+    pod, start, decision = schema.pod.c, schema.start.c, schema.decision.c
+    # A pod whose Events begin after its start: nobody knows when it was launched.
+    is_known = sa.or_(pod.source != PodSource.EVENT, sa.exists().where(decision.pod_uid == pod.uid))
+    of_pod = sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid)
+    query = (
+        sa.select(schema.pod, start.ready_us)
+        .outerjoin(schema.start, of_pod)
+        .where(pod.pod_class.in_(sorted(classes)), is_known)
+    )
     sizes = _image_sizes(store)
-    for pods in pods_since(store, since_us, classes):
-        starts = start_times(store, [pod["uid"] for pod in pods])
-        begun = _begun(store, [pod["uid"] for pod in pods if pod["source"] == PodSource.EVENT])
-        for pod in pods:
-            if pod["source"] == PodSource.EVENT and pod["uid"] not in begun:
-                # Its Events begin after its start: nobody knows when it was launched.
-                continue
-            created_us, ended_us = pod["created_us"], pod["deleted_us"]
-            yield _json(
-                timestamp=as_date(created_us).isoformat(timespec="microseconds"),
-                schema=LAUNCH_SCHEMA,
-                version=LAUNCH_VERSION,
-                **{"class": pod["pod_class"]},
-                name=f"{pod['namespace']}/{pod['name']}",
-                hub=pod["namespace"],
-                repository=pod["repo"],
-                ref=pod["ref"],
-                image=pod["image"],
-                image_bytes=sizes.get(pod["image"]),
-                cpu_millicores=pod["cpu_millicores"],
-                memory_bytes=pod["memory_bytes"],
-                ready_seconds=_after(created_us, starts.get(pod["uid"], {}).get("ready_us")),
-                seconds=_after(created_us, ended_us),
-                status=pod["end_reason"] or "running",
-            )
+    for row in itertools.chain.from_iterable(_by_creation(store, query, since_us)):
+        created_us = row["created_us"]
+        launch = {
+            "timestamp": as_date(created_us).isoformat(timespec="microseconds"),
+            "schema": LAUNCH_SCHEMA,
+            "version": LAUNCH_VERSION,
+            "class": row["pod_class"],
+            "name": f"{row['namespace']}/{row['name']}",
+            "hub": row["namespace"],
+            "repository": row["repo"],
+            "ref": row["ref"],
+            "image": row["image"],
+            "image_bytes": sizes.get(row["image"]),
+            "cpu_millicores": row["cpu_millicores"],
+            "memory_bytes": row["memory_bytes"],
+            "ready_seconds": _after(created_us, row["ready_us"]),
+            "seconds": _after(created_us, row["deleted_us"]),
+            "status": row["end_reason"] or "running",
+        }
+        yield json.dumps(launch, separators=(",", ":"))
 
 
-def pods_since(store: Store, since_us: int, classes: frozenset[str] | None = None) -> Iterator[list[Row]]:
+def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:
     """Pods by creation, CHUNK at a time. Each query begins after the last key, so rows may be added meanwhile."""
     pod = schema.pod.c
     last = (since_us - 1, "~")
     while True:
-        query = (
-            sa.select(schema.pod)
-            .where(sa.or_(pod.created_us > last[0], sa.and_(pod.created_us == last[0], pod.uid > last[1])))
-            .order_by(pod.created_us, pod.uid)
-            .limit(CHUNK)
-        )
-        if classes is not None:
-            query = query.where(pod.pod_class.in_(sorted(classes)))
+        is_next = sa.or_(pod.created_us > last[0], sa.and_(pod.created_us == last[0], pod.uid > last[1]))
         with store.reading() as connection:
-            rows: list[Row] = [dict(row) for row in connection.execute(query).mappings()]
+            found = connection.execute(query.where(is_next).order_by(pod.created_us, pod.uid).limit(CHUNK))
+            rows: list[Row] = [dict(row) for row in found.mappings()]
         if not rows:
             return
         yield rows
         last = (rows[-1]["created_us"], rows[-1]["uid"])
 
 
-def rows_by_pod(store: Store, table: sa.FromClause, uids: list[str]) -> dict[str, list[Row]]:
+def _rows_by_pod(store: Store, table: sa.FromClause, uids: list[str]) -> dict[str, list[Row]]:
     """A table's rows about these pods, by pod and in order of time."""
     query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
     by_pod: dict[str, list[Row]] = {}
@@ -105,22 +104,6 @@ def rows_by_pod(store: Store, table: sa.FromClause, uids: list[str]) -> dict[str
         for row in connection.execute(query).mappings():
             by_pod.setdefault(row["pod_uid"], []).append(dict(row))
     return by_pod
-
-
-def start_times(store: Store, uids: list[str]) -> dict[str, Row]:
-    """Rows of the table start by pod; for pods known from Events alone, with the estimates of start_rows.py."""
-    start, pod = schema.start, schema.pod.c
-    keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
-    query = sa.select(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
-    with store.reading() as connection:
-        return {row["pod_uid"]: dict(row) for row in connection.execute(query).mappings()}
-
-
-def _begun(store: Store, uids: list[str]) -> set[str]:
-    """Those of which a scheduler's decision is known."""
-    query = sa.select(schema.decision.c.pod_uid).where(schema.decision.c.pod_uid.in_(uids))
-    with store.reading() as connection:
-        return set(connection.execute(query).scalars())
 
 
 def _after(created_us: int, at_us: int | None) -> float | None:
@@ -135,7 +118,3 @@ def _image_sizes(store: Store) -> dict[str, int]:
     with store.reading() as connection:
         sizes = {normalise_reference(row.image): row.size for row in connection.execute(pulled) if row.size}
         return sizes | {row.image: row.size for row in connection.execute(listed) if row.size}
-
-
-def _json(**entry: Any) -> str:  # noqa: ANN401 - JSON values
-    return json.dumps(entry, separators=(",", ":"))

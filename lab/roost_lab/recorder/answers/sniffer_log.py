@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.objects.quantities import parse_quantity
 from roost_lab.pages.dates import MAX_US, US, as_date
-from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, micros
+from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, micros
 from roost_lab.recorder.store.records import (
+    MAX_NAME,
     DecisionKind,
     DecisionRecord,
     NodeRecord,
@@ -32,7 +33,7 @@ from roost_lab.recorder.store.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from roost_lab.recorder.answers.pod_story import Row
 
@@ -40,16 +41,30 @@ if TYPE_CHECKING:
 _GO_TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
 )
-_CONDITIONS: Final = {"PodScheduled": Phase.SCHEDULED, "Initialized": Phase.INITIALIZED, "Ready": Phase.READY}
-_ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
-# Roost's own lines: the pod's creation, and an end of another kind, with PodRecord.end_reason as `reason`.
+# The endpoint and event of the lines about each phase. Roost's own: the pod's creation.
 _PENDING: Final = "Pending"
+_LINES: Final[Mapping[Phase, tuple[str, str]]] = {
+    Phase.CREATED: ("podAdd", _PENDING),
+    Phase.SCHEDULED: ("bindingCycle", "BindingSuccess"),
+    Phase.INITIALIZED: ("podUpdate", "Initialized"),
+    Phase.STARTED: ("postStart", "postStart"),
+    Phase.READY: ("podUpdate", "Ready"),
+    Phase.TERMINATING: ("preStop", "preStop"),
+}
+# How the phases are told apart: by the endpoint, else by the event, which may be one of the pod's conditions.
+_ENDPOINTS: Final = {_LINES[phase][0]: phase for phase in (Phase.SCHEDULED, Phase.STARTED, Phase.TERMINATING)}
+_EVENTS: Final = {
+    "PodScheduled": Phase.SCHEDULED,
+    **{_LINES[phase][1]: phase for phase in (Phase.CREATED, Phase.INITIALIZED, Phase.READY)},
+}
+_DECIDED: Final = "schedulePod"
+_ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
+# Roost's own: an end of another kind, with PodRecord.end_reason as `reason`.
 _DELETED: Final = "Deleted"
 # Marks uids that are made from names.
 PREFIX: Final = "sniffer:"
 # Lengths that the schema allows.
 _MAX_UID: Final = 64
-_MAX_NAME: Final = 253
 _MAX_REASON: Final = 32
 # Bytes; the sniffer's lines are short.
 _MAX_LINE: Final = 1 << 16
@@ -60,13 +75,13 @@ _FIRST_LINES: Final = 20
 @dataclass(slots=True)
 class _Pod:
     name: str
-    # The earliest time, and its resolution: the best estimate of its creation. In µs.
-    first: tuple[int, int] | None = None
-    last_us: int | None = None
+    # The earliest time: the best estimate of its creation.
+    first: Step | None = None
+    last_us: int = 0
     node: str = ""
     end_reason: str | None = None
-    decided: tuple[int, int] | None = None
-    phases: dict[tuple[Phase, str], tuple[int, int]] = field(default_factory=dict)
+    decided: Step | None = None
+    phases: dict[Phase, Step] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -124,105 +139,78 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
     except (ValueError, RecursionError):
         # RecursionError: deeply nested brackets.
         return "not valid JSON"
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+    texts = {key: text for key, text in entry.items() if isinstance(text, str)} if isinstance(entry, dict) else {}
+    if not texts.get("name"):
         return "not an object with a name"
-    if not all(map(_is_storable, (entry["name"], entry.get("node"), entry.get("reason")))):
-        return "characters that databases refuse"
-    if any(isinstance(name, str) and len(name) > _MAX_NAME for name in (entry["name"], entry.get("node"))):
-        return f"a name of more than {_MAX_NAME} characters"
-    at = _read_time(entry.get("timestamp"))
-    if entry.get("object") == "Node":
-        return _read_node(entry, at, nodes)
-    if entry.get("object") != "Pod":
-        return f"unknown object {entry.get('object')!r}"
-    return _read_pod(entry, at, _life(entry, at, pods.setdefault(entry["name"], [])))
+    for key in ("name", "node", "reason"):
+        text = texts.get(key, "")
+        if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+            return "characters that databases refuse"
+        if key != "reason" and len(text) > MAX_NAME:
+            return f"a name of more than {MAX_NAME} characters"
+    at = _read_time(texts.get("timestamp"))
+    match texts.get("object"):
+        case "Node":
+            return _read_node(texts, entry.get("extra"), at, nodes)
+        case "Pod":
+            return _read_pod(texts, at, _life(texts, at, pods.setdefault(texts["name"], [])))
+    return f"unknown object {entry.get('object')!r}"
 
 
-def _is_storable(value: object) -> bool:
-    """False for text with a NUL or half a surrogate pair."""
-    return not isinstance(value, str) or not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value)
-
-
-def _life(entry: dict[str, Any], at: tuple[int, int] | None, lives: list[_Pod]) -> _Pod:
+def _life(texts: Mapping[str, str], at: Step | None, lives: list[_Pod]) -> _Pod:
     """The pod that a line is about: a new one of that name when the last one has ended and the line is a beginning."""
-    is_begin = at is not None and (entry.get("endpoint") == "schedulePod" or entry.get("event") == _PENDING)
+    is_begin = texts.get("endpoint") == _DECIDED or texts.get("event") == _PENDING
     last = lives[-1] if lives else None
-    if last is None or (is_begin and at is not None and last.end_reason is not None and at[0] >= (last.last_us or 0)):
-        lives.append(_Pod(entry["name"]))
+    if last is None or (is_begin and at is not None and last.end_reason is not None and at.at_us >= last.last_us):
+        lives.append(_Pod(texts["name"]))
     return lives[-1]
 
 
-def _read_pod(entry: dict[str, Any], at: tuple[int, int] | None, pod: _Pod) -> str:
-    endpoint, node = entry.get("endpoint"), entry.get("node")
-    event = entry.get("event") if isinstance(entry.get("event"), str) else None
-    if isinstance(node, str) and node:
-        pod.node = node
+def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
+    endpoint, event = texts.get("endpoint", ""), texts.get("event")
+    pod.node = texts.get("node") or pod.node
     if event in _ENDS or event == _DELETED:
-        reason = entry.get("reason")
-        end_reason = reason if isinstance(reason, str) and reason else "deleted"
-        pod.end_reason = _ENDS[event] if event in _ENDS else end_reason[:_MAX_REASON]
+        pod.end_reason = _ENDS.get(event) or (texts.get("reason") or "deleted")[:_MAX_REASON]
         # The sniffer itself writes no time here.
-        pod.last_us = at[0] if at is not None else pod.last_us
+        pod.last_us = at.at_us if at is not None else pod.last_us
         return ""
-    if event in ("Running", "ContainersReady"):
+    if event == "Running" or (event == "ContainersReady" and at is not None):
         # The conditions say the same, with a time.
-        return "" if event == "Running" or at is not None else "no time"
+        return ""
     if at is None:
         return "no time"
     if pod.first is None or _is_before(at, pod.first):
         pod.first = at
-    pod.last_us = at[0] if pod.last_us is None else max(pod.last_us, at[0])
-    if endpoint == "schedulePod":
+    pod.last_us = max(pod.last_us, at.at_us)
+    phase = _ENDPOINTS.get(endpoint) or _EVENTS.get(event or "")
+    if endpoint == _DECIDED:
         pod.decided = at
-    elif endpoint == "bindingCycle":
-        _keep(pod, Phase.SCHEDULED, at)
-    elif endpoint == "postStart":
-        _keep(pod, Phase.STARTED, at)
-    elif endpoint == "preStop":
-        _keep(pod, Phase.TERMINATING, at)
-    elif event == _PENDING:
-        _keep(pod, Phase.CREATED, at)
-    elif isinstance(event, str) and event in _CONDITIONS:
-        # `PodCompleted` sets the condition again, after the start.
-        if entry.get("reason") != "PodCompleted":
-            _keep(pod, _CONDITIONS[event], at)
-    else:
+    elif phase is None:
         return f"unknown event {event!r}"
+    elif endpoint in _ENDPOINTS or texts.get("reason") != "PodCompleted":
+        # `PodCompleted` sets conditions again, after the start. Of two times the finer one counts, then the earlier.
+        pod.phases[phase] = min(at, pod.phases.get(phase, at), key=lambda step: (step.resolution_us, step.at_us))
     return ""
 
 
-def _keep(pod: _Pod, phase: Phase, at: tuple[int, int]) -> None:
-    """The finer resolution wins, then the earlier time."""
-    before = pod.phases.get((phase, ""))
-    if before is None or (at[1], at[0]) < (before[1], before[0]):
-        pod.phases[phase, ""] = at
-
-
-def _is_before(at: tuple[int, int], other: tuple[int, int]) -> bool:
+def _is_before(at: Step, other: Step) -> bool:
     """Whether `at` is earlier; within the same second of the coarser one, the finer one counts as earlier."""
-    coarse = max(at[1], other[1])
-    return (at[0] // coarse, at[1], at[0]) < (other[0] // coarse, other[1], other[0])
+    coarse = max(at.resolution_us, other.resolution_us)
+    keys = [(step.at_us // coarse, step.resolution_us, step.at_us) for step in (at, other)]
+    return keys[0] < keys[1]
 
 
-def _read_node(entry: dict[str, Any], at: tuple[int, int] | None, nodes: dict[str, NodeRecord]) -> str:
-    name = entry["name"]
-    before = nodes.get(name)
-    allocatable = before.allocatable if before is not None else None
-    extra = entry.get("extra")
+def _read_node(texts: Mapping[str, str], extra: object, at: Step | None, nodes: dict[str, NodeRecord]) -> str:
+    name = texts["name"]
+    before = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
     if isinstance(extra, dict):
-        allocatable = json.dumps(_allocatable(extra), sort_keys=True)
+        before = replace(before, allocatable=json.dumps(_allocatable(extra), sort_keys=True))
     elif at is None:
         return "no time"
-    ready_us = before.ready_us if before is not None else None
-    if entry.get("event") == "Ready" and at is not None:
-        ready_us = at[0] if ready_us is None else min(ready_us, at[0])
-    nodes[name] = NodeRecord(
-        uid=_uid(name),
-        name=name,
-        created_us=ready_us or 0,
-        ready_us=ready_us,
-        allocatable=allocatable,
-    )
+    if texts.get("event") == "Ready" and at is not None:
+        ready_us = min(at.at_us, before.ready_us or at.at_us)
+        before = replace(before, created_us=ready_us, ready_us=ready_us)
+    nodes[name] = before
     return ""
 
 
@@ -250,42 +238,38 @@ def _uid(name: str) -> str:
 
 
 def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
-    created = pod.phases.get((Phase.CREATED, ""), pod.first)
+    created = pod.phases.get(Phase.CREATED, pod.first)
     yield PodRecord(
         uid=uid,
         name=pod.name,
-        created_us=created[0] if created is not None else 0,
-        deleted_us=pod.last_us if pod.end_reason else None,
+        created_us=created.at_us if created is not None else 0,
+        deleted_us=pod.last_us or None if pod.end_reason else None,
         end_reason=pod.end_reason,
         source=PodSource.SNIFFER,
     )
-    for (phase, detail), (at_us, resolution_us) in pod.phases.items():
-        yield PhaseRecord(
-            pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=resolution_us, source="sniffer"
-        )
-    bound = pod.phases.get((Phase.SCHEDULED, ""))
-    at = pod.decided or bound
+    for phase, step in pod.phases.items():
+        yield PhaseRecord(pod_uid=uid, phase=phase, **step._asdict(), source="sniffer")
+    at = pod.decided or pod.phases.get(Phase.SCHEDULED)
     if at is not None and pod.node:
         yield DecisionRecord(
-            id=f"{uid}/bind",
+            id=f"{uid}/{DecisionKind.BIND}",
             pod_uid=uid,
             kind=DecisionKind.BIND,
             node_name=pod.node,
             node_uid=_uid(pod.node),
-            at_us=at[0],
-            resolution_us=at[1],
-            last_us=at[0],
+            **at._asdict(),
+            last_us=at.at_us,
             scheduler="",
             source="sniffer",
         )
 
 
-def _read_time(text: object) -> tuple[int, int] | None:
-    """(µs, resolution in µs) of a time as Go prints it, or of RFC 3339; None for anything else.
+def _read_time(text: str | None) -> Step | None:
+    """A time as Go prints it, or of RFC 3339; None for anything else.
 
     None for Go's zero time too, and for a day or an hour that doesn't exist.
     """
-    if not isinstance(text, str):
+    if text is None:
         return None
     match = _GO_TIME.fullmatch(text)
     if match is not None:
@@ -299,7 +283,7 @@ def _read_time(text: object) -> tuple[int, int] | None:
         datetime.fromisoformat(text[:19].upper())
     except ValueError:
         return None
-    return at_us, MICRO_US if "." in text else SECOND_US
+    return Step(at_us, MICRO_US if "." in text else SECOND_US)
 
 
 # Writing
@@ -332,39 +316,22 @@ def node_lines(node: Row) -> Iterator[str]:
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
     """The lines of one pod: its creation, decision, binding, conditions, start, stop and end."""
-    name, node = pod["name"], bind["node_name"] if bind is not None else ""
+    about = {"object": "Pod", "name": pod["name"]}
+    node = bind["node_name"] if bind is not None else ""
 
-    def line(endpoint: str, event: str, row: Row) -> str:
-        timestamp = go_time(row["at_us"], row["resolution_us"])
-        return _line(object="Pod", name=name, endpoint=endpoint, node=node, event=event, timestamp=timestamp)
+    def line(endpoint: str, event: str, at_us: int, resolution_us: int, reason: str = "") -> str:
+        timestamp = go_time(at_us, resolution_us)
+        return _line(**about, endpoint=endpoint, reason=reason, node=node, event=event, timestamp=timestamp)
 
     if bind is not None:
-        yield line("schedulePod", "ScheduleSuccess", bind)
-    words = {phase: event for event, phase in _CONDITIONS.items()}
+        yield line(_DECIDED, "ScheduleSuccess", bind["at_us"], bind["resolution_us"])
     for row in phases:
-        phase = Phase(row["phase"])
-        if phase is Phase.CREATED:
-            yield line("podAdd", _PENDING, row)
-        elif phase is Phase.SCHEDULED:
-            yield line("bindingCycle", "BindingSuccess", row)
-        elif phase is Phase.STARTED:
-            yield line("postStart", "postStart", row)
-        elif phase is Phase.TERMINATING:
-            yield line("preStop", "preStop", row)
-        elif phase in words:
-            yield line("podUpdate", words[phase], row)
+        if row["phase"] in _LINES:
+            yield line(*_LINES[Phase(row["phase"])], row["at_us"], row["resolution_us"])
     ended_us, reason = pod["deleted_us"], pod["end_reason"]
     if ended_us is not None:
         event = next((event for event, word in _ENDS.items() if word == reason), _DELETED)
-        yield _line(
-            object="Pod",
-            name=name,
-            endpoint="podDelete",
-            reason=reason if event == _DELETED else "",
-            node=node,
-            event=event,
-            timestamp=go_time(ended_us, MICRO_US),
-        )
+        yield line("podDelete", event, ended_us, MICRO_US, reason if event == _DELETED else "")
 
 
 def _line(**entry: object) -> str:

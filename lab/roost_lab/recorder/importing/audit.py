@@ -52,18 +52,19 @@ def audit_records(entry: JSONObject) -> tuple[int, list[Record]]:
         raise Unusable("an audit log entry without a time")
     request, response = _object(entry.get("requestObject")), _object(entry.get("responseObject"))
     pod = _read(response) if response.get("kind") == "Pod" else None
+    uid = _uid_of(about, request, pod)
     if subresource == "binding" and verb == "create":
-        return at_us, _binding(request, pod, at_us, str(about.get("uid") or ""))
+        return at_us, _binding(request, pod, uid, at_us)
     if subresource == "eviction" and verb == "create":
-        return at_us, _eviction(about, request, at_us)
+        return at_us, [PreemptionRecord(victim_uid=_known(uid), node_name="", at_us=at_us, kind="evicted")]
     if verb == "delete" and not subresource:
-        return at_us, _deletion(about, request, pod, at_us)
+        return at_us, _deletion(about, request, pod, _known(uid), at_us)
     if subresource not in ("", "status", "resize", "ephemeralcontainers"):
         raise Unusable("an audit log entry that changes nothing")
     if pod is not None:
         return at_us, records_of(pod)
     if subresource == "status":
-        return at_us, _status(request, about)
+        return at_us, _status(request, about, _known(uid))
     level = entry.get("level") if entry.get("level") in _LEVELS else "unknown"
     raise Unusable(f"an audit log entry without its pod's object (level {level})")
 
@@ -77,8 +78,21 @@ def _read(item: JSONObject) -> PodReading | None:
     return pod if pod is not None and pod.state.uid and 0 < pod.created_us <= MAX_US else None
 
 
-def _binding(request: JSONObject, pod: PodReading | None, at_us: int, known_uid: str) -> list[Record]:
-    uid = str(_object(request.get("metadata")).get("uid") or "") or known_uid
+def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> str:
+    """The uid of the pod that an entry is about, wherever it stands; "" when nowhere."""
+    options = _object(request.get("deleteOptions"))
+    places = (request.get("metadata"), request.get("preconditions"), options.get("preconditions"), about)
+    uids = [pod.state.uid if pod is not None else "", *(_object(place).get("uid") for place in places)]
+    return next((str(uid) for uid in uids if uid), "")
+
+
+def _known(uid: str) -> str:
+    if not uid:
+        raise Unusable("an audit log entry without its pod's uid")
+    return uid
+
+
+def _binding(request: JSONObject, pod: PodReading | None, uid: str, at_us: int) -> list[Record]:
     node = str(_object(request.get("target")).get("name") or "")
     if not uid or not node:
         raise Unusable("an audit log entry of a binding without the pod's uid or its node")
@@ -98,20 +112,8 @@ def _binding(request: JSONObject, pod: PodReading | None, at_us: int, known_uid:
     return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), decision]
 
 
-def _eviction(about: JSONObject, request: JSONObject, at_us: int) -> list[Record]:
-    options = _object(request.get("deleteOptions"))
-    uid = str(about.get("uid") or "") or str(_object(options.get("preconditions")).get("uid") or "")
-    if not uid:
-        raise Unusable("an audit log entry without its pod's uid")
-    return [PreemptionRecord(victim_uid=uid, node_name="", at_us=at_us, kind="evicted")]
-
-
-def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, at_us: int) -> list[Record]:
+def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, uid: str, at_us: int) -> list[Record]:
     """A request to go, or the last one: with it the pod is gone."""
-    preconditions = _object(request.get("preconditions"))
-    uid = pod.state.uid if pod is not None else str(preconditions.get("uid") or "") or str(about.get("uid") or "")
-    if not uid:
-        raise Unusable("an audit log entry without its pod's uid")
     # A kubelet deletes for good what has ended; a pod without a node goes at once.
     is_gone = request.get("gracePeriodSeconds") == 0 or (pod is not None and not pod.state.node_name)
     records = records_of(pod) if pod is not None else []
@@ -136,11 +138,8 @@ def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, at
     return [end, gone]
 
 
-def _status(patch: JSONObject, about: JSONObject) -> list[Record]:
+def _status(patch: JSONObject, about: JSONObject, uid: str) -> list[Record]:
     """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
-    uid = str(_object(patch.get("metadata")).get("uid") or "") or str(about.get("uid") or "")
-    if not uid:
-        raise Unusable("an audit log entry without its pod's uid")
     name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
     item: JSONObject = {
         "metadata": {"uid": uid, "name": name, "namespace": namespace},

@@ -13,13 +13,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 import yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    # Its number, counted from 1, and its bytes.
+    _Line = tuple[int, bytes]
 
 STDIN: Final = "-"
 # Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must not fill memory.
@@ -40,16 +43,6 @@ _OPENINGS: Final = {b"{": b"}", b"[": b"]"}
 _MOST_PREFIX: Final = 200
 
 
-class Place(NamedTuple):
-    """Where something stands: a file's name as typed, and a line counted from 1."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
 class UnreadableError(Exception):
     """A file can't be read at all; the message names it, says what was found, what is accepted and how to get there."""
 
@@ -60,20 +53,23 @@ class Counts:
 
     # Kind of object (Events, pods, …) -> how many were used.
     used: Counter[str] = field(default_factory=Counter)
-    # Reason -> how many objects or lines were skipped for it, and the first of them.
+    # Reason -> how many objects or lines were skipped for it, and where the first of them is: FILE:LINE.
     skipped: Counter[str] = field(default_factory=Counter)
-    first: dict[str, Place] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
 
-    def skip(self, reason: str, place: Place) -> None:
+    def skip(self, reason: str, place: str) -> None:
         """Count something that is not used."""
         self.skipped[reason] += 1
         self.first.setdefault(reason, place)
 
 
-def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, Place]]:
-    """Each JSON or YAML document of a file, or text of a log line that holds one. Raises UnreadableError."""
+def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, str]]:
+    """Each JSON or YAML document of a file, or text of a log line that holds one, and FILE:LINE.
+
+    Raises UnreadableError.
+    """
     if name == STDIN:
-        yield from _values("standard input", sys.stdin.buffer, counts)
+        yield from _values("standard input", cast("io.BufferedReader", sys.stdin.buffer), counts)
         return
     try:
         with Path(name).open("rb") as file:
@@ -82,42 +78,27 @@ def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, Place]]:
         raise UnreadableError(f"{name}: {error.strerror or error}") from None
 
 
-class _Lines:
-    """Numbered lines; the last one can be put back."""
-
-    def __init__(self, lines: Iterator[tuple[int, bytes]]) -> None:
-        self._lines = lines
-        self._back: list[tuple[int, bytes]] = []
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> tuple[int, bytes]:
-        return self._back.pop() if self._back else next(self._lines)
-
-    def put_back(self, number: int, line: bytes) -> None:
-        self._back.append((number, line))
-
-
-def _values(name: str, file: BinaryIO, counts: Counts) -> Iterator[tuple[Any, Place]]:
-    lines = _Lines(_lines(name, file, counts))
+def _values(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[tuple[Any, str]]:
+    lines = _lines(name, file, counts)
+    current = next(lines, None)
     is_first = True
-    for number, line in lines:
+    while current is not None:
+        number, line = current
         text = line.strip()
-        if not text:
-            continue
+        after = None
         if is_first and line.startswith(_YAML):
             yield from _yaml_values(name, number, b"".join([line, *(rest for _, rest in lines)]), counts)
         elif text in _OPENINGS and line[:1] == text:
-            yield from _indented(name, number, line, lines, counts)
-        else:
-            place = Place(name, number)
+            document, after = _document(current, lines)
+            yield from _parsed(name, document, counts)
+        elif text:
             value = read_text(text)
             if value is None:
-                counts.skip(NOT_JSON, place)
+                counts.skip(NOT_JSON, f"{name}:{number}")
             else:
-                yield value, place
-        is_first = False
+                yield value, f"{name}:{number}"
+        is_first = is_first and not text
+        current = after or next(lines, None)
 
 
 def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -131,24 +112,29 @@ def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def _indented(name: str, first: int, opening: bytes, lines: _Lines, counts: Counts) -> Iterator[tuple[Any, Place]]:
-    """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first column."""
-    document, closing = [(first, opening)], _OPENINGS[opening.strip()]
+def _document(first: _Line, lines: Iterator[_Line]) -> tuple[list[_Line], _Line | None]:
+    """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first column.
+
+    Also the line after it, if it breaks off there.
+    """
+    document, closing = [first], _OPENINGS[first[1].strip()]
     for number, line in lines:
         if not line.startswith((b" ", b"\t", b"\r", b"\n", closing)):
-            # It breaks off here.
-            lines.put_back(number, line)
-            break
+            return document, (number, line)
         document.append((number, line))
         if line.startswith(closing):
             break
+    return document, None
+
+
+def _parsed(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple[Any, str]]:
     try:
-        yield orjson.loads(b"".join(line for _, line in document)), Place(name, first)
+        yield orjson.loads(b"".join(line for _, line in document)), f"{name}:{document[0][0]}"
     except orjson.JSONDecodeError:
         yield from _salvage(name, document, counts)
 
 
-def _salvage(name: str, document: list[tuple[int, bytes]], counts: Counts) -> Iterator[tuple[Any, Place]]:
+def _salvage(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple[Any, str]]:
     """The items of a damaged list that can be read: those between brackets of the list's own indentation."""
     indents = [len(line) - len(line.lstrip()) for _, line in document if line.strip() == b"{" and line[:1] == b" "]
     indent = b" " * min(indents, default=0)
@@ -158,19 +144,19 @@ def _salvage(name: str, document: list[tuple[int, bytes]], counts: Counts) -> It
     for number, line in document:
         if indent and line.rstrip() == indent + b"{":
             if item:
-                counts.skip(NOT_JSON, Place(name, begin))
+                counts.skip(NOT_JSON, f"{name}:{begin}")
             item, begin, is_found = [], number, True
         if not is_found:
             continue
         item.append(line)
         if line.startswith(indent + b"}"):
             try:
-                yield orjson.loads(b"".join(item).rstrip().rstrip(b",")), Place(name, begin)
+                yield orjson.loads(b"".join(item).rstrip().rstrip(b",")), f"{name}:{begin}"
             except orjson.JSONDecodeError:
-                counts.skip(NOT_JSON, Place(name, begin))
+                counts.skip(NOT_JSON, f"{name}:{begin}")
             item, is_found = [], False
     if item or not indent:
-        counts.skip(NOT_JSON, Place(name, begin))
+        counts.skip(NOT_JSON, f"{name}:{begin}")
 
 
 class _Loader(yaml.CSafeLoader):
@@ -183,65 +169,43 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator[tuple[Any, Place]]:
+def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator[tuple[Any, str]]:
     try:
         # References could make a small file endless; kubectl writes none.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_Loader)):
-            counts.skip("YAML with references", Place(name, first))
+            counts.skip("YAML with references", f"{name}:{first}")
             return
         for value in yaml.load_all(text, Loader=_Loader):
-            yield value, Place(name, first)
+            yield value, f"{name}:{first}"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        counts.skip("not valid YAML", Place(name, first + mark.line if mark is not None else first))
+        counts.skip("not valid YAML", f"{name}:{first + mark.line if mark is not None else first}")
 
 
-def _lines(name: str, file: BinaryIO, counts: Counts) -> Iterator[tuple[int, bytes]]:
+def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line]:
     """The file's lines with their numbers, unpacked and as UTF-8."""
-    buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
-    head = buffered.read(4)
+    head = file.peek(4)[:4]
     for magic, (kind, command) in _OTHERS.items():
         if head.startswith(magic):
             raise UnreadableError(
                 f"{name}: found {kind}, expected text or gzip. Unpack it: {command} {name} | roost records import -"
             )
-    source: Any = _Joined(head, buffered)
-    if head.startswith(_GZIP):
-        source = GzipFile(fileobj=source)
-        head = b""
-    stream = io.BufferedReader(source) if isinstance(source, io.RawIOBase) else source
-    start = head or stream.peek(4)[:4]
-    if start.startswith(_UTF16):
+    stream = GzipFile(fileobj=file) if head.startswith(_GZIP) else file
+    if stream.peek(4)[:4].startswith(_UTF16):
         text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
         for number, decoded in enumerate(text, start=1):
             yield number, decoded.encode("utf-8", "replace")
+        # The file is closed where it was opened.
+        text.detach()
         return
     number = 0
     while True:
         try:
             line = stream.readline(MOST_BYTES)
         except (EOFError, BadGzipFile, zlib.error):
-            counts.skip("the compressed data breaks off or is damaged from here on", Place(name, number + 1))
+            counts.skip("the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}")
             return
         if not line:
             return
         number += 1
         yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-
-
-class _Joined(io.RawIOBase):
-    """Bytes that were read already, and the rest of their file."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = head
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer of bytes
-        data = self._head or self._rest.read(len(buffer))
-        taken = data[: len(buffer)]
-        self._head = data[len(taken) :] if self._head else b""
-        buffer[: len(taken)] = taken
-        return len(taken)

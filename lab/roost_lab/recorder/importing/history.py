@@ -11,19 +11,19 @@ import sqlalchemy as sa
 from roost_lab.recorder.importing.audit import audit_records
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
-from roost_lab.recorder.importing.wrappers import Found, Kind, find_objects
+from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, JSONObject, find_objects
 from roost_lab.recorder.store.records import PodRecord, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from roost_lab.recorder.importing.files import Place
     from roost_lab.recorder.store.database import Store
 
 # Rows of one transaction.
 BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+_READERS: Final = {EVENTS: event_records, PODS: pod_records, AUDIT: audit_records}
 _INTEGER: Final = 2**31 - 1
 _BIG_INTEGER: Final = 2**63 - 1
 
@@ -37,49 +37,42 @@ class History:
     # Uid of each pod -> its class.
     pods: dict[str, str] = field(default_factory=dict)
     # (time in µs, record, where it stands): not stored yet.
-    _waiting: list[tuple[int, Record, Place]] = field(default_factory=list)
+    _waiting: list[tuple[int, Record, str]] = field(default_factory=list)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
         try:
             for name in names:
                 for value, place in read_values(name, self.counts):
-                    for found in find_objects(value):
-                        self._take(found, place)
+                    for kind, item in find_objects(value):
+                        if kind == NOTHING:
+                            self.counts.skip(item, place)
+                        else:
+                            self._take(kind, item, place)
         finally:
             self._store()
 
-    def _take(self, found: Found, place: Place) -> None:
-        if found.kind is Kind.NOTHING:
-            self.counts.skip(found.reason, place)
-            return
+    def _take(self, kind: str, item: JSONObject, place: str) -> None:
         try:
-            at_us, records = self._records(found)
+            at_us, records = _READERS[kind](item)
         except Unusable as error:
             self.counts.skip(str(error), place)
             return
         except _MALFORMED:
-            self.counts.skip(f"malformed {found.kind.value}", place)
+            self.counts.skip(f"malformed {kind}", place)
             return
         for record in records:
             column = column_that_refuses(record)
             if column:
-                self.counts.skip(f"{found.kind.value} with a value that no database holds ({column})", place)
+                self.counts.skip(f"{kind} with a value that no database holds ({column})", place)
                 return
-        self.counts.used[found.kind.value] += 1
+        self.counts.used[kind] += 1
         for record in records:
             if isinstance(record, PodRecord) and not self.pods.get(record.uid):
                 self.pods[record.uid] = record.pod_class
             self._waiting.append((at_us, record, place))
         if len(self._waiting) >= BATCH:
             self._store()
-
-    def _records(self, found: Found) -> tuple[int, list[Record]]:
-        if found.kind is Kind.EVENT:
-            return event_records(found.item)
-        if found.kind is Kind.POD:
-            return pod_records(found.item)
-        return audit_records(found.item)
 
     def _store(self) -> None:
         # By time: of a pod's images, the first one is that of its first container.
