@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -10,15 +10,12 @@ if TYPE_CHECKING:
 SERIES = 'namespace="jhub", service="hub-roost-{component}"'
 
 
-class Firing:
+class Firing(NamedTuple):
     """Time series, a moment, and the alerts that must fire then: label sets by name of the alert."""
 
-    def __init__(
-        self, series: Mapping[str, str], minutes: int, alerts: Mapping[str, Sequence[Mapping[str, str]]]
-    ) -> None:
-        self.series = series
-        self.minutes = minutes
-        self.alerts = alerts
+    series: Mapping[str, str]
+    minutes: int
+    alerts: Mapping[str, Sequence[Mapping[str, str]]]
 
 
 def controllers(metric: str, **labels: str) -> str:

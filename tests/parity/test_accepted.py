@@ -371,18 +371,6 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
 
 
-@pytest.mark.parametrize("mode", ["self", "certManager", "secret"])
-def test_the_webhook_may_change_nothing(mode: str, tmp_path: Path) -> None:
-    file = tmp_path / "values.yaml"
-    file.write_text(f"webhook: {{certificates: {{mode: {mode}, secretName: tls, caBundle: LS0t}}}}")
-    roles = [
-        body for (_, kind, _, name), body in roost_render([file]).items() if kind.endswith("Role") and "webhook" in name
-    ]
-    assert len(roles) == 2
-    verbs = {verb for role in roles for rule in role["rules"] for verb in rule["verbs"]}
-    assert verbs == {"get", "list", "watch"}
-
-
 @pytest.mark.parametrize("values", ["webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
 def test_the_controllers_write_no_secret_where_others_keep_the_certificates(values: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"

@@ -15,8 +15,8 @@ from tests.harness.fixtures import require_binary
 from tests.parity.firings import FIRINGS, OWN_ENTRY
 from tests.parity.monitored import (
     ALL_ON,
-    FOREIGN,
     SCRAPED_LABELS,
+    concrete,
     dashboard_of,
     groups_of,
     metrics_that_exist,
@@ -137,17 +137,6 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashb
     assert not any("roost-record.json" in one.get("data", {}) for one in roost_render([file]).values())
 
 
-def test_the_page_on_monitoring_names_every_metric_with_its_labels(objects: Sequence[Object]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
-    rows = dict(re.findall(r"^\| `(roost_\w+)` \| \w+ \| ([^|]*) \|", page, re.MULTILINE))
-    derived = re.compile(r"_(created|bucket|count|sum)$")
-    known = {name: labels for name, labels in metrics_that_exist(objects).items() if name not in FOREIGN}
-    known = {name: labels for name, labels in known.items() if name.startswith("roost_") and not derived.search(name)}
-    # A counter goes by two names in the registry, and by the longer one everywhere else.
-    known = {name: labels for name, labels in known.items() if f"{name}_total" not in known}
-    assert {name: set(filter(None, labels.split(", "))) for name, labels in rows.items()} == known
-
-
 def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[Object]) -> None:
     page = Path(__file__).parents[2] / "docs" / "alerts.md"
     sections = re.findall(r"^### (Roost\w+)\n\n.+?\n\nWhat to do: ", page.read_text(), re.MULTILINE | re.DOTALL)
@@ -174,6 +163,15 @@ def promtool(*arguments: object) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.e2e
+def test_prometheus_reads_every_query_of_the_dashboard(dashboard: Object, tmp_path: Path) -> None:
+    queries = [concrete(query, dashboard) for query in queries_of(dashboard)]
+    rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
+    file = tmp_path / "panels.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    promtool("check", "rules", file)
 
 
 @pytest.mark.e2e

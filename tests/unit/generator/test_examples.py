@@ -9,7 +9,7 @@ import pytest
 from generator.locations import chart_folder
 from generator.pipeline import report
 from generator.render.manifests import render
-from generator.values.files import parse_values, read_values
+from generator.values.files import read_values
 from generator.values.merge import Settings
 from generator.values.release import Release
 
@@ -47,23 +47,3 @@ def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     assert not [body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]]
     verbs = {verb for body in rendered for rule in body.get("rules", []) for verb in rule["verbs"]}
     assert verbs == {"list", "watch"}
-
-
-def test_the_table_of_what_an_install_takes_is_that_of_the_default_values() -> None:
-    page = (chart_folder().parent / "docs" / "install-helm.md").read_text()
-    section = page.partition("## What it takes")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
-    told = {row[0].partition(",")[0]: row[1:4] for row in rows[2:]}
-    merged = parse_values(b"{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}}", "v")
-    seen = {}
-    for manifest in render(merged.values, RELEASE):
-        body: Any = manifest.body
-        if body["kind"] not in ("Deployment", "DaemonSet", "StatefulSet"):
-            continue
-        (container,) = body["spec"]["template"]["spec"]["containers"]
-        requests = container["resources"]["requests"]
-        name = body["metadata"]["labels"]["app.kubernetes.io/component"]
-        each = " for each image" if name == "puller" else ""
-        number = str(body["spec"].get("replicas", "one a user node"))
-        seen[name] = [number, f"{requests['cpu']}{each}", f"{requests['memory']}{each}"]
-    assert told == seen

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +15,10 @@ from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-from roost_core.objects.selectors import Taint, read_tolerations, untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOT = Path(__file__).parents[3]
-USER_TAINT = "hub.jupyter.org/dedicated"
 Values = dict[str, Any]
 
 
@@ -41,48 +35,6 @@ def warnings(text: str) -> list[str]:
     return [
         str(fault) for fault in lint(merge_values(read_defaults(), [load(text.encode(), "values.yaml")]), Release())
     ]
-
-
-def samples() -> dict[str, str]:
-    """Every YAML block of the docs that has placeholders at its top, or under a chart's key."""
-    found = {}
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        for number, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)):
-            values = yaml.safe_load(block)
-            values = values.get("roost", values) if isinstance(values, dict) else {}
-            if values.get("placeholders"):
-                found[f"{page.name}-{number}"] = yaml.safe_dump(values)
-    return found
-
-
-@pytest.mark.parametrize("sample", samples())
-def test_the_samples_of_the_docs_keep_room_on_tainted_user_nodes(sample: str) -> None:
-    found = pods(samples()[sample])
-    assert found
-    for pod in found.values():
-        for key in (USER_TAINT, "hub.jupyter.org_dedicated"):
-            assert (
-                untolerated((Taint(key, "user", "NoSchedule"),), read_tolerations(pod["spec"]["tolerations"])) is None
-            )
-        assert pod["spec"]["containers"][0]["resources"]["requests"]
-    assert warnings(samples()[sample]) == []
-
-
-def test_the_docs_have_samples() -> None:
-    assert {"install-manifests.md", "install-helm.md"} <= {sample.rpartition("-")[0] for sample in samples()}
-
-
-def test_what_an_entry_names_replaces_the_default_as_a_whole() -> None:
-    (pod,) = pods("""
-placeholder: {defaults: {labels: {a: "1"}, nodeSelector: {pool: users}}}
-placeholders:
-  - {name: a, replicas: 1, labels: {b: "2"}, nodeSelector: {}, tolerations: [], resources: {requests: {memory: 2Gi}}}
-""").values()
-    assert "a" not in pod["metadata"]["labels"]
-    assert pod["metadata"]["labels"]["b"] == "2"
-    assert "nodeSelector" not in pod["spec"]
-    assert "tolerations" not in pod["spec"]
-    assert pod["spec"]["containers"][0]["resources"] == {"requests": {"memory": "2Gi"}}
 
 
 def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:

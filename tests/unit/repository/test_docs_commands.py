@@ -27,8 +27,6 @@ BEGIN: Final = re.compile(r"(?:^|[|;] *|&& *| -- |do )(roost [a-z-].*)")
 END: Final = re.compile(r"[();<>|&]+")
 # What another command prints, in the place of arguments.
 PRINTED: Final = re.compile(r"\$\([^)]*\)")
-# A change to a release of Helm's.
-HELM: Final = re.compile(r"helm (?:install|upgrade|uninstall|rollback|test|history) ([a-z][\w-]*)([^`\n]*)")
 
 
 class Command(NamedTuple):
@@ -117,14 +115,3 @@ def test_the_command_line_takes_what_the_documentation_writes(
     if command.arguments[0] != "import":  # whose --release is the hub's
         given = context.params.get("release") or context.params.get("name")
         assert given != "hub", "In the documentation Roost's release is roost; hub is the hub's."
-
-
-def test_no_command_of_helms_gives_roost_the_release_of_the_hub() -> None:
-    charts = [
-        (f"{path.relative_to(REPOSITORY)}: {found[0]}", found[1], found[2])
-        for path in PAGES
-        for found in HELM.finditer(path.read_text(encoding="utf-8"))
-    ]
-    assert len(charts) > 10
-    assert [place for place, release, rest in charts if release == "hub" and not rest.startswith(" jupyterhub")] == []
-    assert [place for place, release, rest in charts if release == "roost" and " jupyterhub" in rest] == []

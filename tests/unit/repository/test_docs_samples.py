@@ -23,8 +23,8 @@ DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/val
 # First key -> whose file it is, and what checks it.
 HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
 OTHERS: Final = {
-    "releases": "a helmfile: below",
-    "dependencies": "a Chart.yaml: below",
+    "releases": "a helmfile",
+    "dependencies": "a Chart.yaml",
     "currency": "pools of the simulator: unit/simulator/test_simulator_docs.py",
 }
 # Kinds of objects -> where Roost's values are in them; () where none are.
@@ -102,25 +102,6 @@ def test_a_sample_of_a_hubs_values_is_imported() -> None:
         assert [str(fault) for fault in result.warnings if fault.severity != "hint"] == [], sample.place
 
 
-def test_the_tutorial_switches_off_what_the_import_says() -> None:
-    (hub,) = [
-        sample for sample in SAMPLES if sample.place.startswith("docs/tutorials/kind.md") and "proxy" in sample.text
-    ]
-    said = [f"switch off there: {line}" for line in import_values(hub.text, "hub.yaml").switch_off]
-    page = (REPOSITORY / "docs" / "tutorials" / "kind.md").read_text(encoding="utf-8")
-    assert re.findall(r"^switch off there: .*$", page, re.MULTILINE) == said
-    sets = [line.removeprefix("switch off there: ").partition(" #")[0].strip().replace(": ", "=") for line in said]
-    for tutorial in ("kind.md", "zero-to-jupyterhub.md"):
-        text = (REPOSITORY / "docs" / "tutorials" / tutorial).read_text(encoding="utf-8")
-        assert re.findall(r"^  --set (\S+)", text, re.MULTILINE) == sets
-
-
-def test_a_helmfile_names_what_is_there() -> None:
-    (release,) = [entry for sample in SAMPLES for entry in (yaml.safe_load(sample.text) or {}).get("releases", [])]
-    assert (release["name"], release["values"]) == ("roost", ["values.yaml"])
-    assert release["chart"].endswith("/chart")
-
-
 def test_a_sample_of_booked_events_is_read_whole() -> None:
     texts = [
         text
@@ -134,15 +115,3 @@ def test_a_sample_of_booked_events_is_read_whole() -> None:
         entries = yaml.safe_load(text)
         assert len(parse_events(read, entries, "events", Limits(("default",), 500))) == len(entries)
         assert read.faults == []
-
-
-def test_a_dependency_names_the_charts_version() -> None:
-    chart = yaml.safe_load((REPOSITORY / "chart" / "Chart.yaml").read_text(encoding="utf-8"))
-    named = [
-        entry["version"]
-        for sample in SAMPLES
-        for entry in (yaml.safe_load(sample.text) or {}).get("dependencies", [])
-        if entry["name"] == chart["name"]
-    ]
-    assert named
-    assert set(named) == {chart["version"]}

@@ -1,4 +1,4 @@
-"""Pages that messages name, and pages that repeat what the code says."""
+"""Pages that messages name, and the pages of the command line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     import pytest
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
-DOCS: Final = REPOSITORY / "docs"
-# CamelCase words in the controllers that are no reasons of Events: Kubernetes' own words, and reasons of conditions.
-EVENT: Final = re.compile(r'(?:reason=|, |= )"((?:[A-Z][a-z]+){2,})"')
-
 # A page that a message or a comment names, perhaps with a section.
 PAGE: Final = re.compile(r"(?<![\w./])((?:lab/)?docs/[\w/-]+\.md)(?:#([\w-]+))?")
 HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -56,34 +52,3 @@ def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
 def slug(heading: str) -> str:
     """The anchor of a heading, as forges and Sphinx make it."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-
-
-def test_the_page_of_names_has_each_reason_of_an_event() -> None:
-    page = (DOCS / "reference" / "names.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `(\w+)` \|", page.partition("## Events")[2].partition("\n## ")[0], re.MULTILINE)
-    texts = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "roost" / "controllers").rglob("*.py")]
-    assert [reason for reason in listed if not any(f'"{reason}"' in text for text in texts)] == []
-    others = {
-        "MemoryPressure",
-        "ImagesMissing",
-        "SwitchedOff",
-        "PullFails",
-        "ImagesPulled",
-        "DeadlineExceeded",
-        "Uninstalled",
-        "NotIn",
-    }
-    kinds = {"ConfigMap", "StatefulSet", "DaemonSet", "DeleteOptions"}
-    written = {
-        reason for text in texts if "Notice" in text for reason in EVENT.findall(text) if reason not in others | kinds
-    }
-    assert len(written) > 12
-    assert written - set(listed) == set()
-
-
-def test_the_page_of_names_has_each_name_of_our_domain() -> None:
-    page = (DOCS / "reference" / "names.md").read_text(encoding="utf-8")
-    code = (REPOSITORY / "roost_core/placement/labels.py").read_text(encoding="utf-8")
-    names = re.findall(r'"roost\.hub\.jupyter\.org/([\w-]+)"', code)
-    assert len(names) > 7
-    assert [name for name in names if name not in page] == []
