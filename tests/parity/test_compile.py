@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import (
+    Chart,
     TemplateError,
     context,
     for_cluster,
@@ -20,7 +21,6 @@ from generator.render.functions import (
     to_json,
     to_pretty_json,
 )
-from generator.render.manifests import Chart
 from generator.values.release import Release
 from tests.parity.renderers import ROOT
 from tools.compile.chart import check_fresh, write_chart

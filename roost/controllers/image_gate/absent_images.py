@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 # The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once. Without one for
 # this long, none will come.
 NO_PULLER_OPENS_SECONDS: Final = 30.0
-# ImagePullBackOff: the pull has failed twice, about ten seconds apart. Waiting doesn't help with the others.
-STUCK_REASONS: Final = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
 # Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
 # With one of these, cluster-autoscaler treats the node as still starting.
@@ -34,7 +32,6 @@ _STARTUP_SUFFIX: Final = "/agent-not-ready"
 class Opening(StrEnum):
     """Why a node was opened; the values are a metric's label values."""
 
-    BACK_OFF = "back-off"
     REMOVED = "removed"
     NO_PULLER = "no-puller"
     DEADLINE = "deadline"
@@ -44,11 +41,10 @@ class Opening(StrEnum):
 
 
 SENTENCES: Final = {
-    Opening.BACK_OFF: "it can't be pulled now",
     Opening.REMOVED: "it was removed from the node, and the puller doesn't bring it again",
     Opening.NO_PULLER: f"no puller's pod has come within {NO_PULLER_OPENS_SECONDS:.0f} s",
     Opening.DEADLINE: "it hasn't come within imageGate.pullDeadlineSeconds",
-    Opening.USER_WAITS: "a user waits for nothing else",
+    Opening.USER_WAITS: "a user waits for nothing else, or would only have nodes that can't pull it",
     Opening.EARLIER: "it was before",
 }
 
@@ -58,9 +54,8 @@ class Absence(NamedTuple):
 
     # Its label's present value.
     label: str | None
-    # A puller's pod on the node has yet to pull it; and its pull fails again and again.
+    # A puller's pod on the node has yet to pull it.
     is_coming: bool
-    is_stuck: bool
     # A puller's pod on the node has pulled it once.
     was_brought: bool
     # A puller's pod can be expected on every node that it tolerates, this one included.
@@ -91,12 +86,10 @@ def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
     if absence.label == OPENED:
         return LabelTarget(OPENED)
     waits = [deadline_seconds - absence.missing_seconds]
-    if absence.is_coming:
-        if absence.is_stuck:
-            return LabelTarget(OPENED, Opening.BACK_OFF)
-    elif absence.was_brought:
-        return LabelTarget(OPENED, Opening.REMOVED)
-    else:
+    # Where the pull fails it's closed, too: it would be the only one open among those that are pulling.
+    if not absence.is_coming:
+        if absence.was_brought:
+            return LabelTarget(OPENED, Opening.REMOVED)
         waits.append(NO_PULLER_OPENS_SECONDS - absence.unattended_seconds)
         if waits[-1] <= 0:
             return LabelTarget(OPENED, Opening.NO_PULLER)

@@ -10,7 +10,6 @@ from roost.controllers.image_gate.absent_images import (
     NO_LABEL,
     NO_PULLER_OPENS_SECONDS,
     SENTENCES,
-    STUCK_REASONS,
     Absence,
     LabelTarget,
     Opening,
@@ -133,11 +132,9 @@ def _target_under_taint(share: NodeShare, label: str | None) -> LabelTarget:
 
 def _absence(share: NodeShare, image: ManagedImage, fact: Fact, unattended_since: Mapping[str, float]) -> Absence:
     name = image.normalised
-    faults = [pod.faults[name] for pod in share.evidence if name in pod.faults]
     return Absence(
         label=share.node.labels.get(image.label),
         is_coming=any(pod.still_brings(name) for pod in share.evidence),
-        is_stuck=bool(faults) and all(fault.reason in STUCK_REASONS for fault in faults),
         was_brought=any(name in pod.images for pod in share.evidence),
         is_expected=share.context.has_puller,
         missing_seconds=share.now.steady - fact.since,

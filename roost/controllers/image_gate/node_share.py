@@ -54,6 +54,11 @@ class NodeMemory(NamedTuple):
     # It has been Ready since it was first judged.
     was_ready: bool = False
 
+    @property
+    def failing(self) -> frozenset[str]:
+        """Labels of the images that can't be pulled now."""
+        return frozenset(image.label for image in self.missing if image.normalised in self.faults)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanContext:

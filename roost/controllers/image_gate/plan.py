@@ -165,7 +165,10 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     sent = {name: (change, at) for name, (change, at) in memory.changes.items() if 0 <= now.steady - at < ECHO_SECONDS}
     waited = settings.open_after_seconds if memory.waiting is None else 0.0
     memory = replace(memory, waiting=find_since(snapshot.pods.values(), memory.waiting or {}, now, waited))
-    openings, wait_seconds = _open_to_waiting(snapshot, nodes, memory, settings, now)
+    to_waiting, wait_seconds = _open_to_waiting(snapshot, nodes, memory, settings, now)
+    openings = dict(to_waiting)
+    for name, labels in _open_beside_failing(nodes).items():
+        openings[name] = openings.get(name, frozenset()) | labels
     wanted = [share.change for share in shares if share.change is not None]
     changes = [
         change
@@ -250,6 +253,7 @@ def _open_to_waiting(
         for name, node in nodes.items()
         if node.closed and (labels := frozenset(label for label in node.closed if (name, label) not in fresh))
     }
+    failing = {name: labels for name, node in nodes.items() if node.faults and (labels := node.failing)}
     since = {**(memory.waiting or {})}
     since.update((one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None)
     return plan_openings(
@@ -257,11 +261,21 @@ def _open_to_waiting(
         snapshot.pods,
         closed,
         {name for name, _ in fresh},
+        failing=failing,
         since={uid: steady + now.wall - now.steady for uid, steady in since.items()},
         prefix=settings.label_prefix,
         open_after_seconds=settings.open_after_seconds,
         now=now.wall,
     )
+
+
+def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozenset[str]]:
+    """Return the labels of images whose pull fails on a node that is open to users, by node that is closed to them."""
+    drawing = {label for node in nodes.values() if node.faults for label in node.failing if label in node.opened}
+    if not drawing:
+        return {}
+    others = {name: frozenset(node.closed & drawing - node.failing) for name, node in nodes.items()}
+    return {name: labels for name, labels in others.items() if labels}
 
 
 def _with_openings(

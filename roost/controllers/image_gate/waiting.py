@@ -49,6 +49,7 @@ def plan_openings(
     closed: Mapping[str, frozenset[str]],
     just_opened: Iterable[str],
     *,
+    failing: Mapping[str, frozenset[str]],
     since: Mapping[str, float],
     prefix: str,
     open_after_seconds: float,
@@ -57,7 +58,8 @@ def plan_openings(
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
     Returns the labels by node, and the seconds until a pod that is waiting now has waited long enough; None: no pod is.
-    closed: labels that say "pulling", by node. just_opened: nodes that schedulers may not have seen opened yet.
+    closed: labels that say "pulling", by node. failing: labels of images whose pull fails there; such nodes come last.
+    just_opened: nodes that schedulers may not have seen opened yet.
     since: by uid, when a pod began to wait and a node got ready, on the clock of `now`, which may not be the cluster's.
     prefix: of this hub's labels. now: Unix time.
     """
@@ -79,7 +81,7 @@ def plan_openings(
         # Nodes that may yet report the devices that the pod requests.
         unsure: list[str] = []
         overdue: list[str] = []
-        for name in by_age:
+        for name in sorted(by_age, key=lambda name: bool(pending.labels & failing.get(name, frozenset()))):
             node = nodes[name]
             if not (pending.labels & closed[name]) or not _may_admit(pending.spec, node, now):
                 continue

@@ -77,7 +77,7 @@ def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower
     stack: Stack, resident: int, newcomer: int
 ) -> None:
     classes = {value: priority_class(stack, value) for value in (resident, newcomer) if value}
-    place = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
+    place: Object = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
     stack.create_pod(pod("resident", "batch", priorityClassName=classes.get(resident), **place))
     assert stack.wait_for_node("resident") == "holds"
     uid = uid_of(stack, "resident")

@@ -12,8 +12,8 @@ from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
 from roost_core.objects.node import Node
-from roost_core.objects.pod import ContainerState
-from roost_core.objects.selectors import Taint
+from roost_core.objects.pod import ContainerState, Pod, PodSpec
+from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.release.pullers import GateMode
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
@@ -215,17 +215,40 @@ def test_a_puller_that_is_replaced_opens_nothing() -> None:
     assert w.labels() == {label(SCIPY): "pulling"}
 
 
-@pytest.mark.parametrize(
-    ("reason", "value"), [("ErrImagePull", "pulling"), ("ImagePullBackOff", "open"), ("InvalidImageName", "open")]
-)
-def test_a_node_is_opened_when_a_pull_fails_twice(reason: str, value: str) -> None:
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
+def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pulling(reason: str) -> None:
+    w = world(SCIPY)
+    for name in ("fails", "pulls"):
+        w.add_node(name)
+        w.set_fact(name, allocatable={"pods": 9})
+        puller = w.puller(name)
+        if name == "fails":
+            w.wait(5)
+            w.fail(puller, SCIPY, PULL_FAILED, reason=reason)
+    w.turn()
+    assert [w.labels(name) for name in ("fails", "pulls")] == [{label(SCIPY): "pulling"}] * 2
+    keeps_off = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
+    spec = PodSpec(required_node_terms=(NodeTerm((keeps_off,), ()),))
+    user = Pod("jhub", "ada", uid="ada", unschedulable_since=w.wall, spec=spec)
+    w.pods[user.key] = user
+    w.turn()
+    w.wait(10)
+    w.turn()
+    assert [w.labels(name)[label(SCIPY)] for name in ("fails", "pulls")] == ["pulling", "open"]
+
+
+def test_a_node_that_is_open_and_cannot_pull_is_not_the_only_one_open() -> None:
     w = world(SCIPY, GPU)
-    w.add_node()
-    puller = w.puller()
+    w.add_node("opened", labels={label(SCIPY): "open"})
+    puller = w.puller("opened")
+    w.add_node("pulls")
+    w.puller("pulls")
     w.turn()
-    w.fail(puller, SCIPY, PULL_FAILED, reason=reason)
+    assert w.labels("pulls") == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    w.fail(puller, SCIPY, PULL_FAILED)
     w.turn()
-    assert w.labels() == {label(SCIPY): value, label(GPU): "pulling"}
+    assert w.labels("opened") == {label(SCIPY): "open", label(GPU): "pulling"}
+    assert w.labels("pulls") == {label(SCIPY): "open", label(GPU): "pulling"}
 
 
 def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pullers_pod() -> None:

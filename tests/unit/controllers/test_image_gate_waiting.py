@@ -85,6 +85,7 @@ def openings(
         {one.key: one for one in pods},
         closed,
         just_opened,
+        failing={},
         since=true_since(nodes, pods),
         prefix=PREFIX,
         open_after_seconds=after,
