@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"
 MINORS = ("1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
-PROGRESS_SECONDS = 15.0
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
 COMPONENT_VERSION = "k8s.io/component-base/version"
@@ -198,8 +196,6 @@ def cached_path(name: str, minor: str = NEWEST_MINOR) -> Path:
 def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
     """Path of a program ready to run: from KUBEBUILDER_ASSETS, from the cache, or built or unpacked now.
 
-    Builds take minutes and report progress.
-
     minor: the Kubernetes minor; programs that aren't Kubernetes' own have one version for all.
     Raises HarnessUnavailableError when it can't be had here, BuildError when its build fails.
     """
@@ -331,38 +327,33 @@ def _unpacked(name: str) -> Path:
 def _lock(path: Path, label: str) -> Iterator[None]:
     """Hold the lock on `path`, saying so while another process holds it. The kernel frees it when its holder dies."""
     with path.open("a") as lock_file:
-        started, last_said = time.monotonic(), 0.0
-        while True:
-            try:
-                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waited = time.monotonic() - started
-                if waited - last_said >= PROGRESS_SECONDS or last_said == 0.0:
-                    say(f"{label}: waiting for a build in another process, {waited:.0f} s")
-                    last_said = max(waited, 0.001)
-                time.sleep(0.2)
-            else:
-                break
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{label}: waiting for a build in another process")
+            fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
 def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> None:
     mod_file = program.mod_file(minor)
-    command = [str(go), "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"]
+    command = [str(go), "build", "-trimpath", "-buildvcs=false", "-mod=readonly"]
     if mod_file.name != "go.mod":
         command.append(f"-modfile={mod_file.name}")
     nice = shutil.which("nice")
     if nice:  # minutes of full load: the machine stays usable
         command = [nice, "-n", "10", *command]
-    say(f"{label}: building (kept in {target.parent})")
+    say(f"{label}: building, which takes up to some minutes (kept in {target.parent})")
     started = time.monotonic()
     # Built beside the target: a rename within one folder is atomic.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as scratch:
         output = Path(scratch) / program.name
         command += ["-ldflags", _linker_flags(program, minor), "-o", str(output), program.package]
-        environment = _go_environment()
-        said = _run_with_progress(command, mod_file.parent, label, started, environment)
-        if said is not None:
+        done = subprocess.run(
+            command, cwd=mod_file.parent, env=_go_environment(), capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            said = "\n".join(done.stderr.splitlines()[-30:])
             raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
         if program.module_files:
             _keep_module_files(go, program, mod_file, Path(scratch) / "files", _files_of(target))
@@ -392,37 +383,6 @@ def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path
             shutil.copyfile(path, scratch / path.name)
     shutil.rmtree(folder, ignore_errors=True)
     scratch.rename(folder)
-
-
-def _run_with_progress(
-    command: list[str], folder: Path, label: str, started: float, environment: dict[str, str]
-) -> str | None:
-    """Run a build, with a line of progress now and then. None: it went well; else the end of what it said."""
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as build:
-        lines: list[str] = []
-
-        def collect() -> None:
-            for line in build.stderr or ():
-                lines.append(line)  # noqa: PERF402 (read while another thread counts)
-
-        reader = threading.Thread(target=collect, daemon=True)
-        reader.start()
-        try:
-            while True:
-                try:
-                    status = build.wait(timeout=PROGRESS_SECONDS)
-                except subprocess.TimeoutExpired:
-                    elapsed = time.monotonic() - started
-                    say(f"{label}: building, {elapsed:.0f} s, {len(lines)} lines of packages fetched and compiled")
-                else:
-                    break
-        except BaseException:  # Ctrl-C: leave no compiler running
-            build.terminate()
-            raise
-        reader.join()
-    return None if status == 0 else "".join(lines[-30:])
 
 
 def _go_environment() -> dict[str, str]:

@@ -16,14 +16,15 @@ from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
 from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
+from tests.harness.pod_network import PodNetwork
 from tests.harness.pods import PodKeeper
-from tests.harness.real_nodes import RealNode
+from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tools import image
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -62,6 +63,27 @@ def kubelet_cluster() -> Iterator[ControlPlane]:
     with _or_give_up(), ControlPlane(controllers=controllers, controller_flags=flags) as cluster:
         start_scheduler(cluster)
         yield cluster
+
+
+@contextlib.contextmanager
+def networked_node(
+    fill: Callable[[RealRegistry], object],
+    *,
+    labels: Mapping[str, str] | None = None,
+    kubelet: Mapping[str, Any] | None = None,
+) -> Iterator[RealNode]:
+    """One real node that answers whoever asks it, Kubernetes' own scheduler, and a network of the pods' own.
+
+    fill: pushes the images. kubelet: fields of KubeletConfiguration beside those.
+    """
+    with _or_give_up(), PodNetwork() as network, RealRegistry() as registry, network.make_cluster() as cluster:
+        fill(registry)
+        serving = {**SERVING, **(kubelet or {})}
+        with (
+            RealNode(cluster, "node-a", registry, labels=labels, network=network, kubelet=serving) as node,
+            start_scheduler(cluster, leader_elect=False),
+        ):
+            yield node
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@
 {{- define "roost.entry_call" -}}
 admissionReviewVersions: [v1]
 sideEffects: None
-failurePolicy: {{ toJson $.root.Values.webhook.failurePolicy }}
 timeoutSeconds: {{ toJson $.root.Values.webhook.timeoutSeconds }}
 matchPolicy: Equivalent
 # Another webhook's change may change a pod's place. Reviewing a pod twice is safe: patches only add what is missing.

@@ -11,7 +11,7 @@ import pytest
 
 from roost_core.placement.labels import HELD, attract_label, pulled_label
 from tests.e2e.audit import Request, credential_of, most_in_a_minute, requests_of, writes_without_the_lease
-from tests.e2e.cuttable_proxy import CuttableProxy
+from tests.e2e.relays import CuttableProxy
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up

@@ -9,18 +9,13 @@ import json
 import os
 import subprocess
 import urllib.request
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
-from tests.harness.fixtures import give_up, require_binary, require_image
-from tests.harness.pod_network import PodNetwork
-from tests.harness.real_nodes import SERVING, RealNode
-from tests.harness.registry import RealRegistry
-from tests.harness.scheduler import start_scheduler
+from tests.harness.binaries import ensure_binary
+from tests.harness.fixtures import networked_node, require_binary, require_image
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tools.image import LAB
@@ -52,20 +47,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     values = tmp_path_factory.mktemp("install") / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
-    try:
-        with ExitStack() as stack:
-            network = stack.enter_context(PodNetwork())
-            registry = stack.enter_context(RealRegistry())
-            made = stack.enter_context(network.make_cluster())
-            registry.push_image(f"library/roost-lab:{version}", image)
-            stack.enter_context(RealNode(made, "node-a", registry, network=network, kubelet=SERVING))
-            stack.enter_context(start_scheduler(made, leader_elect=False))
-            made.create_namespace("hub")
-            arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")
-            run_helm(helm, "install", "hub", str(CHART), *arguments, kubeconfig=made.kubeconfig)
-            yield made
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with networked_node(lambda registry: registry.push_image(f"library/roost-lab:{version}", image)) as node:
+        made = node.cluster
+        made.create_namespace("hub")
+        arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")
+        run_helm(helm, "install", "hub", str(CHART), *arguments, kubeconfig=made.kubeconfig)
+        yield made
 
 
 def kubectl(cluster: ControlPlane, *arguments: str) -> subprocess.Popen[str]:

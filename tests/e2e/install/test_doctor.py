@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import time
 from datetime import UTC, datetime, timedelta
@@ -17,13 +16,9 @@ from roost.doctor.checks import BEFORE, INSTALLED, run_checks, waiting
 from roost.doctor.contract import Install
 from roost_core.kube.client import connect
 from roost_core.placement.labels import startup_taint
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
-from tests.harness.pod_network import PodNetwork
-from tests.harness.real_nodes import SERVING, RealNode
-from tests.harness.registry import RealRegistry
-from tests.harness.scheduler import start_scheduler
+from tests.harness.fixtures import give_up, networked_node
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
 
     from roost.doctor.contract import Finding
     from tests.harness.nodes import FakeNodes
+    from tests.harness.registry import RealRegistry
 
 pytestmark = pytest.mark.e2e
 
@@ -163,20 +159,15 @@ def test_pods_that_no_scheduler_looks_at_are_told(
 def on_a_kubelet() -> Iterator[ControlPlane]:
     """A cluster whose one node answers, with kube-scheduler's image to pull."""
     kubelet = {"nodeStatusMaxImages": 20, "imageGCLowThresholdPercent": 50, "imageGCHighThresholdPercent": 65}
-    try:
-        with contextlib.ExitStack() as stack:
-            network = stack.enter_context(PodNetwork())
-            registry = stack.enter_context(RealRegistry())
-            cluster = stack.enter_context(network.make_cluster())
-            defaults: Any = parse_values(b"", "values.yaml").values
-            tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
-            program = ensure_binary("kube-scheduler", cluster.minor)
-            registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
-            stack.enter_context(RealNode(cluster, "node-a", registry, network=network, kubelet={**SERVING, **kubelet}))
-            stack.enter_context(start_scheduler(cluster, leader_elect=False))
-            yield cluster
-    except HarnessUnavailableError as error:
-        give_up(error)
+
+    def fill(registry: RealRegistry) -> None:
+        defaults: Any = parse_values(b"", "values.yaml").values
+        tag = defaults["scheduler"]["image"]["tags"][NEWEST_MINOR]
+        program = ensure_binary("kube-scheduler")
+        registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
+
+    with networked_node(fill, kubelet=kubelet) as node:
+        yield node.cluster
 
 
 def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets(on_a_kubelet: ControlPlane) -> None:

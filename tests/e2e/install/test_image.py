@@ -1,4 +1,4 @@
-"""The images of Roost and roost-lab: what they hold, how their programs run, and a pod on a real node."""
+"""The images of Roost and roost-lab: what they hold, and how their programs run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up, require_image
-from tests.harness.real_nodes import RealNode, require_real_nodes
-from tests.harness.registry import RealRegistry
-from tests.harness.waiting import wait_until
+from tests.harness.fixtures import require_image
 from tools.image import LAB
 
 if TYPE_CHECKING:
@@ -199,34 +194,3 @@ def test_the_pause_installs_itself_waits_and_goes_at_sigterm(root: Path, tmp_pat
     refused = subprocess.run([pause, "instal", copy], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "usage: pause" in refused.stderr
-
-
-def test_a_pod_of_the_pushed_image_runs_on_a_real_node(image: Image) -> None:
-    try:
-        require_real_nodes()
-        with RealRegistry() as registry, ControlPlane() as cluster:
-            reference = registry.push_image("hub/roost:test", image).reference
-            with RealNode(cluster, "node-a", registry):
-                cluster.create_pod(strict_pod(reference, ["roost", "--version"]), "default")
-                cluster.wait_for_pod_phase("roost", "default", "Succeeded", 120)
-                cluster.create_pod(strict_pod(reference, [f"/{PAUSE}"], name="pause"), "default")
-                cluster.wait_for_pod_phase("pause", "default", "Running", 120)
-                cluster.api.delete("/api/v1/namespaces/default/pods/pause")
-                wait_until(
-                    lambda: cluster.api.find("/api/v1/namespaces/default/pods/pause") is None, 60, "the pause to go"
-                )
-    except HarnessUnavailableError as error:
-        give_up(error)
-
-
-def strict_pod(image: str, command: list[str], name: str = "roost") -> dict[str, Any]:
-    """A pod as the strictest cluster wants it; the user comes from the image."""
-    rights = {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "runAsNonRoot": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    container = {"name": "main", "image": image, "command": command, "securityContext": rights}
-    spec = {"nodeName": "node-a", "restartPolicy": "Never", "containers": [container]}
-    return {"metadata": {"name": name}, "spec": spec}

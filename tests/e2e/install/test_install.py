@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,13 +24,10 @@ from roost_core.placement.labels import attract_label, images_condition, is_own_
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.cgroups import memory_bytes
-from tests.harness.fixtures import give_up, require_binary, require_image
-from tests.harness.pod_network import PodNetwork
-from tests.harness.real_nodes import SERVING, RealNode, condition
-from tests.harness.registry import RealRegistry
-from tests.harness.scheduler import start_scheduler
+from tests.harness.fixtures import networked_node, require_binary, require_image
+from tests.harness.real_nodes import condition
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
@@ -41,7 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
+    from tests.harness.real_nodes import RealNode
+    from tests.harness.registry import RealRegistry
 
 pytestmark = pytest.mark.e2e
 
@@ -92,8 +89,8 @@ RESTRICTED = {
 class World:
     """A cluster with one real node, a registry that holds all images, and Helm."""
 
-    def __init__(self, cluster: ControlPlane, node: RealNode, folder: Path) -> None:
-        self.cluster = cluster
+    def __init__(self, node: RealNode, folder: Path) -> None:
+        self.cluster = node.cluster
         self.node = node
         self.folder = folder
         self._files = itertools.count(1)
@@ -161,28 +158,20 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     image = require_image()
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    try:
-        with ExitStack() as stack:
-            network = stack.enter_context(PodNetwork())
-            registry = stack.enter_context(RealRegistry())
-            cluster = stack.enter_context(network.make_cluster())
-            # Under the names that the values' defaults have: nodes ask this registry for every host.
-            registry.push_image(f"library/roost:{version}", image)
-            scheduler = ensure_binary("kube-scheduler", cluster.minor)
-            tag = defaults["scheduler"]["image"]["tags"][cluster.minor]
-            registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": scheduler})
-            registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
-            registry.push_program("me/lab:1", size_bytes=5_000_000)
-            registry.push("me/data:1", size_bytes=1_000_000)
-            registry.push("me/newer:1", size_bytes=1_000_000)
-            labels = {"purpose": "user", "hub.jupyter.org/node-purpose": "user"}
-            node = stack.enter_context(
-                RealNode(cluster, "node-a", registry, labels=labels, network=network, kubelet=SERVING)
-            )
-            stack.enter_context(start_scheduler(cluster, leader_elect=False))
-            yield World(cluster, node, folder)
-    except HarnessUnavailableError as error:
-        give_up(error)
+
+    def fill(registry: RealRegistry) -> None:
+        # Under the names that the values' defaults have: nodes ask this registry for every host.
+        registry.push_image(f"library/roost:{version}", image)
+        tag = defaults["scheduler"]["image"]["tags"][NEWEST_MINOR]
+        program = ensure_binary("kube-scheduler")
+        registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
+        registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
+        registry.push_program("me/lab:1", size_bytes=5_000_000)
+        registry.push("me/data:1", size_bytes=1_000_000)
+        registry.push("me/newer:1", size_bytes=1_000_000)
+
+    with networked_node(fill, labels={"purpose": "user", "hub.jupyter.org/node-purpose": "user"}) as node:
+        yield World(node, folder)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 POD = '--pod={"metadata": {"labels": {"component": "singleuser-server"}}}'
-PLACEHOLDERS = '[{"name": "late", "replicas": 1, "resources": {"requests": {"memory": "1Gi"}}}]'
 
 
 @pytest.mark.parametrize("program", ["helm", "helm3"])
@@ -84,27 +83,3 @@ def test_the_charts_test_tells_a_webhook_that_places_from_one_that_is_away(
     assert missed.returncode == 1
     assert "came back untouched (scheduler default-scheduler)" in missed.stderr
     assert control_plane.api.list(f"/api/v1/namespaces/{namespace}/pods") == []
-
-
-def test_a_rollback_leaves_what_was_there_and_nothing_else(control_plane: ControlPlane, namespace: str) -> None:
-    helm = require_binary("helm")
-
-    def run(verb: str, *arguments: str) -> str:
-        kubeconfig = control_plane.kubeconfig
-        return run_helm(helm, *verb.split(), "hub", *arguments, f"--namespace={namespace}", kubeconfig=kubeconfig)
-
-    def specs() -> dict[str, Any]:
-        path = f"/apis/apps/v1/namespaces/{namespace}"
-        return {
-            f"{kind}/{body['metadata']['name']}": body["spec"]
-            for kind in ("deployments", "statefulsets", "daemonsets")
-            for body in control_plane.api.list(f"{path}/{kind}")
-        }
-
-    run("install", str(CHART))
-    before = specs()
-    run("upgrade", str(CHART), f"--set-json=placeholders={PLACEHOLDERS}", "--set=webhook.replicas=3")
-    assert specs().keys() - before.keys() == {"statefulsets/hub-roost-placeholder-late"}
-    run("rollback", "1")
-    assert specs() == before
-    run("uninstall", "--no-hooks")

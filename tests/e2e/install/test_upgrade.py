@@ -81,7 +81,7 @@ class Hub:
             "webhook": {"url": self.release.webhook_url},
             "singleuser": {"image": {"name": name, "tag": tag}},
             "imageGate": {"mode": gate},
-            "placeholders": [{"name": "default", "replicas": placeholders}],
+            "placeholders": [{"name": f"set-{index}", "replicas": 1} for index in range(placeholders)],
         }
         (chart / "values.json").write_text(json.dumps(values))
         return str(chart), f"--values={chart / 'values.json'}"
@@ -110,6 +110,14 @@ class Hub:
             return names == [self.release.scheduler_name("placeholder")] * number
 
         wait_until(are_placed, 60.0, f"{number} placeholders to run, placed by Roost's scheduler")
+
+    def specs(self) -> Object:
+        """Of the release's workloads, by kind and name."""
+        return {
+            f"{kind}/{body['metadata']['name']}": body["spec"]
+            for kind in ("deployments", "statefulsets", "daemonsets")
+            for body in self.release.objects("apps/v1", kind)
+        }
 
     def authority(self) -> str:
         """The one certificate that API servers trust in every entry of the webhook's configuration."""
@@ -141,7 +149,7 @@ def test_a_version_comes_and_goes_while_users_run(control_plane: ControlPlane, n
         ada = hub.start_user("ada")
         assert required_nodes(ada) is None
         hub.wait_for_placeholders(1)
-        authority = hub.authority()
+        authority, specs = hub.authority(), hub.specs()
 
         hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=2))
         assert hub.authority() == authority
@@ -153,6 +161,8 @@ def test_a_version_comes_and_goes_while_users_run(control_plane: ControlPlane, n
 
         hub.helm("rollback", "1")
         assert hub.authority() == authority
+        # What was there, and nothing else.
+        assert hub.specs() == specs
         hub.check_users_run()
         linus = hub.start_user("linus")
         assert required_nodes(linus) is None

@@ -14,7 +14,7 @@ import pytest
 from roost_core.kube.pki import split_bundle
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
-from tests.e2e.balancer import Balancer
+from tests.e2e.relays import Balancer
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import Stack, Webhook

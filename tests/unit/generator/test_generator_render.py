@@ -77,6 +77,14 @@ def test_what_others_need_comes_first_and_admission_comes_last() -> None:
     assert rank("Deployment") < rank("SomethingElse") < rank("MutatingWebhookConfiguration")
 
 
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+def test_pods_are_refused_without_the_webhook_as_the_values_say_but_no_placeholder(policy: str) -> None:
+    bodies: list[Any] = [one.body for one in rendered(f"webhook: {{failurePolicy: {policy}}}")]
+    (configuration,) = [body for body in bodies if body["kind"] == "MutatingWebhookConfiguration"]
+    found = {entry["name"].partition(".")[0]: entry["failurePolicy"] for entry in configuration["webhooks"]}
+    assert found == {"user": policy, "build": policy, "placeholder": "Ignore"}
+
+
 def test_values_that_a_template_refuses_are_a_fault() -> None:
     with pytest.raises(ValuesError, match="podClasses has no class 'placeholder'"):
         rendered("podClasses: {placeholder: null}")

@@ -26,7 +26,7 @@ from roost.cli import run
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import Verdict
-from tests.e2e.cuttable_proxy import CuttableProxy
+from tests.e2e.relays import CuttableProxy
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
