@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.setup.shipped import describe, policy_files
-from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def page(text: str) -> str:
     tables = {
         "policies": _table(("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())),
         "bounds": _table(
-            ("beside", "what it says"), ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in ALL_BOUNDS)
+            ("beside", "what it says"), ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in BOUNDS)
         ),
         "assumptions": _table(
             ("assumption", "as usual", "what it is"),

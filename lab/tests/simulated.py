@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 BEGIN = 1_558_483_200
 HOURS = 48
-TRACE = Trace(("/nowhere/launches.jsonl.gz",), {}, "a trace")
+TRACE = Trace(("/nowhere/launches.jsonl.gz",), 0.0, "a trace")
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,8 @@ def _form(options: SimulateOptions) -> str:
 
 def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
     trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
-    assumptions = worlds[0].assumptions
     with talk.status("Reading the trace"):
-        surveyed = survey(trace, 1, assumptions.boot_median_seconds + assumptions.autoscaler_loop_seconds, assumptions)
+        surveyed = survey(trace, worlds[0].assumptions)
     sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
     for sentence in sentences[:MOST_SENTENCES]:
         talk.print(sentence, markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from roost_lab.pages.table import Cell, Unit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Change, Value
 
 MISSING: Final = "-"

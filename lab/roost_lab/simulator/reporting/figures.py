@@ -5,10 +5,8 @@ Each policy has one colour and one dash throughout the page. Names from values f
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from html import escape
 from math import log10
-from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -31,20 +29,18 @@ from roost_lab.pages.drawing import (
     time_text,
     time_ticks,
 )
-from roost_lab.pages.names import shorten
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine.histogram import middle
 from roost_lab.simulator.engine.results import PARTS
 from roost_lab.simulator.reporting.amounts import show_amount, show_change, show_value
-from roost_lab.simulator.reporting.tables import PART_NAMES
-from roost_lab.simulator.sweep.measure_registry import BY_KEY, HOUR_MEASURES
-from roost_lab.simulator.sweep.summary import change_of, value_of
+from roost_lab.simulator.sweep.measures import HOUR_MEASURES
+from roost_lab.simulator.sweep.summary import change_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost_lab.simulator.engine.histogram import Histogram
-    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Change, Summary, Value
 
 HOUR: Final = 3600
@@ -61,7 +57,14 @@ _WHYS: Final = {
     "cold_only_full": ("--full", "only on full nodes"),
     "cold_elsewhere": ("--elsewhere", "elsewhere with room"),
 }
-_PART_COLOURS: Final = dict(zip(PARTS, ("--queue", "--node", "--behind", "--pull", "--start"), strict=True))
+# In the order of PARTS.
+_PART_MARKS: Final = (
+    ("--queue", "in the queue"),
+    ("--node", "for a node"),
+    ("--behind", "behind other pulls"),
+    ("--pull", "pulling"),
+    ("--start", "starting"),
+)
 # Colours of policies, of where images were, of parts of a wait.
 CSS: Final = """
 :root {
@@ -129,7 +132,6 @@ def distribution(summary: Summary) -> Figure | None:
     data: list[JSONObject] = []
     shown = []
     longest, least = 10.0, 1.0
-    first = _longer(summary.waits(summary.policies[0]))
     for policy in summary.policies[:MOST_LINES]:
         points = _longer(summary.waits(policy))
         if not points:
@@ -146,8 +148,7 @@ def distribution(summary: Summary) -> Figure | None:
                 "y": [float(f"{share:.4g}") for _, share in points],
                 "line": {"color": colour, "width": 2, "dash": _dash(summary, policy), "shape": "hv"},
                 "name": escape(policy),
-                "text": [_against(summary, policy, _longer_at(first, at), share) for at, share in points],
-                "hovertemplate": "%{y:.3~g} % take longer than %{x:,.3~g} s%{text}<extra>%{fullData.name}</extra>",
+                "hovertemplate": "%{y:.3~g} % take longer than %{x:,.3~g} s<extra>%{fullData.name}</extra>",
             }
         )
     if not data:
@@ -190,13 +191,6 @@ def _longer(waits: Sequence[Histogram]) -> list[tuple[float, float]]:
     return points
 
 
-def _longer_at(points: Sequence[tuple[float, float]], seconds: float) -> float | None:
-    """The share of the last point up to so many seconds; None beyond the last one: so few are not told apart."""
-    if not points or seconds > points[-1][0]:
-        return None
-    return points[max(0, bisect_right(points, seconds, key=itemgetter(0)) - 1)][1]
-
-
 def wait_parts(summary: Summary) -> Figure | None:
     """The parts of a wait, stacked."""
     rows = []
@@ -208,9 +202,8 @@ def wait_parts(summary: Summary) -> Figure | None:
             wholes = [sum(of_seed) for of_seed in each]
             change = change_of(zip(map(sum, first), wholes, strict=True)) if policy != summary.policies[0] else None
             rows.append(Row(policy, _with_change(show_amount(median(wholes), Unit.SECONDS), change), parts))
-    marks = [(_PART_COLOURS[part], PART_NAMES[part]) for part in PARTS]
     caption = "What a start waited for on average, medians over seeds."
-    return bars("wait_parts", caption, rows, marks, {"ticksuffix": " s"})
+    return bars("wait_parts", caption, rows, _PART_MARKS, {"ticksuffix": " s"})
 
 
 def _mean_waits(summary: Summary, policy: str) -> list[list[float]]:
@@ -260,7 +253,6 @@ def over_time(summary: Summary) -> Figure | None:
     layout["xaxis"]["anchor"] = "y" if len(shown) == 1 else f"y{len(shown)}"
     layout["annotations"] = []
     data: list[JSONObject] = []
-    of_first = dict(rows[policies[0]])
     for index, measure in enumerate(shown):
         axis = "y" if index == 0 else f"y{index + 1}"
         top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
@@ -277,66 +269,12 @@ def over_time(summary: Summary) -> Figure | None:
                 "yaxis": axis,
                 "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
                 "name": escape(policy),
-                "text": [
-                    _against(summary, policy, of_first.get(begin, {}).get(measure.key), amounts[measure.key])
-                    for begin, amounts in rows[policy]
-                ],
-                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}%{text}<extra>%{fullData.name}</extra>",
+                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}<extra>%{fullData.name}</extra>",
             }
             for policy in policies
             if rows[policy]
         ]
     return Figure("over_time", "By the hour, medians over seeds.", _marks(summary, policies), data, layout)
-
-
-# What the world changes
-
-
-def sensitivity(summary: Summary, name: str, key: str) -> Figure | None:
-    """The measure `key` over the values of the assumption `name`, a line for each policy."""
-    measure = BY_KEY[key]
-    places = summary.varied()[name]
-    texts = [str(value_of(summary.worlds[place], name)) for place in places]
-    policies = summary.policies[:MOST_LINES]
-    data: list[JSONObject] = []
-    highest = 0.0
-    shown = []
-    for policy in policies:
-        values = [summary.value(key, policy, place) for place in places]
-        known = [(at, value) for at, value in enumerate(values) if value is not None]
-        if not known:
-            continue
-        shown.append(policy)
-        highest = max(highest, *(value.greatest for _, value in known))
-        colour = _colour(summary, policy)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": [at for at, _ in known],
-                "y": [value.median for _, value in known],
-                "error_y": _range([value for _, value in known]) | {"color": colour},
-                "line": {"color": colour, "width": 1.5, "dash": _dash(summary, policy)},
-                "marker": {"color": colour, "size": 7, "symbol": _symbol(summary, policy)},
-                "hovertext": [
-                    f"{escape(texts[at])}<br>{_hover(summary, policy, measure, value, places[at])}"
-                    for at, value in known
-                ],
-                "hoverinfo": "text",
-            }
-        )
-    if not highest:
-        return None
-    short = shorten(texts, 10)
-    layout = plot_layout(240)
-    layout["xaxis"] = plot_axis(
-        range=[-0.3, len(places) - 0.7],
-        tickvals=list(range(len(places))),
-        ticktext=[escape(short[text]) for text in texts],
-    )
-    layout["yaxis"] = _value_axis(measure, highest * 1.05)
-    caption = f"{measure.title.capitalize()}, by {name}."
-    return Figure(f"by_{name}_{key}", caption, _marks(summary, shown), data, layout)
 
 
 # Parts
@@ -385,12 +323,6 @@ def _with_change(amount: str, change: Change | None) -> str:
     return f"{amount}, {show_change(change)}" if change is not None else amount
 
 
-def _against(summary: Summary, policy: str, first: float | None, amount: float) -> str:
-    """For a text below the mouse: how an amount differs from the first policy's at the same place."""
-    change = change_of([(first, amount)]) if policy != summary.policies[0] else None
-    return f"<br>{show_change(change)} against {escape(summary.policies[0])}" if change is not None else ""
-
-
 def _place(summary: Summary, policy: str) -> int:
     return list(summary.policies).index(policy)
 
@@ -403,13 +335,5 @@ def _dash(summary: Summary, policy: str) -> str:
     return _DASHES[_place(summary, policy) // _COLOURS % len(_DASHES)]
 
 
-def _symbol(summary: Summary, policy: str) -> str:
-    return ("circle", "square", "diamond")[_place(summary, policy) // _COLOURS % 3]
-
-
 def _marks(summary: Summary, policies: Sequence[str]) -> tuple[Mark, ...]:
-    shapes = ("point", "point square", "point diamond")
-    return tuple(
-        Mark(_colour(summary, policy), policy, shapes[_place(summary, policy) // _COLOURS % len(shapes)])
-        for policy in policies
-    )
+    return tuple(Mark(_colour(summary, policy), policy, "point") for policy in policies)

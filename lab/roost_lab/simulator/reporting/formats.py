@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roost_lab.pages.table import data_cell
 from roost_lab.simulator.reporting.context import notices
-from roost_lab.simulator.reporting.sections import tables
-from roost_lab.simulator.sweep.measure_registry import MEASURES
+from roost_lab.simulator.reporting.page import parts
+from roost_lab.simulator.sweep.measures import MEASURES
 
 if TYPE_CHECKING:
     from roost_lab.simulator.reporting.context import ReportContext
@@ -50,7 +50,8 @@ def to_json(summary: Summary, context: ReportContext) -> str:
                 {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
                 for row in table.rows
             ]
-            for table in tables(summary, context)
+            for part in parts(summary, context)
+            for table in part.tables
         },
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,22 +1,68 @@
-"""Make a sweep's page: its head with a few numbers, and the sections of sections.py."""
+"""Make a sweep's page: its head with a few numbers, and its sections of plots and tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_lab.pages.html_page import Tile, render
+from roost_lab.pages.html_page import Part, Tile, render
+from roost_lab.simulator.reporting import figures as draw
+from roost_lab.simulator.reporting import tables as lay_out
 from roost_lab.simulator.reporting.amounts import show_amount, show_cell, show_change
 from roost_lab.simulator.reporting.context import notices
-from roost_lab.simulator.reporting.figures import CSS, MOST_LINES
-from roost_lab.simulator.reporting.sections import parts
-from roost_lab.simulator.sweep.measure_registry import MEASURES
+from roost_lab.simulator.sweep.measures import MEASURES
 
 if TYPE_CHECKING:
     from roost_lab.simulator.reporting.context import ReportContext
-    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"
+_NOTHING: Final = "No server started in this replay."
+_WHY_COLD: Final = (
+    "Images on no node can only be pulled ahead; those on full nodes need room kept where they are, or a second copy "
+    "in time; those elsewhere with room were missed by the placement."
+)
+
+
+def parts(summary: Summary, context: ReportContext) -> list[Part]:
+    """Every section of the page; those without figures and rows too."""
+    headlines = [draw.headline(summary, measure) for measure in MEASURES if measure.is_headline]
+    compared = [lay_out.side_by_side(summary, summary.policies), lay_out.policies(context)]
+    waits = [draw.distribution(summary), draw.wait_parts(summary)]
+    world = summary.worlds[0]
+    changed = f"Changed from the defaults: {world.name}." if world.setting else "All at their defaults."
+    return [
+        Part(
+            "side-by-side",
+            "Side by side",
+            "Bounds are what no policy can beat; each is explained at the end.",
+            headlines,
+            compared,
+            _NOTHING,
+            beside=True,
+        ),
+        Part("waiting", "Waiting", "", waits, [], _NOTHING),
+        Part("why-cold", "Why starts were cold", _WHY_COLD, [draw.why_cold(summary)], [], "No start was cold."),
+        Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
+        *(
+            Part("hubs", "By hub", "", [], [table], "Hubs share the nodes; each has a release of its own.")
+            for table in lay_out.hubs(summary)
+        ),
+        *(
+            Part(f"by-{name}", f"What {name} changes", "", [], [lay_out.sensitivity(summary, name)], "Medians.")
+            for name in summary.varied()
+        ),
+        Part(
+            "assumptions",
+            "Assumptions",
+            "Everything about the world that neither the trace nor the values say. Each can be set with --set.",
+            [],
+            [lay_out.assumptions(summary)],
+            changed,
+        ),
+        Part("bounds", "Bounds", "", [], [lay_out.bounds()], "What each bound says, and of which figure."),
+        Part("input", "The trace", "", [], [lay_out.lines_read(context)], "What was read and skipped."),
+    ]
 
 
 def make_page(summary: Summary, context: ReportContext) -> str:
@@ -29,7 +75,7 @@ def make_page(summary: Summary, context: ReportContext) -> str:
         tiles=_tiles(summary),
         parts=parts(summary, context),
         show=show_cell,
-        more_css=CSS,
+        more_css=draw.CSS,
     )
 
 
@@ -63,15 +109,15 @@ def _number(number: int, what: str) -> str:
 
 def _notices(summary: Summary, context: ReportContext) -> list[str]:
     texts = notices(summary, context)
-    if len(summary.policies) > MOST_LINES:
-        texts.append(f"Plots with lines show the first {MOST_LINES} policies; bars and tables have all.")
+    if len(summary.policies) > draw.MOST_LINES:
+        texts.append(f"Plots with lines show the first {draw.MOST_LINES} policies; bars and tables have all.")
     return texts
 
 
 def _tiles(summary: Summary) -> list[Tile]:
     tiles = []
     for measure in MEASURES:
-        if not measure.is_headline or measure.less_is_better is None:
+        if not measure.is_headline:
             continue
         values = [(summary.value(measure.key, policy), policy) for policy in summary.policies]
         known = [(value.median, policy) for value, policy in values if value is not None]

@@ -1,6 +1,6 @@
 """Lay a sweep out as tables. Each function declares one table: its name, title, columns and rows.
 
-Where a table stands on the page is said in sections.py; JSON has the same tables.
+Where a table stands on the page is said in page.py; JSON and terminal have the same tables.
 """
 
 from __future__ import annotations
@@ -9,56 +9,44 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import show_span
 from roost_lab.pages.table import Cell, Column, Table, Unit
-from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, PARTS, TOTAL
+from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.reporting.amounts import show_bound, show_change, show_value
 from roost_lab.simulator.setup.checks import list_assumptions
-from roost_lab.simulator.sweep.measure_registry import ALL_BOUNDS, BY_KEY, HOUR_MEASURES
-from roost_lab.simulator.sweep.summary import value_of
+from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from roost_lab.simulator.reporting.context import ReportContext
     from roost_lab.simulator.sweep.summary import Summary
 
-PART_NAMES: Final[Mapping[str, str]] = {
-    "queue": "in the queue",
-    "node": "for a node",
-    "pull-wait": "behind other pulls",
-    "pull": "pulling",
-    "start": "starting",
-    TOTAL: "in all",
-}
-# Key of a measure -> where the image of a cold start was.
-WHERE_IMAGES_WERE: Final = {"cold_nowhere": NOWHERE, "cold_only_full": ONLY_FULL, "cold_elsewhere": ELSEWHERE}
-SHARES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 # Measures that are shown for each world of the sweep.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
 _POLICY: Final = Column("policy", "policy", Unit.TEXT)
 
 
-def side_by_side(summary: Summary) -> Table:
+def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: bool = True) -> Table:
     """Figures as rows, policies as columns; the first world."""
-    several = len(summary.seeds) > 1
     columns = (
         Column("figure", "figure", Unit.TEXT),
-        *(Column(policy, policy, Unit.TEXT) for policy in summary.policies),
-        Column("bound", "bound", Unit.TEXT),
+        *(Column(policy, policy, Unit.MEAN) for policy in policies),
+        Column("bound", "bound", Unit.MEAN),
     )
+    first = summary.policies[0]
     rows: list[tuple[Cell, ...]] = []
     for measure in summary.occurring():
-        values = [summary.value(measure.key, policy) for policy in summary.policies]
-        changes = [show_change(summary.change(measure.key, policy)) for policy in summary.policies[1:]]
-        cells = [
-            None if value is None else f"{show_value(value, measure.unit)}{change and f', {change}'}"
-            for value, change in zip(values, ("", *changes), strict=True)
-        ]
-        rows.append((measure.title, *cells, show_bound(measure, values)))
+        values = [summary.value(measure.key, policy) for policy in policies]
+        cells: list[Cell] = []
+        for policy, value in zip(policies, values, strict=True):
+            is_compared = with_changes and policy != first
+            change = show_change(summary.change(measure.key, policy)) if is_compared else ""
+            cells.append(None if value is None else f"{show_value(value, measure.unit)}{change and f', {change}'}")
+        rows.append((measure.title, *cells, show_bound(measure, values) or ""))
+    several = len(summary.seeds) > 1
     title = f"Side by side, median (least to greatest) over {len(summary.seeds)} seeds" if several else "Side by side"
-    if len(summary.policies) > 1:
-        title += f", change against {summary.policies[0]}"
+    if len(policies) > 1 and with_changes:
+        title += f", change against {first}"
     return Table("side_by_side", title, columns, rows)
 
 
@@ -67,40 +55,6 @@ def policies(context: ReportContext) -> Table:
     columns = (_POLICY, Column("about", "what it is", Unit.TEXT))
     rows: list[tuple[Cell, ...]] = list(context.policies.items())
     return Table("policies", "Policies", columns, rows)
-
-
-def waits(summary: Summary) -> Table:
-    """How long starts took, by what they waited for."""
-    names = {share: f"p{share * 100:g}" for share in SHARES}
-    columns = (
-        _POLICY,
-        Column("part", "wait", Unit.TEXT),
-        Column("starts", "starts", Unit.MEAN),
-        Column("mean_seconds", "mean", Unit.SECONDS),
-        *(Column(f"{name.replace('.', '')}_seconds", name, Unit.SECONDS) for name in names.values()),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for policy in summary.policies:
-        for part in (TOTAL, *PARTS):
-            spans = summary.waits(policy, part)
-            if spans:
-                quantiles = (median(one.quantile(share) for one in spans) for share in SHARES)
-                cells = (median(one.count for one in spans), median(one.mean for one in spans), *quantiles)
-                rows.append((policy, PART_NAMES[part], *cells))
-    return Table("waits", "Waiting, medians over seeds", columns, rows)
-
-
-def why_cold(summary: Summary) -> Table:
-    """Where a cold start's image was when its pod was bound."""
-    columns = (
-        _POLICY,
-        *(Column(where.replace(" ", "_"), where, Unit.MEAN) for where in WHERE_IMAGES_WERE.values()),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for policy in summary.policies:
-        values = [summary.value(key, policy) for key in WHERE_IMAGES_WERE]
-        rows.append((policy, *(None if value is None else value.median for value in values)))
-    return Table("why_cold", "Where a cold start's image was, medians over seeds", columns, rows)
 
 
 def over_time(summary: Summary) -> Table:
@@ -145,14 +99,14 @@ def sensitivity(summary: Summary, name: str) -> Table:
     columns = (
         Column(name, name, Unit.TEXT),
         _POLICY,
-        *(Column(key, BY_KEY[key].title, Unit.TEXT) for key in SENSITIVE),
+        *(Column(key, BY_KEY[key].title, Unit.MEAN) for key in SENSITIVE),
     )
     rows: list[tuple[Cell, ...]] = []
     for place in summary.varied()[name]:
         for policy in summary.policies:
             values = [(summary.value(key, policy, place), BY_KEY[key].unit) for key in SENSITIVE]
             cells = [None if value is None else show_value(value, unit) for value, unit in values]
-            rows.append((str(value_of(summary.worlds[place], name)), policy, *cells))
+            rows.append((str(getattr(summary.worlds[place].assumptions, name)), policy, *cells))
     return Table(f"by_{name}", f"What {name} changes", columns, rows)
 
 
@@ -178,7 +132,7 @@ def bounds() -> Table:
         Column("beside", "beside", Unit.TEXT),
         Column("says", "what it says", Unit.TEXT),
     )
-    rows: list[tuple[Cell, ...]] = [(bound.key, bound.beside, bound.says) for bound in ALL_BOUNDS]
+    rows: list[tuple[Cell, ...]] = [(bound.key, bound.beside, bound.says) for bound in BOUNDS]
     return Table("bounds", "Bounds", columns, rows)
 
 
@@ -192,13 +146,11 @@ def lines_read(context: ReportContext) -> Table:
     rows: list[tuple[Cell, ...]] = []
     survey = context.survey
     if survey is not None:
-        counts, span = survey.counts, show_span(round(survey.window_seconds * US))
+        counts = survey.counts
         rows += [
             ("attempts", survey.attempts, ""),
             ("distinct images", survey.images, ""),
             ("distinct repositories", survey.repositories, ""),
-            (f"most attempts in {span}, while a node boots", survey.window_most, ""),
-            (f"attempts in {span} but for one in a thousand", survey.window_p999, ""),
         ]
         if survey.too_large:
             rows.append(("attempts that request more than a node has", survey.too_large, survey.first_too_large))

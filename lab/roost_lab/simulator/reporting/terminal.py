@@ -10,19 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from roost_lab.pages.table import Unit
-from roost_lab.simulator.reporting.amounts import (
-    DASH,
-    MISSING,
-    show_amount,
-    show_bound,
-    show_cell,
-    show_range,
-    show_value,
-)
+from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound, show_cell, show_range
 from roost_lab.simulator.reporting.context import notices
-from roost_lab.simulator.reporting.tables import SENSITIVE, hubs
-from roost_lab.simulator.sweep.measure_registry import BY_KEY, MEASURES
-from roost_lab.simulator.sweep.summary import value_of
+from roost_lab.simulator.reporting.tables import hubs, sensitivity, side_by_side
+from roost_lab.simulator.sweep.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
 
     from roost_lab.pages.table import Table as PageTable
     from roost_lab.simulator.reporting.context import ReportContext
-    from roost_lab.simulator.sweep.measure_registry import Measure
+    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Summary, Value
 
 # Of a bar, in characters.
@@ -82,7 +73,7 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
         yield _plain(table)
     for name in summary.varied():
         yield Text("")
-        yield _sensitivity(summary, name)
+        yield _plain(sensitivity(summary, name))
     yield Text("")
     for notice in notices(summary, context):
         yield Text(notice)
@@ -147,49 +138,21 @@ def _change(summary: Summary, measure: Measure, policy: str) -> str:
 def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
     at_once = max(1, (width - _FIGURE_WIDTH - 14) // _CELL_WIDTH)
     for first in range(0, len(summary.policies), at_once):
-        policies = summary.policies[first : first + at_once]
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-        table.add_column("figure", no_wrap=True)
-        for policy in policies:
-            table.add_column(escape(policy), justify="right")
-        table.add_column("bound", justify="right", style="dim")
-        for measure in summary.occurring():
-            values = [summary.value(measure.key, policy) for policy in policies]
-            cells = [MISSING if value is None else show_value(value, measure.unit) for value in values]
-            table.add_row(measure.title, *cells, show_bound(measure, values) or "")
-        yield table
-        if first + at_once < len(summary.policies):
+        if first:
             yield Text("")
+        yield _plain(side_by_side(summary, summary.policies[first : first + at_once], with_changes=False))
 
 
 def _plain(of_page: PageTable) -> RenderableType:
     """A table of the page."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for column in of_page.columns:
-        table.add_column(escape(column.heading), justify="left" if column.unit is Unit.TEXT else "right")
+        is_text = column.unit is Unit.TEXT
+        style = "dim" if column.key == "bound" else ""
+        table.add_column(escape(column.heading), justify="left" if is_text else "right", no_wrap=is_text, style=style)
     for row in of_page.rows:
         cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
-    return table
-
-
-def _sensitivity(summary: Summary, name: str) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(escape(name), no_wrap=True)
-    table.add_column("policy", no_wrap=True)
-    for key in SENSITIVE:
-        table.add_column(BY_KEY[key].title, justify="right")
-    before = ""
-    for place in summary.varied()[name]:
-        for policy in summary.policies:
-            values = [summary.value(key, policy, place) for key in SENSITIVE]
-            cells = [
-                MISSING if value is None else show_value(value, BY_KEY[key].unit)
-                for key, value in zip(SENSITIVE, values, strict=True)
-            ]
-            shown = str(value_of(summary.worlds[place], name))
-            table.add_row("" if shown == before else escape(shown), escape(policy), *cells)
-            before = shown
     return table
 
 

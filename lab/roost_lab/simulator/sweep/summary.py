@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.checks import show_assumption
-from roost_lab.simulator.sweep.measure_registry import (
+from roost_lab.simulator.sweep.measures import (
     BY_KEY,
-    FLOOR,
     HOUR_MEASURES,
     MEASURES,
-    ZERO_BOUNDS,
     HourMeasure,
     Measure,
-    share_of,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +84,7 @@ class Summary:
         amounts = [amount for amount in map(measure.read, runs) if amount is not None]
         if not amounts:
             return None
-        bounds = [bound for bound in (self._bound(measure, run, world) for run in runs) if bound is not None]
+        bounds = [run.bounds[measure.bound] for run in runs if measure.bound in run.bounds]
         return Value(median(amounts), min(amounts), max(amounts), tuple(amounts), median(bounds) if bounds else None)
 
     def change(self, key: str, policy: str, world: int = 0) -> Change | None:
@@ -130,32 +127,18 @@ class Summary:
         return rows
 
     def varied(self) -> dict[str, list[int]]:
-        """Assumption that differs from the first world's -> places in worlds, the first among them, by its value."""
-        first = self.worlds[0]
+        """Assumption that differs from the first world's -> places in worlds, the first among them."""
+        first = self.worlds[0].assumptions
         varied: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
             names = [
                 field.name
-                for field in fields(world.assumptions)
-                if value_of(world, field.name) != value_of(first, field.name)
+                for field in fields(first)
+                if getattr(world.assumptions, field.name) != getattr(first, field.name)
             ]
             if len(names) == 1:
                 varied.setdefault(names[0], [0]).append(place)
-        return {
-            name: sorted(places, key=lambda place: _order(value_of(self.worlds[place], name)))
-            for name, places in varied.items()
-        }
-
-    def _bound(self, measure: Measure, run: RunResult, world: int) -> float | None:
-        if measure.bound in ZERO_BOUNDS:
-            return 0.0
-        if measure.bound == FLOOR:
-            assumptions = self.worlds[world].assumptions
-            return assumptions.bind_seconds + assumptions.start_seconds
-        bound = run.bounds.get(measure.bound)
-        if bound is not None and measure.key == "cold_share":
-            return share_of(bound, run.placed)
-        return bound
+        return varied
 
 
 def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> Summary:
@@ -178,17 +161,3 @@ def _hourly(measure: HourMeasure, hours: Sequence[Sequence[HourRow]]) -> float:
         return sum(median(map(read, rows)) for rows in hours) / len(hours)
     divisor = sum(per(row) for rows in hours for row in rows)
     return sum(read(row) for rows in hours for row in rows) / divisor if divisor else 0.0
-
-
-def value_of(world: WorldSetting, name: str) -> object:
-    """An assumption's value in a world."""
-    return getattr(world.assumptions, name)
-
-
-_LENGTHS: Final = ("short", "mid", "long", "fast", "middle", "slow")
-
-
-def _order(value: object) -> tuple[int, float, str]:
-    if isinstance(value, str):
-        return (0, _LENGTHS.index(value) if value in _LENGTHS else len(_LENGTHS), value)
-    return (1, float(value) if isinstance(value, int | float) else 0.0, "")
