@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 JSONObject = dict[str, Any]
+# What the parts of an object are that a reader reads: an object with such parts, a list of one form, or a plain type.
+Shape: TypeAlias = "dict[str, Shape] | list[Shape] | type"
+# Strings by any key, as labels are.
+TEXTS: Final[Shape] = {"*": str}
+_WORDS: Final = {str: "a string", int: "an integer", list: "a list"}
 
 # Stands for an absent object; never written to.
 NOTHING: Final[JSONObject] = {}
@@ -15,6 +20,39 @@ NOTHING: Final[JSONObject] = {}
 
 class MalformedObjectError(Exception):
     """The object can't be read as what it should be. The message says where, without the object's values."""
+
+
+def check_shape(value: object, shape: Shape, where: str) -> None:
+    """Check all that is going to be read, so that it can be read plainly; absent and null parts are fine.
+
+    Raises MalformedObjectError, which names the first place with a wrong type.
+    """
+    if fault := _find_fault(value, shape):
+        raise MalformedObjectError(f"{where}{fault}")
+
+
+def _find_fault(value: object, shape: Shape) -> str:
+    if isinstance(shape, list):
+        if type(value) is not list:
+            return " is not a list"
+        for child in value:
+            if fault := _find_fault(child, shape[0]):
+                return f"[]{fault}"
+        return ""
+    if isinstance(shape, type):
+        return "" if type(value) is shape else f" is not {_WORDS[shape]}"
+    if type(value) is not dict:
+        return " is not an object"
+    if shape is TEXTS:
+        return " holds something that is not a string" if {*map(type, value.values())} - {str} else ""
+    for key, part in shape.items():
+        child = value.get(key)
+        # Most parts are plain ones, and right.
+        if child is None or type(child) is part:
+            continue
+        if fault := _find_fault(child, part):
+            return f".{key}{fault}"
+    return ""
 
 
 def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
