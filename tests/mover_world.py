@@ -25,7 +25,7 @@ from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
-from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Owner, Pod
@@ -144,7 +144,7 @@ class MoverWorld:
             events=EventWriter(api, "me", self.clock),
             may_write=lambda: True,
         )
-        self.metrics = Metrics("test", planner.gauges)
+        self.metrics = ControllersMetrics("test", planner.gauges)
         self.planner = planner
         self._loop = Loop(
             [planner],

@@ -21,7 +21,7 @@ from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
-from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.watching import Scope, Watching
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
@@ -92,7 +92,7 @@ def _keeper(
     client: Client,
     owner: Callable[[], dict[str, Any] | None],
     is_leader: Callable[[], bool],
-    metrics: Metrics,
+    metrics: ControllersMetrics,
 ) -> CertificateKeeper | None:
     """Return the webhook's certificate keeper, None if there is to be none. Raises SettingsError."""
     if not options.webhook_configuration:
@@ -158,8 +158,8 @@ def _run(
 ) -> None:
     stop = threading.Event()
     stop_on_signals(stop)
-    metrics = Metrics(version(), [gauge for planner in planners for gauge in planner.gauges])
-    client = connect(options.kubeconfig, metrics.count_request)
+    metrics = ControllersMetrics(version(), [gauge for planner in planners for gauge in planner.gauges])
+    client = connect(options.kubeconfig, lambda verb: metrics.requests.labels(verb).inc())
     identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
     @functools.cache
@@ -181,7 +181,7 @@ def _run(
         scope_of(settings, all_namespaces=options.all_namespaces),
         on_change=wake,
         on_minor_change=wake_later,
-        on_error=metrics.count_watch_error,
+        on_error=lambda kind: metrics.watch_errors.labels(kind).inc(),
     )
     # A leader that hangs or whose watches fail would do nothing, and keep the other replica from leading. The webhook
     # reads from the Lease whether nodes' labels are maintained.
@@ -200,7 +200,7 @@ def _run(
         evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
         events=EventWriter(client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
-        on_eviction=metrics.count_eviction,
+        on_eviction=metrics.evictions.inc,
         on_done=lambda: loop.progressed() if loop is not None else None,
         owner=owner,
     )

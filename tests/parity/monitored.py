@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from roost.controllers.registry import CONTROLLERS
-from roost.controllers.runtime.metrics import Metrics as ControllersMetrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import parse_settings
 from roost_lab.recorder.recording.metrics import Metrics as RecorderMetrics
 from tests.parity.renderers import roost_render

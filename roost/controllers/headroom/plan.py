@@ -235,20 +235,21 @@ class _Plan:
                 first = {resource: str(amount) for resource, amount in placeholder_set.requests.items()}
                 self._resize(stateful_set, first, f"the values say so, and set {name}'s pool has no node yet")
             return after
-        self.gauges[NODE_CPU][name,] = room.size.cpu / 1000
-        self.gauges[NODE_MEMORY][name,] = float(room.size.memory)
-        after = replace(after, instance_type=room.instance_type)
+        instance_type, size = room
+        self.gauges[NODE_CPU][name,] = size.cpu / 1000
+        self.gauges[NODE_MEMORY][name,] = float(size.memory)
+        after = replace(after, instance_type=instance_type)
         if stateful_set is None or not stateful_set.container:
             return after
         # Its first size is only a guess, so it may change at once.
         resized_at = None if is_first_size(current, placeholder_set) else before.resized_at
-        resize = plan_resize(current, room.size, before.misfit, resized_at, now)
-        if resize.seconds_left is not None:
-            self.waits.append(resize.seconds_left)
-        if resize.size is not None:
+        wanted, misfit, seconds_left = plan_resize(current, size, before.misfit, resized_at, now)
+        if seconds_left is not None:
+            self.waits.append(seconds_left)
+        if wanted is not None:
             why = f"a whole node of set {name}'s pool has room for that, beside its daemon pods"
-            self._resize(stateful_set, resize.size.as_requests(), why)
-        return replace(after, misfit=resize.misfit)
+            self._resize(stateful_set, wanted.as_requests(), why)
+        return replace(after, misfit=misfit)
 
     def _resize(self, stateful_set: StatefulSetState | None, requests: Mapping[str, str], why: str) -> None:
         if stateful_set is not None and stateful_set.container:

@@ -64,21 +64,6 @@ class Misfit(NamedTuple):
     since: float
 
 
-class Resize(NamedTuple):
-    """A size to set now (None: none), what to remember, and when to plan again."""
-
-    size: Size | None
-    misfit: Misfit | None
-    seconds_left: float | None
-
-
-class Room(NamedTuple):
-    """The room for a placeholder on the smallest node of an instance type."""
-
-    instance_type: str
-    size: Size
-
-
 class Pool:
     """The nodes of one set in one snapshot."""
 
@@ -112,8 +97,10 @@ class Pool:
             and pod.created < node.created
         )
 
-    def room(self, current: Size, in_use: str | None, waited_for: frozenset[str]) -> Room | None:
-        """Return the room that counts; None while there is none, and the size stays.
+    def room(self, current: Size, in_use: str | None, waited_for: frozenset[str]) -> tuple[str, Size] | None:
+        """Return the room for a placeholder on the smallest node of the instance type that counts, and that type.
+
+        None: there is none, and the size stays.
 
         current: the set's size. in_use: the type that counted so far. waited_for: uids of nodes that an autoscaler
         added for the set's own pods.
@@ -124,22 +111,22 @@ class Pool:
         types = list(dict.fromkeys(map(_instance_type, newest_first)))
         rooms = [room for type_ in types if (room := self._smallest(type_)) is not None]
         # A new leader infers the type from the present size.
-        for room in rooms:
-            if current.fits(room.size) and not _grows(current, room.size):
-                return room
-        if rooms and (is_first_size(current, self._set) or not _grows(current, rooms[0].size)):
+        for type_, size in rooms:
+            if current.fits(size) and not _grows(current, size):
+                return type_, size
+        if rooms and (is_first_size(current, self._set) or not _grows(current, rooms[0][1])):
             return rooms[0]
         others = {_instance_type(node) for node in newest_first if node.uid not in waited_for}
-        return next((room for room in rooms if room.instance_type in others or not _grows(current, room.size)), None)
+        return next(((type_, size) for type_, size in rooms if type_ in others or not _grows(current, size)), None)
 
-    def _smallest(self, instance_type: str) -> Room | None:
+    def _smallest(self, instance_type: str) -> tuple[str, Size] | None:
         alike = {node.name: node for node in self._settled if _instance_type(node) == instance_type}
         if not alike:
             return None
         taken = _taken_by_daemons(self._snapshot.pods.values(), alike)
         cpu = min(node.allocatable.get(CPU, 0) - taken[name].cpu for name, node in alike.items())
         memory = min(node.allocatable.get(MEMORY, 0) - taken[name].memory for name, node in alike.items())
-        return Room(instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
+        return (instance_type, Size(cpu, memory)) if cpu >= _CPU_STEP and memory >= _MEMORY_STEP else None
 
 
 def is_first_size(current: Size, placeholder_set: PlaceholderSet) -> bool:
@@ -167,8 +154,10 @@ def read_size(requests: Mapping[str, object]) -> Size:
     return Size(ceil(_amount(requests.get(CPU)) * 1000), ceil(_amount(requests.get(MEMORY))))
 
 
-def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: float | None, now: Moment) -> Resize:
-    """Compare a set's size with the room.
+def plan_resize(
+    current: Size, room: Size, misfit: Misfit | None, resized_at: float | None, now: Moment
+) -> tuple[Size | None, Misfit | None, float | None]:
+    """Compare a set's size with the room; return a size to set now, what to remember, and when to plan again.
 
     misfit: the last plan's. resized_at: steady seconds of the last change; None: unknown.
     """
@@ -176,7 +165,7 @@ def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: fl
     too_large = not current.fits(room)
     gain = _gain(current, room)
     if not too_large and gain <= 1 + WORTH:
-        return Resize(None, None, None)
+        return None, None, None
     if misfit is None or misfit.too_large != too_large:
         misfit = Misfit(too_large, now.steady)
     patience = SETTLE_SECONDS if too_large or gain >= FAR_OFF else PATIENCE_SECONDS
@@ -184,8 +173,8 @@ def plan_resize(current: Size, room: Size, misfit: Misfit | None, resized_at: fl
     if resized_at is not None:
         seconds_left = max(seconds_left, resized_at + PATIENCE_SECONDS - now.steady)
     if seconds_left > 0:
-        return Resize(None, misfit, seconds_left)
-    return Resize(wanted, None, None)
+        return None, misfit, seconds_left
+    return wanted, None, None
 
 
 def _wanted(room: Size) -> Size:

@@ -98,17 +98,9 @@ class Applier:
         began_at = self._clock()
         done: list[Done] = []
         for action in actions:
-            outcome = self._admit(action, began_at)
-            done.append(Done(action, self._settle(action, self._send(action)) if outcome is None else outcome))
+            done.append(Done(action, self._admit(action, began_at) or self._send(action)))
             self._on_done()
         return done
-
-    def _send(self, action: Action) -> Outcome | ClusterError:
-        """Send the action's requests."""
-        try:
-            return self._perform(action)
-        except ClusterError as error:
-            return error
 
     def seconds_until_next(self) -> float:
         """Seconds until the first action that was held back may be carried out; infinity if none was."""
@@ -141,29 +133,26 @@ class Applier:
             self._on_eviction()
         return None
 
-    def _settle(self, action: Action, result: Outcome | ClusterError) -> Outcome:
-        """Return the outcome of what was sent; what failed rests."""
-        if isinstance(result, Outcome):
-            outcome = result
-        else:
-            outcome = _outcome_of(action, result) if isinstance(result, ApiError) else Outcome.FAILED
+    def _send(self, action: Action) -> Outcome:
+        """Send the action's requests. What failed rests: it mostly fails again, and uses up the others' budget."""
+        target = _target(action)
+        try:
+            outcome = self._perform(action)
+        except ClusterError as error:
+            outcome = _outcome_of(action, error)
             if outcome is Outcome.FAILED:
-                log.warning("failed: %s: %s", action, result)
-        if outcome is Outcome.FAILED:
-            _, rest_seconds = self._resting.get(_target(action), (0.0, 0.0))
-            self._rest(action, rest_seconds)
-        else:
-            self._resting.pop(_target(action), None)
+                log.warning("failed: %s: %s", action, error)
+        if outcome is not Outcome.FAILED:
+            self._resting.pop(target, None)
             log.info("%s: %s", outcome, action)
-        return outcome
-
-    def _rest(self, action: Action, rested_seconds: float) -> None:
-        """Pause writes to the object: what failed once mostly fails again, and uses up the others' budget."""
+            return outcome
         now = self._clock()
         if len(self._resting) >= MAX_RESTING:
             self._resting = {key: rest for key, rest in self._resting.items() if rest[0] > now}
+        _, rested_seconds = self._resting.get(target, (0.0, 0.0))
         rest_seconds = min(LAST_REST_SECONDS, max(FIRST_REST_SECONDS, 2 * rested_seconds))
-        self._resting[_target(action)] = (now + rest_seconds, rest_seconds)
+        self._resting[target] = (now + rest_seconds, rest_seconds)
+        return outcome
 
     def _perform(self, action: Action) -> Outcome:
         match action:
@@ -225,19 +214,16 @@ class Applier:
             node = self._client.get(path)
             if node["metadata"]["uid"] != action.uid:
                 return Outcome.GONE
-            taints = [
-                taint for taint in node["spec"].get("taints") or [] if taint.get("key") not in action.remove_taints
-            ]
-            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+            taints = node["spec"].get("taints") or []
+            left = [taint for taint in taints if taint.get("key") not in action.remove_taints]
             try:
-                self._client.merge(
-                    path, {"metadata": {**metadata, **version}, "spec": {"taints": taints}}, CONTROLLERS_MANAGER
-                )
+                self._client.merge(path, {"metadata": metadata, "spec": {"taints": left}}, CONTROLLERS_MANAGER)
             except ApiError as error:
-                if error.status == CONFLICT and attempt < TAINT_TRIES - 1:
-                    continue
-                raise
-            break
+                if error.status != CONFLICT or attempt == TAINT_TRIES - 1:
+                    raise
+            else:
+                break
         return Outcome.DONE
 
     def _set_condition(self, action: SetCondition) -> Outcome:
@@ -254,7 +240,9 @@ class Applier:
         return Outcome.DONE
 
 
-def _outcome_of(action: Action, error: ApiError) -> Outcome:
+def _outcome_of(action: Action, error: ClusterError) -> Outcome:
+    if not isinstance(error, ApiError):
+        return Outcome.FAILED
     if isinstance(action, CreatePod) and error.status == CONFLICT:
         return Outcome.DONE
     if isinstance(action, EvictPod) and error.status == TOO_MANY:

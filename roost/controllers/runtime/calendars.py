@@ -163,7 +163,7 @@ def parse_calendar(
             if instance is not None and moved.parameter("RANGE"):
                 if "people" in ours:
                     _refuse_range(reading)
-                changed_from[uid] = (instance, reading._replace(quiet="people" in ours))
+                changed_from[uid] = (instance, reading)
                 continue
             if instance is not None:
                 # An occurrence that was moved, changed or cancelled no longer counts in its series.

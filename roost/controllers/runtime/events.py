@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost_core.kube.client import ApiError
@@ -42,14 +42,6 @@ def timestamp() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-class _WrittenEvent(NamedTuple):
-    """When a notice was last written (by the clock), and how often."""
-
-    at: float
-    # 0: unknown, because an earlier leader created it.
-    times: int
-
-
 class EventWriter:
     """Writes notices; the same one at most once in REPEAT_SECONDS. Not thread-safe: one loop owns it."""
 
@@ -61,12 +53,13 @@ class EventWriter:
         self._instance = instance
         self._clock = clock
         self._hub = hub
-        self._written: dict[Notice, _WrittenEvent] = {}
+        # When a notice was last written, and how often; 0: unknown, because an earlier leader created it.
+        self._written: dict[Notice, tuple[float, int]] = {}
 
     def is_due(self, notice: Notice) -> bool:
         """Whether it wasn't written within REPEAT_SECONDS."""
         written = self._written.get(notice)
-        return written is None or self._clock() - written.at >= REPEAT_SECONDS
+        return written is None or self._clock() - written[0] >= REPEAT_SECONDS
 
     def write(self, notice: Notice) -> None:
         """Create the Event, or increase its count if it exists. Raises ClusterError; then it stays due."""
@@ -98,7 +91,7 @@ class EventWriter:
             "count": 1,
         }
         written = self._written.get(notice)
-        count = 1 if written is None else written.times and written.times + 1
+        count = 1 if written is None else written[1] and written[1] + 1
         if written is None or not self._repeat(f"{folder}/{name}", now, count):
             try:
                 self._client.create(folder, event)
@@ -122,7 +115,5 @@ class EventWriter:
     def _remember(self, notice: Notice, count: int) -> None:
         now = self._clock()
         if len(self._written) >= MAX_REMEMBERED:
-            self._written = {
-                earlier: written for earlier, written in self._written.items() if now - written.at < REPEAT_SECONDS
-            }
-        self._written[notice] = _WrittenEvent(now, count)
+            self._written = {key: known for key, known in self._written.items() if now - known[0] < REPEAT_SECONDS}
+        self._written[notice] = now, count

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.planner import Planner
     from roost.controllers.runtime.apply import Applier
-    from roost.controllers.runtime.metrics import Metrics
+    from roost.controllers.runtime.metrics import ControllersMetrics
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Loop:
         planners: Sequence[Planner[Any]],
         snapshot: Callable[[], Snapshot],
         applier: Applier,
-        metrics: Metrics,
+        metrics: ControllersMetrics,
         *,
         is_leader: Callable[[], bool],
         is_synced: Callable[[], bool],
@@ -165,7 +165,7 @@ class Loop:
             self._failing_since.pop(TURN, None)
         except Exception:  # a loop that ends would leave a leader that does nothing
             log.exception("turn failed")
-            self._metrics.count_plan_failure(TURN)
+            self._metrics.plan_failures.labels(TURN).inc()
             self._note_failure(TURN, began_at)
             return FAILURE_REST_SECONDS
         return wait_seconds
@@ -203,7 +203,7 @@ class Loop:
             self._failing_since.pop(planner.name, None)
         except Exception:  # one controller's failure must not stop the others; nothing of a failed plan is carried out
             log.exception("plan failed controller=%s", planner.name)
-            self._metrics.count_plan_failure(planner.name)
+            self._metrics.plan_failures.labels(planner.name).inc()
             if planner.name in self._vital:
                 self._note_failure(planner.name, now.steady)
             return RESYNC_SECONDS if planner.name not in self._vital else FAILURE_REST_SECONDS

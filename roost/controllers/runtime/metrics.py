@@ -56,7 +56,7 @@ class _PlannedGauges(Collector):
             yield family
 
 
-class Metrics:
+class ControllersMetrics:
     """All metrics; one object a process."""
 
     def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
@@ -79,22 +79,22 @@ class Metrics:
             buckets=CYCLE_BUCKETS,
             registry=self.registry,
         )
-        self._plan_failures = Counter(
+        self.plan_failures = Counter(
             PREFIX + "plan_failures",
             "Plans that failed with an internal error; nothing of them was carried out.",
             ("controller",),
             registry=self.registry,
         )
-        self._requests = Counter(
+        self.requests = Counter(
             PREFIX + "api_requests", "Requests sent to the API server.", ("verb",), registry=self.registry
         )
-        self._watch_errors = Counter(
+        self.watch_errors = Counter(
             PREFIX + "watch_errors", "Broken watches and failed lists, by kind.", ("kind",), registry=self.registry
         )
         self._budget = Gauge(
             PREFIX + "budget_left", "Actions that may be done right now.", ("budget",), registry=self.registry
         )
-        self._evictions = Counter(
+        self.evictions = Counter(
             PREFIX + "evictions", "Eviction requests sent, whatever the answer.", registry=self.registry
         )
         self._eviction_budget = Gauge(
@@ -125,29 +125,13 @@ class Metrics:
         """Show a plan's gauges, and how long it took."""
         self._planned.show(controller, gauges)
         # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
-        self._plan_failures.labels(controller)
+        self.plan_failures.labels(controller)
         self._cycles.labels(controller).observe(seconds)
-
-    def count_plan_failure(self, controller: str) -> None:
-        """Count a plan that failed."""
-        self._plan_failures.labels(controller).inc()
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""
         for action, outcome in done:
             self._actions.labels(controller, type(action).__name__, outcome.value).inc()
-
-    def count_eviction(self) -> None:
-        """Count one eviction request."""
-        self._evictions.inc()
-
-    def count_request(self, verb: str) -> None:
-        """Count one request to the API server."""
-        self._requests.labels(verb).inc()
-
-    def count_watch_error(self, kind: str) -> None:
-        """Count one broken watch."""
-        self._watch_errors.labels(kind).inc()
 
     def show_budgets(self, left: Mapping[str, int], evictions_per_minute: int) -> None:
         """Show what is left of the budgets."""

@@ -16,7 +16,7 @@ from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS, Loop
-from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def make_loop(
         [planner],
         lambda: Snapshot("hub", "hub"),
         applier,
-        Metrics("test"),
+        ControllersMetrics("test"),
         is_leader=leads,
         is_synced=lambda: True,
         wall=wall,

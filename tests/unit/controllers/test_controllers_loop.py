@@ -31,7 +31,7 @@ from roost.controllers.runtime.loop import (
     Loop,
     show_plan,
 )
-from roost.controllers.runtime.metrics import Metrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.release.reader import SettingsError
@@ -80,7 +80,7 @@ class World:
         self.client = client or FakeClient()
         self.writes = MinuteBudget(writes, self.clock)
         self.evictions = MinuteBudget(evictions, self.clock)
-        self.metrics = Metrics("test", [GaugeDefinition("placeholders", "Placeholders.", ("set",))])
+        self.metrics = ControllersMetrics("test", [GaugeDefinition("placeholders", "Placeholders.", ("set",))])
         api: Any = self.client
         self.applier = Applier(
             api,
@@ -89,7 +89,7 @@ class World:
             evictions=self.evictions,
             events=EventWriter(api, "me", self.clock),
             may_write=lambda: self.leads,
-            on_eviction=self.metrics.count_eviction,
+            on_eviction=self.metrics.evictions.inc,
             clock=self.clock,
         )
 
