@@ -46,7 +46,6 @@ from benchmarks.scene import (
 )
 from benchmarks.servers import cpu_seconds, python_environment
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-from roost.controllers.main import scope_of
 from roost.controllers.runtime.loop import RESYNC_SECONDS
 from roost.controllers.runtime.watching import PodReader
 from roost.controllers.settings import parse_settings
@@ -98,7 +97,7 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
     """The scene as the watches would have read it."""
     shapes = make_shapes(hub)
     settings, scheduler = _documents(hub)
-    read = PodReader(scope_of(parse_settings(settings, scheduler, NEWEST_MINOR)))
+    read = PodReader(parse_settings(settings, scheduler, NEWEST_MINOR).shared)
     pods = {}
     for body in all_pods(shapes, size):
         pod = read(body)
@@ -113,9 +112,7 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         condition["lastTransitionTime"] = LATER
     nodes[newest["metadata"]["name"]] = read_node(newest)
     sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
-    stateful_sets = {
-        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders, size.placeholders) for one in sets
-    }
+    stateful_sets = {one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders) for one in sets}
     return Snapshot(RELEASE, NAMESPACE, nodes, pods, stateful_sets)
 
 

@@ -165,8 +165,7 @@ class MoverWorld:
     def snapshot(self) -> Snapshot:
         """The cluster as watches would have it."""
         name = self._template["metadata"]["name"]
-        ready = sum(bool(pod.node_name) for pod in self.pods.values() if pod.priority < 0)
-        sets = {name: StatefulSetState(name, "uid-set", self.placeholders, ready)}
+        sets = {name: StatefulSetState(name, "uid-set", self.placeholders)}
         return Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, sets)
 
     def gauge(self, name: str, *labels: str) -> float:

@@ -20,17 +20,17 @@ def run(options: CleanupOptions, kubeconfig: str | None, in_cluster: bool) -> in
         print("roost cleanup: give either --kubeconfig FILE or --in-cluster", file=sys.stderr)  # noqa: T201 - a command's talk
         return 2
     try:
-        report = clean_up(connect(Path(kubeconfig) if kubeconfig else None), options)
+        actions, failed = clean_up(connect(Path(kubeconfig) if kubeconfig else None), options)
     except ClusterError as error:
         print(f"roost cleanup: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    for action in report.actions:
+    for action in actions:
         click.echo(action)
-    for action in report.failed:
+    for action in failed:
         click.echo(f"roost cleanup: left behind: {action}. Run it again, or mend it by hand.", err=True)
-    if not report.actions:
+    if not actions:
         click.echo("nothing of this release is on any node")
-    return 1 if report.failed else 0
+    return 1 if failed else 0
 
 
 @click.command("cleanup")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ClusterError, JSONObject
+from roost_core.kube.client import ClusterError
 from roost_core.kube.pki import (
     Certificate,
     PkiError,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
 
+    from roost_core.kube.trust import BundleField, SharedSecret
+
 log = logging.getLogger(__name__)
 
 CA_CERTIFICATE: Final = "ca.crt"
@@ -46,26 +48,6 @@ MAX_BUNDLE: Final = 4
 HURRIED_TICK_SECONDS: Final = 0.5
 # Between two checks whether this replica leads.
 IDLE_TICK_SECONDS: Final = 1.0
-
-
-class Secret(Protocol):
-    """Where a CA or a leaf is kept; see roost_core.kube.trust.SharedSecret."""
-
-    def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
-        """Return the object and its data."""
-
-    def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
-        """Create or replace; raises Conflict."""
-
-
-class Bundle(Protocol):
-    """What API servers trust; see roost_core.kube.trust.BundleField."""
-
-    def read(self) -> dict[str, bytes] | None:
-        """Return each entry's bundle."""
-
-    def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Set entries' bundles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +82,9 @@ class CertificateKeeper:
         names: tuple[str, ...],
         ca_name: str,
         lifetimes: Lifetimes,
-        ca_secret: Secret,
-        leaf_secret: Secret,
-        bundle: Bundle,
+        ca_secret: SharedSecret,
+        leaf_secret: SharedSecret,
+        bundle: BundleField,
         is_leader: Callable[[], bool],
         show: Callable[[Mapping[str, float]], None],
         now: Callable[[], float] = time.time,

@@ -61,26 +61,21 @@ class CleanupOptions:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupReport:
-    """What had to be removed, and what could not be."""
-
-    actions: tuple[Action, ...]
-    failed: tuple[Action, ...]
-
-
 def clean_up(
     client: Client,
     options: CleanupOptions,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> CleanupReport:
-    """Stop the controllers, then clean every node. Raises ClusterError if nodes can't be read."""
+) -> tuple[list[Action], list[Action]]:
+    """Stop the controllers, then clean every node; return what had to be removed, and what could not be.
+
+    Raises ClusterError if nodes can't be read.
+    """
     if options.controllers and not options.dry_run:
         _stop_controllers(client, options, sleep, clock)
     todo = list(_find(client, options))
     if options.dry_run:
-        return CleanupReport(tuple(todo), ())
+        return todo, []
     unlimited = MinuteBudget(10**9, clock)
     applier = Applier(
         client,
@@ -91,7 +86,7 @@ def clean_up(
         may_write=lambda: True,
         clock=clock,
     )
-    actions = tuple(todo)
+    actions = todo
     fewest, idle_rounds = len(todo), 0
     while todo and idle_rounds < ROUNDS:
         applier.apply(todo)
@@ -103,7 +98,7 @@ def clean_up(
             # The applier pauses after a failure.
             due_seconds = applier.seconds_until_next()
             sleep(max(POLL_SECONDS, due_seconds if due_seconds < math.inf else FIRST_REST_SECONDS))
-    return CleanupReport(actions, tuple(todo))
+    return actions, todo
 
 
 def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:

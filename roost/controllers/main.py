@@ -22,7 +22,7 @@ from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
-from roost.controllers.runtime.watching import Scope, Watching
+from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
@@ -33,8 +33,6 @@ from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
 from roost_core.kube.readiness import Verdict, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
-from roost_core.objects.selectors import read_label_selector
-from roost_core.release.classes import needs_namespace_labels
 from roost_core.release.reader import Fault, SettingsError
 
 if TYPE_CHECKING:
@@ -131,28 +129,6 @@ def _choose(planners: tuple[Planner[Any], ...], only: tuple[str, ...]) -> tuple[
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
-def scope_of(settings: ControllersSettings, *, all_namespaces: bool = True) -> Scope:
-    """Return what to watch."""
-    events = settings.shared.events
-    pod_classes = settings.shared.classes.values()
-    hubs = [
-        read_label_selector(each.namespace_selector)
-        for each in pod_classes
-        if each.is_of_users and each.namespace_selector is not None
-    ]
-    return Scope(
-        release=settings.shared.name,
-        namespace=settings.shared.namespace,
-        all_namespaces=all_namespaces,
-        user_labels=tuple(each.labels for each in pod_classes if each.image_gate or each.is_of_users),
-        bookings=None if events is None or not events.config_maps else events.limits,
-        hubs=tuple(selector for selector in hubs if selector is not None),
-        reads_namespaces=any(needs_namespace_labels(each.namespace_selector) for each in pod_classes),
-        history_name=settings.shared.history_name,
-        has_buffers=settings.shared.has_buffers and bool(settings.shared.sets),
-    )
-
-
 def _run(
     options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner[Any], ...], minor: int
 ) -> None:
@@ -178,7 +154,8 @@ def _run(
 
     watching = Watching(
         client,
-        scope_of(settings, all_namespaces=options.all_namespaces),
+        settings.shared,
+        all_namespaces=options.all_namespaces,
         on_change=wake,
         on_minor_change=wake_later,
         on_error=lambda kind: metrics.watch_errors.labels(kind).inc(),
@@ -272,8 +249,8 @@ def _print_plans(
 ) -> None:
     """Print what would be done now. Raises ClusterError."""
     stop = threading.Event()
-    scope = scope_of(settings, all_namespaces=options.all_namespaces)
-    watching = Watching(connect(options.kubeconfig), scope, on_change=lambda: None)
+    client = connect(options.kubeconfig)
+    watching = Watching(client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None)
     watching.start(stop)
     try:
         deadline = time.monotonic() + LIST_SECONDS

@@ -32,7 +32,6 @@ class StatefulSetState:
     uid: str
     # spec.replicas.
     replicas: int
-    ready_replicas: int
     # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
     # Requests of its template's first container, as written: resource -> quantity.

@@ -25,46 +25,18 @@ PREFIX: Final = "roost_controllers_"
 CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class _PlannedGauges(Collector):
-    """The gauges of the last plans, by controller."""
-
-    def __init__(self, definitions: Iterable[GaugeDefinition]) -> None:
-        self._definitions = {definition.name: definition for definition in definitions}
-        self._lock = threading.Lock()
-        self._latest: dict[str, Gauges] = {}
-
-    def show(self, controller: str, gauges: Gauges) -> None:
-        unknown = gauges.keys() - self._definitions.keys()
-        if unknown:
-            raise KeyError(f"gauges without a definition: {', '.join(sorted(unknown))}")
-        with self._lock:
-            self._latest[controller] = gauges
-
-    def clear(self) -> None:
-        with self._lock:
-            self._latest.clear()
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        with self._lock:
-            latest: dict[str, Mapping[tuple[str, ...], float]] = {}
-            for gauges in self._latest.values():
-                latest.update(gauges)
-        for name, definition in self._definitions.items():
-            family = GaugeMetricFamily(PREFIX + name, definition.help, labels=definition.labels)
-            for values, amount in sorted(latest.get(name, {}).items()):
-                family.add_metric(values, amount)
-            yield family
-
-
-class ControllersMetrics:
+class ControllersMetrics(Collector):
     """All metrics; one object a process."""
 
     def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self._planned = _PlannedGauges(definitions)
-        self.registry.register(self._planned)
+        self._definitions = {definition.name: definition for definition in definitions}
+        self._lock = threading.Lock()
+        # The gauges of the last plans, by controller.
+        self._planned: dict[str, Gauges] = {}
+        self.registry.register(self)
         self._leader = Gauge(PREFIX + "leader", "1 while this replica holds the Lease.", registry=self.registry)
         self._actions = Counter(
             PREFIX + "actions",
@@ -113,7 +85,8 @@ class ControllersMetrics:
         """Show whether this replica leads; one that doesn't has no gauges of plans."""
         self._leader.set(is_leader)
         if not is_leader:
-            self._planned.clear()
+            with self._lock:
+                self._planned.clear()
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""
@@ -123,7 +96,11 @@ class ControllersMetrics:
 
     def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
         """Show a plan's gauges, and how long it took."""
-        self._planned.show(controller, gauges)
+        unknown = gauges.keys() - self._definitions.keys()
+        if unknown:
+            raise KeyError(f"gauges without a definition: {', '.join(sorted(unknown))}")
+        with self._lock:
+            self._planned[controller] = gauges
         # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
         self.plan_failures.labels(controller)
         self._cycles.labels(controller).observe(seconds)
@@ -138,6 +115,16 @@ class ControllersMetrics:
         for name, amount in left.items():
             self._budget.labels(name).set(amount)
         self._eviction_budget.set(evictions_per_minute)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges of the last plans."""
+        with self._lock:
+            latest = {name: values for gauges in self._planned.values() for name, values in gauges.items()}
+        for name, definition in self._definitions.items():
+            family = GaugeMetricFamily(PREFIX + name, definition.help, labels=definition.labels)
+            for values, amount in sorted(latest.get(name, {}).items()):
+                family.add_metric(values, amount)
+            yield family
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.bookings import bounded
@@ -23,45 +22,23 @@ from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
 from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
-from roost_core.release.classes import namespace_matches
+from roost_core.release.classes import namespace_matches, needs_namespace_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from roost.controllers.contract.bookings import BookingSource
+    from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
-    from roost_core.objects.selectors import Requirement
-    from roost_core.release.events import Limits
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.
 STALE_SECONDS: Final = 180.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """What to watch."""
-
-    release: str
-    namespace: str
-    # False: the account may read pods of its own namespace only.
-    all_namespaces: bool = True
-    # Labels of users' pods, of which container statuses are kept, too.
-    user_labels: tuple[Mapping[str, str], ...] = ()
-    # What bookings may ask for; None: ConfigMaps that book events aren't watched.
-    bookings: Limits | None = None
-    # Label selectors of the hubs' namespaces, of the classes of users, which may book by HUB_BOOKINGS, too.
-    hubs: tuple[frozenset[Requirement], ...] = ()
-    # Whether classes are told by labels of namespaces, beside their names.
-    reads_namespaces: bool = False
-    # The ConfigMap in which headroom keeps what it learned; "": nothing learns.
-    history_name: str = ""
-    # Placeholders are CapacityBuffers.
-    has_buffers: bool = False
 
 
 class Watching:
@@ -70,41 +47,64 @@ class Watching:
     def __init__(
         self,
         client: Client,
-        scope: Scope,
+        release: ReleaseDocument,
         *,
+        all_namespaces: bool = True,
         on_change: Callable[[], None],
         on_minor_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods."""
-        self._scope = scope
-        self._read_pod = PodReader(scope)
-        own = f"/namespaces/{scope.namespace}"
+        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods.
 
-        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, **more: Any) -> WatchCache[Any]:  # noqa: ANN401 - handed on
-            return WatchCache(
-                client, path, read, kind=kind, on_change=on_change, on_error=on_error, clock=clock, **more
+        all_namespaces: False: the account may read pods of the release's own namespace only.
+        """
+        self._release = release
+        self._read_pod = PodReader(release)
+        # Those without which nothing is planned.
+        self.caches: list[WatchCache[Any]] = []
+        # What was learned may be missing, and so may hubs' bookings and CapacityBuffers: their CustomResourceDefinition
+        # is an autoscaler's, and goes with it. The image gate must not wait for them.
+        self._others: list[WatchCache[Any]] = []
+
+        def watch(
+            path: str,
+            read: Callable[[JSONObject], Any],
+            kind: str,
+            *,
+            is_vital: bool = True,
+            keeps_changes: bool = False,
+            **more: Any,  # noqa: ANN401 - handed on
+        ) -> WatchCache[Any]:
+            cache: WatchCache[Any] = WatchCache(
+                client,
+                path,
+                read,
+                kind=kind,
+                keeps_changes=keeps_changes,
+                on_change=on_change,
+                on_error=on_error,
+                clock=clock,
+                **more,
             )
+            (self.caches if is_vital else self._others).append(cache)
+            return cache
 
-        def small(path: str, read: Callable[[JSONObject], Any], kind: str, **more: Any) -> WatchCache[Any]:  # noqa: ANN401 - handed on
-            return cache(path, read, kind, keeps_changes=False, **more)
-
+        own = f"/namespaces/{release.namespace}"
         ours = label_selector({PART_OF_LABEL: OWN_PART})
-        bookings = label_selector({EVENTS_LABEL: scope.release})
-        self._nodes: WatchCache[Node] = cache("/api/v1/nodes", node_or_none, "nodes")
-        pods_path = "/api/v1/pods" if scope.all_namespaces else f"/api/v1{own}/pods"
-        self._pods: WatchCache[Pod] = cache(
-            pods_path, self._read_pod, "pods", is_minor=_is_minor, on_minor_change=on_minor_change
+        self._nodes: WatchCache[Node] = watch("/api/v1/nodes", node_or_none, "nodes", keeps_changes=True)
+        self._pods: WatchCache[Pod] = watch(
+            "/api/v1/pods" if all_namespaces else f"/api/v1{own}/pods",
+            self._read_pod,
+            "pods",
+            keeps_changes=True,
+            is_minor=_is_minor,
+            on_minor_change=on_minor_change,
         )
-        self._sets: WatchCache[StatefulSetState] = small(
+        self._sets: WatchCache[StatefulSetState] = watch(
             f"/apis/apps/v1{own}/statefulsets", read_stateful_set, "statefulsets", label_selector=ours
         )
-        self._buffers: WatchCache[CapacityBufferState] | None = None
-        if scope.has_buffers:
-            path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
-            self._buffers = small(path, read_capacity_buffer, "capacitybuffers", label_selector=ours)
-        self._pulls: WatchCache[PullEvent] = small(
+        self._pulls: WatchCache[PullEvent] = watch(
             f"/api/v1{own}/events",
             read_pull_event,
             "events",
@@ -115,49 +115,52 @@ class Watching:
             is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
             on_minor_change=on_minor_change,
         )
+        pod_classes = release.classes.values()
+        self._namespaces: WatchCache[Mapping[str, str]] | None = None
+        if all_namespaces and any(needs_namespace_labels(each.namespace_selector) for each in pod_classes):
+            self._namespaces = watch("/api/v1/namespaces", _read_labels, "namespaces")
+        self._buffers: WatchCache[CapacityBufferState] | None = None
+        if release.has_buffers and release.sets:
+            path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
+            self._buffers = watch(path, read_capacity_buffer, "capacitybuffers", is_vital=False, label_selector=ours)
+        self._histories: WatchCache[Mapping[str, str]] | None = None
+        if release.history_name:
+            name = f"metadata.name={release.history_name}"
+            path = f"/api/v1{own}/configmaps"
+            self._histories = watch(path, _read_data, "configmaps", is_vital=False, field_selector=name)
         # Of all bookings: the calendar's, too.
         self.reading_time = ReadingTime(clock)
-        own_config_maps = f"/api/v1{own}/configmaps"
-        self._bookings: WatchCache[BookingText] | None = None
-        if scope.bookings is not None:
-            self._read_bookings = ConfigMapReader(scope.bookings, self.reading_time)
-            self._bookings = small(own_config_maps, keep_config_map, "configmaps", label_selector=bookings)
-        self._hub_bookings: WatchCache[BookingText] | None = None
-        if scope.bookings is not None and scope.hubs and scope.all_namespaces:
-            self._read_hub_bookings = ConfigMapReader(scope.bookings, self.reading_time)
-            self._hub_bookings = small(
-                "/api/v1/configmaps",
-                lambda item: keep_config_map(item, item["metadata"].get("namespace") or ""),
-                "configmaps of hubs",
-                label_selector=bookings,
-                # The right is for this one name.
-                field_selector=f"metadata.name={HUB_BOOKINGS}",
-            )
-        self._namespaces: WatchCache[Mapping[str, str]] | None = None
-        if scope.reads_namespaces and scope.all_namespaces:
-            self._namespaces = small("/api/v1/namespaces", _read_labels, "namespaces")
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
-        self._histories: WatchCache[Mapping[str, str]] | None = None
-        if scope.history_name:
-            name = f"metadata.name={scope.history_name}"
-            self._histories = small(own_config_maps, _read_data, "configmaps", field_selector=name)
+        # Label selectors of the hubs' namespaces, of the classes of users, which may book by HUB_BOOKINGS, too.
+        self._hubs = [
+            selector
+            for each in pod_classes
+            if each.is_of_users and (selector := read_label_selector(each.namespace_selector)) is not None
+        ]
+        self._bookings: WatchCache[BookingText] | None = None
+        self._hub_bookings: WatchCache[BookingText] | None = None
+        if release.events is not None and release.events.config_maps:
+            booked = label_selector({EVENTS_LABEL: release.name})
+            self._read_bookings = ConfigMapReader(release.events.limits, self.reading_time)
+            self._bookings = watch(f"/api/v1{own}/configmaps", keep_config_map, "configmaps", label_selector=booked)
+            if self._hubs and all_namespaces:
+                self._read_hub_bookings = ConfigMapReader(release.events.limits, self.reading_time)
+                self._hub_bookings = watch(
+                    "/api/v1/configmaps",
+                    lambda item: keep_config_map(item, item["metadata"].get("namespace") or ""),
+                    "configmaps of hubs",
+                    is_vital=False,
+                    label_selector=booked,
+                    # The right is for this one name.
+                    field_selector=f"metadata.name={HUB_BOOKINGS}",
+                )
         self._nodes_now: dict[str, Node] = {}
         self._pods_now: dict[str, Pod] = {}
 
-    @property
-    def caches(self) -> tuple[WatchCache[Any], ...]:
-        """The watches without which nothing is planned: what was learned may be missing, and so may CapacityBuffers.
-
-        Their CustomResourceDefinition is an autoscaler's, and goes with it; the image gate must not wait for it.
-        """
-        asked = (self._nodes, self._pods, self._sets, self._pulls, self._bookings, self._namespaces)
-        return tuple(cache for cache in asked if cache is not None)
-
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
-        others = [cache for cache in (self._histories, self._buffers, self._hub_bookings) if cache is not None]
-        for cache in (*self.caches, *others):
+        for cache in (*self.caches, *self._others):
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
     def verdict(self) -> Verdict:
@@ -178,28 +181,22 @@ class Watching:
     def snapshot(self) -> Snapshot:
         """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
         self.follow()
+        buffers = {} if self._buffers is None or not self._buffers.synced else self._buffers.objects()
+        histories = None
+        if self._histories is not None and self._histories.synced:
+            histories = {name: text for data in self._histories.objects().values() for name, text in data.items()}
         return Snapshot(
-            release=self._scope.release,
-            namespace=self._scope.namespace,
+            release=self._release.name,
+            namespace=self._release.namespace,
             nodes=self._nodes_now,
             pods=self._pods_now,
             namespaces=None if self._namespaces is None else self._namespaces.objects(),
-            stateful_sets={stateful_set.name: stateful_set for stateful_set in self._sets.objects().values()},
-            capacity_buffers=self._known_buffers(),
+            stateful_sets={each.name: each for each in self._sets.objects().values()},
+            capacity_buffers={each.name: each for each in buffers.values()},
             pull_events=self._pulls.objects(),
             bookings=self._booking_sources(),
-            histories=self._stored_histories(),
+            histories=histories,
         )
-
-    def _stored_histories(self) -> Mapping[str, str] | None:
-        if self._histories is None or not self._histories.synced:
-            return None
-        return {name: text for data in self._histories.objects().values() for name, text in data.items()}
-
-    def _known_buffers(self) -> Mapping[str, CapacityBufferState]:
-        if self._buffers is None or not self._buffers.synced:
-            return {}
-        return {buffer.name: buffer for buffer in self._buffers.objects().values()}
 
     def _booking_sources(self) -> Mapping[str, BookingSource]:
         calendar = self.calendar()
@@ -214,16 +211,17 @@ class Watching:
     def _is_hub(self, namespace: str) -> bool:
         """Whether a namespace has users of this release, beside the release's own namespace."""
         known = None if self._namespaces is None else self._namespaces.objects()
-        return namespace != self._scope.namespace and any(
-            namespace_matches(selector, namespace, known) for selector in self._scope.hubs
+        return namespace != self._release.namespace and any(
+            namespace_matches(selector, namespace, known) for selector in self._hubs
         )
 
 
 class PodReader:
     """Reads pods as they arrive; equal specs become one object."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._user_labels = scope.user_labels
+    def __init__(self, release: ReleaseDocument) -> None:
+        # Labels of users' pods, of which container statuses are kept, too.
+        self._user_labels = [each.labels for each in release.classes.values() if each.image_gate or each.is_of_users]
         self._specs: dict[PodSpec, PodSpec] = {}
 
     def __call__(self, item: JSONObject) -> Pod | None:
@@ -274,7 +272,6 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
         name=item["metadata"]["name"],
         uid=item["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
-        ready_replicas=int(status.get("readyReplicas") or 0),
         is_rolling=_is_rolling(item["metadata"], status),
         requests=(containers[0].get("resources") or {}).get("requests") or {},
         container=str(containers[0].get("name") or ""),

@@ -69,7 +69,7 @@ def _plan(
         RELEASE,
         NAMESPACE,
         pods={pod.key: pod for pod in pods},
-        stateful_sets={SET: StatefulSetState(SET, "uid-set", replicas, 0)},
+        stateful_sets={SET: StatefulSetState(SET, "uid-set", replicas)},
         bookings={f"{source.kind} {source.name}": source for source in sources},
     )
     return planner.plan(snapshot, Moment(START + 60 * minutes, 1000.0 + 60 * minutes))

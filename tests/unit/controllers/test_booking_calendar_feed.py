@@ -11,7 +11,6 @@ import urllib3
 
 from generator.values.merge import Settings
 from roost.controllers.contract.bookings import BookingSource, read_booking_settings
-from roost.controllers.main import scope_of
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import (
     MOST_CALENDAR,
@@ -216,8 +215,8 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatc
 def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, config_maps: bool, watched: int) -> None:
     settings = (f"events.enabled={json.dumps(enabled)}", f"events.configMaps={json.dumps(config_maps)}")
     policy = load_policy("roost", (), Settings(values=settings))
-    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
-    caches = Watching(cast("Any", None), scope, on_change=lambda: None).caches
+    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    caches = Watching(cast("Any", None), release, on_change=lambda: None).caches
     assert [cache.kind for cache in caches].count("configmaps") == watched
 
 
@@ -229,15 +228,15 @@ def test_a_history_is_watched_where_the_controllers_learn_and_buffers_where_plac
     placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
     settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
     policy = load_policy("roost", (), Settings(json_values=settings))
-    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
-    assert scope.history_name
-    assert scope.has_buffers is (backend == "capacityBuffer")
+    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    watched = [cache.kind for cache in Watching(cast("Any", None), release, on_change=lambda: None)._others]
+    assert watched == ["capacitybuffers"] * (backend == "capacityBuffer") + ["configmaps"]
 
 
 def test_plans_do_not_wait_for_capacity_buffers_whose_definition_may_be_gone() -> None:
     policy = load_policy("roost", (), Settings(values=("placeholder.backend=capacityBuffer",)))
-    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
-    watching = Watching(cast("Any", None), scope, on_change=lambda: None)
+    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    watching = Watching(cast("Any", None), release, on_change=lambda: None)
     assert "capacitybuffers" not in [cache.kind for cache in watching.caches]
     assert watching.snapshot().capacity_buffers == {}
 

@@ -17,7 +17,6 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import share_out
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.main import scope_of
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
@@ -72,7 +71,7 @@ def plan(
         RELEASE,
         NAMESPACE,
         pods={pod.key: pod for pod in pods},
-        stateful_sets={SET: StatefulSetState(SET, "uid", 0, 0)},
+        stateful_sets={SET: StatefulSetState(SET, "uid", 0)},
         bookings={source.hub: source for source in sources},
         namespaces=HUBS,
     )
@@ -134,8 +133,8 @@ def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases
 def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
     values = (f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}", "events.enabled=true")
     policy = load_policy("roost", (), Settings(json_values=values))
-    scope = scope_of(parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor))
-    watching = Watching(cast("Any", None), scope, on_change=lambda: None)
+    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    watching = Watching(cast("Any", None), release, on_change=lambda: None)
     asked = watching._hub_bookings
     assert asked is not None
     assert asked._stream._selectors["fieldSelector"] == "metadata.name=roost-events"

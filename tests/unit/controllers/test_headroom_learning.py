@@ -98,7 +98,7 @@ class Hub:
         self.planner = planner
 
     def turn(self) -> list[Action]:
-        sets = {} if self.has_buffer else {SET: StatefulSetState(SET, "uid-set", self.replicas, 0)}
+        sets = {} if self.has_buffer else {SET: StatefulSetState(SET, "uid-set", self.replicas)}
         buffers = {SET: CapacityBufferState(SET, "uid-b", self.replicas, SET)} if self.has_buffer else {}
         snapshot = Snapshot(
             RELEASE, NAMESPACE, self.nodes, self.pods, sets, histories=self.stored, capacity_buffers=buffers

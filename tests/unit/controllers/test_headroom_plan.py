@@ -61,7 +61,7 @@ class Cluster:
     outcome: Outcome = Outcome.DONE
 
     def turn(self) -> list[Action]:
-        state = StatefulSetState(SET, "uid-set", self.replicas, 0, requests=self.requests, container="pause")
+        state = StatefulSetState(SET, "uid-set", self.replicas, requests=self.requests, container="pause")
         snapshot = Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, {SET: state})
         now = Moment(self.now, self.steady)
         planned = self.planner.plan(snapshot, now)
@@ -164,7 +164,7 @@ def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:0
     assert planner is not None
     buffers = {} if state is None else {state.name: state}
     # A StatefulSet of the same name is somebody else's, or left over.
-    sets = {SET: StatefulSetState(SET, "uid-set", 1, 0, requests={"cpu": "1"}, container="pause")}
+    sets = {SET: StatefulSetState(SET, "uid-set", 1, requests={"cpu": "1"}, container="pause")}
     snapshot = Snapshot(RELEASE, NAMESPACE, stateful_sets=sets, capacity_buffers=buffers)
     return list(planner.plan(snapshot, Moment(parse_moment(time, "Europe/Berlin"), 1000.0)).actions)
 

@@ -296,7 +296,7 @@ def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.M
         )
         for index, pod in enumerate(pod for pod in world.pods.values() if pod.priority < 0)
     }
-    sets = {**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2, 2)}
+    sets = {**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2)}
     snapshot = replace(real, pods={**world.pods, **twins}, stateful_sets=sets)
     memory, asked, held = MoverMemory(), [], []
     settings = _settings(world)

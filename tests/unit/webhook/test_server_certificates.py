@@ -88,16 +88,15 @@ class Hub:
         def show(ends: Mapping[str, float]) -> None:
             self.shown[number] = ends
 
+        fakes: Any = {"ca_secret": self.ca, "leaf_secret": self.leaf, "bundle": self.bundle}
         return CertificateKeeper(
             names=names,
             ca_name="roost-ca.hub.jhub",
             lifetimes=self.lives,
-            ca_secret=self.ca,
-            leaf_secret=self.leaf,
-            bundle=self.bundle,
             is_leader=lambda: self.leader == number,
             show=show,
             now=lambda: self.now,
+            **fakes,
         )
 
     def tick(self, seconds: float = 0.0) -> None:

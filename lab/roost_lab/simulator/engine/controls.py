@@ -201,7 +201,6 @@ class Controls:
                 placeholders.name,
                 placeholders.name,
                 sets_here.replicas[placeholders.name],
-                len(sets_here.pods[placeholders.name]),
                 is_rolling=sets_here.is_rolling(placeholders.name),
                 requests=placeholders.requests,
                 container=placeholders.container,
