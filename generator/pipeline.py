@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from generator.values.release import Release
 
 
-def judge(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
+def judge(merged: Merged, release: Release) -> list[Fault]:
     """Faults and warnings, unsorted: the schema's, or, if the values match the schema, the lint's."""
-    return find_faults(merged) or (lint(merged, release) if with_lint else [])
+    return find_faults(merged) or lint(merged, release)
 
 
-def check(merged: Merged, release: Release, *, with_lint: bool = True) -> list[Fault]:
+def check(merged: Merged, release: Release) -> list[Fault]:
     """The warnings, sorted. Raises ValuesError with every error."""
-    faults = judge(merged, release, with_lint=with_lint)
+    faults = judge(merged, release)
     errors = [fault for fault in faults if fault.severity == "error"]
     if errors:
         raise ValuesError(errors)
@@ -41,12 +41,9 @@ def report(merged: Merged, release: Release) -> list[Fault]:
     return faults
 
 
-def make(merged: Merged, release: Release, *, with_lint: bool = True) -> tuple[list[Manifest], list[Fault]]:
-    """Manifests and warnings. Raises as `check` does, and ValuesError for faults that only a template finds.
-
-    with_lint: False for values that are rendered but never installed.
-    """
-    warnings = check(merged, release, with_lint=with_lint)
+def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
+    """Manifests and warnings. Raises as `check` does, and ValuesError for faults that only a template finds."""
+    warnings = check(merged, release)
     return _render(merged, release), warnings
 
 

@@ -106,17 +106,6 @@ def _lint_puller(report: Report, release: Release) -> None:
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
         report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")
-    priorities = mapping(report.values.get("priorityClasses"))
-    if priorities.get("enabled") is not True:
-        return
-    user, placeholder, own = (number(priorities.get(name)) for name in (USER_CLASS, "placeholder", "puller"))
-    path = ("priorityClasses", "puller")
-    if own >= user:
-        expected = f"less than priorityClasses.user ({user:.0f})"
-        report.error(path, priorities.get("puller"), expected, "A puller must not push users out.")
-    elif own <= placeholder:
-        reason = f"not above priorityClasses.placeholder ({placeholder:.0f}): a node full of them pulls no image."
-        report.warn(path, reason, "Use a number between the two.")
 
 
 def _lint_profiles(report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Priorities: placeholders give way to users, and autoscalers see them."""
+"""Priorities: placeholders give way to pullers and these to users, and autoscalers see all."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ AUTOSCALER_CUTOFF: Final = -10
 
 
 def check_priorities(report: Report, _release: Release) -> None:
-    """Find placeholders that never give way, or that no autoscaler sees."""
+    """Find placeholders and pullers that never give way, or that no autoscaler sees."""
     priorities = mapping(report.values.get("priorityClasses"))
-    user, placeholder = number(priorities.get(USER_CLASS)), number(priorities.get("placeholder"))
+    user, placeholder, puller = (number(priorities.get(name)) for name in (USER_CLASS, "placeholder", "puller"))
     path = ("priorityClasses", "placeholder")
     if priorities.get("enabled") is not True:
         if any(map(is_wanted, placeholder_sets(report))):
@@ -32,6 +32,13 @@ def check_priorities(report: Report, _release: Release) -> None:
     if placeholder < AUTOSCALER_CUTOFF:
         reason = f"below {AUTOSCALER_CUTOFF}, cluster-autoscaler's default cutoff: it adds no nodes for such pods."
         report.warn(path, reason, f"Use {AUTOSCALER_CUTOFF}, or lower --expendable-pods-priority-cutoff there.")
+    path = ("priorityClasses", "puller")
+    if puller >= user:
+        expected = f"less than priorityClasses.{USER_CLASS} ({user:.0f})"
+        report.error(path, priorities.get("puller"), expected, "A puller must not push users out.")
+    elif puller <= placeholder:
+        reason = f"not above priorityClasses.placeholder ({placeholder:.0f}): a node full of them pulls no image."
+        report.warn(path, reason, "Use a number between the two.")
 
 
 CHECK: Final[Check] = check_priorities

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import Report, at, listing, mapping, text
 from generator.checks.placeholders import PlaceholderSet, is_wanted, placeholder_sets, show_toleration
+from generator.checks.terms import overrides
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 if TYPE_CHECKING:
@@ -78,17 +79,9 @@ def _lint_whose(report: Report) -> None:
         report.warn(("singleuser", "profileList", index), reason, fix)
 
 
-def _overrides(holder: object) -> Iterator[Values]:
-    """`kubespawner_override` of a profile and of the choices of its options."""
-    yield mapping(at(holder, "kubespawner_override"))
-    for option in mapping(at(holder, "profile_options")).values():
-        for choice in mapping(at(option, "choices")).values():
-            yield mapping(at(choice, "kubespawner_override"))
-
-
 def _steering_profiles(report: Report) -> Iterator[tuple[int, Sequence[str]]]:
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
-        named = {key for override in _overrides(profile) for key in override if override[key]}
+        named = {key for override in overrides(profile) for key in override if override[key]}
         if found := [key for key in _STEERING if key in named]:
             yield index, found
 
@@ -107,7 +100,7 @@ def _lint_unpulled_profiles(report: Report) -> None:
     if at(report.values, "prePuller", "pullProfileListImages") is not False:
         return
     profiles = listing(at(report.values, "singleuser", "profileList"))
-    count = sum(any(override.get("image") for override in _overrides(profile)) for profile in profiles)
+    count = sum(any(override.get("image") for override in overrides(profile)) for profile in profiles)
     if count:
         reason = f"false: the images of {count} profile(s) are not pulled to any node: their users start cold."
         report.warn(("prePuller", "pullProfileListImages"), reason, "Set it to true, or name them in extraImages.")
@@ -118,7 +111,7 @@ def _lint_secrets(report: Report) -> None:
     known = {*listing(report.values.get("imagePullSecrets"))}
     known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
-        secrets = [secret for override in _overrides(profile) for secret in listing(override.get("image_pull_secrets"))]
+        secrets = [secret for override in overrides(profile) for secret in listing(override.get("image_pull_secrets"))]
         named = [secret.get("name") if isinstance(secret, Mapping) else secret for secret in secrets]
         for name in dict.fromkeys(filter(None, map(text, named))):
             if name not in known:

@@ -9,7 +9,18 @@ from generator.schema.check import fits
 from generator.values.sources import Places
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from generator.faults import Path
+    from generator.values.merge import Values
+
+
+def overrides(profile: object) -> Iterator[Values]:
+    """`kubespawner_override` of a profile and of the choices of its options; {} where there is none."""
+    yield mapping(at(profile, "kubespawner_override"))
+    for option in mapping(at(profile, "profile_options")).values():
+        for choice in mapping(at(option, "choices")).values():
+            yield mapping(at(choice, "kubespawner_override"))
 
 
 def lint_term(report: Report, path: Path, term: dict[str, object]) -> None:

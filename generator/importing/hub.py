@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from generator.importing.images import map_images
-from generator.importing.resources import kubernetes_resources, map_pull_secrets
+from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.source import Charts, Path, Section, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
+from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 
 if TYPE_CHECKING:
@@ -74,17 +75,6 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     note_unread(draft, hub)
 
 
-def user_scheduler_name(hub: Section, release: str) -> str:
-    """The schedulerName that zero-to-jupyterhub gives its user pods."""
-    override = child(hub.data, "fullnameOverride")
-    if "fullnameOverride" not in hub.data or isinstance(override, str):
-        # By default, objects that have no namespace are prefixed with the release.
-        return f"{override or release}-user-scheduler"
-    name = child(hub.data, "nameOverride")
-    name = name if isinstance(name, str) and name else "jupyterhub"
-    return f"{release}-user-scheduler" if name in release else f"{release}-{name}-user-scheduler"
-
-
 def _map_scheduler(draft: Draft, hub: Section) -> None:
     at = ("scheduling", "userScheduler")
     source = (*hub.path, *at)
@@ -102,7 +92,7 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
         draft.put("podClasses.user.warm", None, (*source, "enabled"))
         hub.read.add(at)
         return
-    name = user_scheduler_name(hub, draft.release)
+    name = object_name(hub, draft.release, "user-scheduler", in_namespace=False)
     draft.put(
         "replaceSchedulers",
         [name],
@@ -165,7 +155,7 @@ def _map_plugins(draft: Draft, hub: Section) -> None:
     plugins = hub.get("scheduling.userScheduler.plugins", "mapping")
     config = hub.get("scheduling.userScheduler.pluginConfig", "list")
     # Helm merges mappings and replaces lists: what the file leaves out is the chart's.
-    merged = overlay(_CHART_PLUGINS, plugins) if isinstance(plugins, Mapping) else _CHART_PLUGINS
+    merged = coalesce(plugins, _CHART_PLUGINS) if isinstance(plugins, Mapping) else _CHART_PLUGINS
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
@@ -257,17 +247,3 @@ def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
         comments.append(f"Between placeholders and users; {puller} is not.")
         puller = user - 1
     draft.put("priorityClasses.puller", puller, (*source, "imagePullerPriority"), *comments)
-
-
-def overlay(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Helm's merge: mappings merge, anything else replaces, null deletes."""
-    merged: dict[str, object] = dict(base)
-    for key, value in over.items():
-        below = merged.get(key)
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(below, Mapping):
-            merged[key] = overlay(below, value)
-        else:
-            merged[key] = value
-    return merged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.source import Charts, Section, child
 
@@ -80,7 +80,7 @@ def _map_secrets(draft: Draft, hub: Section, profiles: Sequence[object]) -> None
         common.append(object_name(hub, draft.release, "image-pull-secret"))
     put_pull_secrets(draft, common, (*hub.path, "imagePullSecrets"))
     users = secret_names(hub.items("singleuser.image.pullSecrets"))
-    for override in (override for profile in profiles for override in _overrides(profile)):
+    for override in (override for profile in profiles for override in overrides(profile)):
         users += secret_names(override.get("image_pull_secrets"))
     at = (*hub.path, "singleuser", "image", "pullSecrets")
     draft.put("singleuser.image.pullSecrets", list(dict.fromkeys(users)), at, "Users', for the puller's pods.")
@@ -159,21 +159,21 @@ def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> No
         "cpu_guarantee",
     }
     kept = {"extra_pod_config", "node_affinity_preferred"}
-    count = sum(bool(steering & set(override)) for profile in profiles for override in _overrides(profile))
+    count = sum(bool(steering & set(override)) for profile in profiles for override in overrides(profile))
     if count:
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: {count} profiles or choices have nodes or sizes of their own. "
             "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
             "`placeholders` for each node pool that needs placeholders."
         )
-    lost = [kept & set(override) for profile in profiles for override in _overrides(profile)]
+    lost = [kept & set(override) for profile in profiles for override in overrides(profile)]
     if any(lost):
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: {sum(map(bool, lost))} profiles or choices set "
             f"{', '.join(sorted(set().union(*lost)))}. Their pods keep it and Roost leaves it there; puller and "
             "placeholders don't know of it."
         )
-    others = {override.get("scheduler_name") for profile in profiles for override in _overrides(profile)}
+    others = {override.get("scheduler_name") for profile in profiles for override in overrides(profile)}
     for other in sorted(name for name in others if isinstance(name, str) and name):
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: a profile names the scheduler {other}. Roost leaves such pods to "
@@ -189,14 +189,6 @@ def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> No
 def _options(profile: object) -> Iterator[object]:
     options = child(profile, "profile_options")
     yield from options.values() if isinstance(options, Mapping) else ()
-
-
-def _overrides(profile: object) -> Iterator[Mapping[str, object]]:
-    choices = [child(option, "choices") for option in _options(profile)]
-    for holder in (profile, *(choice for group in choices if isinstance(group, Mapping) for choice in group.values())):
-        override = child(holder, "kubespawner_override")
-        if isinstance(override, Mapping):
-            yield override
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.printing import print_yaml, printable
+from generator.importing.result import free_name, put_at
 from generator.importing.source import child, show_key
 from generator.pipeline import judge
 from generator.render.functions import complete_placeholder_set
@@ -164,7 +165,7 @@ def _unite(many: ManyHubs) -> None:
     for name in (USER_CLASS, "build"):
         if child(coalesce(many.values, defaults), "podClasses", name) is not None:
             selector = {"matchLabels": {USERS_LABEL: "true"}}
-            _put(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
+            put_at(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
     many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
     merged = Merged(coalesce(many.values, defaults), Places([ValueSource("united values", many.values)]))
     many.faults = judge(merged, Release())
@@ -178,7 +179,7 @@ def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
     best = max(counted, key=lambda text: (counted[text], text == to_json(default)))
     chosen = next(value for value in values.values() if to_json(value) == best)
     if best != to_json(default):
-        _put(many.values, path, chosen)
+        put_at(many.values, path, chosen)
         like = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
         if said := like.result.comments.get(path):
             many.comments[path] = list(said)
@@ -191,7 +192,7 @@ def _unite_lists(many: ManyHubs) -> None:
     for path in (("replaceSchedulers",), ("imagePullSecrets",), ("singleuser", "image", "pullSecrets")):
         found = [item for hub in many.hubs for item in (child(hub.result.values, *path) or [])]  # type: ignore[attr-defined]
         if found:
-            _put(many.values, path, list(dict.fromkeys(found)))
+            put_at(many.values, path, list(dict.fromkeys(found)))
     if child(many.values, "imagePullSecrets") or child(many.values, "singleuser", "image", "pullSecrets"):
         path = ("imagePullSecrets",) if "imagePullSecrets" in many.values else ("singleuser",)
         many.comments[path] = ["Pull Secrets are the hubs': create them in the release's namespace, too."]
@@ -225,12 +226,12 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
             if name not in hubs_of[key]:
                 hubs_of[key].append(name)
     if always != usual:
-        _put(many.values, ("prePuller", "tolerations"), always)
+        put_at(many.values, ("prePuller", "tolerations"), always)
     if not entry_of:
         return
     order = sorted(entry_of, key=lambda key: -len(hubs_of[key]))
     profiles = [{"display_name": _some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order]
-    _put(many.values, ("singleuser", "profileList"), profiles)
+    put_at(many.values, ("singleuser", "profileList"), profiles)
     many.comments["singleuser", "profileList"] = ["Each image with its nodes, the one of most hubs first."]
 
 
@@ -251,27 +252,17 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
             hubs_of.setdefault(key, []).append(hub.name)
     taken: set[str] = set()
     for united in sets.values():
-        united["name"] = _set_name(united, taken)
+        nodes = [str(value) for _, value in sorted((united.get("nodeSelector") or {}).items())]
+        united["name"] = free_name("-".join(nodes), taken, "default", _MAX_NAME)
         taken.add(united["name"])
     # Without room to keep, one entry is enough, for events to be booked.
     kept = [one for one in sets.values() if one["replicas"]] or list(sets.values())[:1]
-    _put(many.values, ("placeholders",), kept)
+    put_at(many.values, ("placeholders",), kept)
     told = [f"{one['name']}: of {_some(hubs_of[key])}" for key, one in sets.items() if one in kept]
     many.comments["placeholders",] = [
         "As many as the hubs had together, by pool and size. Hubs that share them need fewer: lower replicas.",
         *told,
     ]
-
-
-def _set_name(entry: Values, taken: set[str]) -> str:
-    values = [str(value) for _, value in sorted((entry.get("nodeSelector") or {}).items())]
-    name = re.sub(r"[^a-z0-9]+", "-", "-".join(values).lower())[:_MAX_NAME].strip("-") or "default"
-    number = 1
-    free = name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
 
 
 def _placeholders_by_pool(values: Values) -> Counter[str]:
@@ -312,15 +303,6 @@ def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:
 def _scheduler_change(hub: Values, release: Values) -> list[str]:
     had, has = hub["scheduler"]["target"], release["scheduler"]["target"]
     return ["its users get Roost's scheduler in place of the hub's"] if had == has == "deploy" else []
-
-
-def _put(values: dict[str, Any], path: Path, value: object) -> None:
-    for key in path[:-1]:
-        below = values.get(key)
-        if not isinstance(below, dict):
-            below = values[key] = {}
-        values = below
-    values[path[-1]] = value
 
 
 def _short(value: object) -> str:

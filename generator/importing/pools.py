@@ -6,13 +6,13 @@ tolerations or terms waits for a node of that pool, whatever room the default se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping
 from generator.checks.terms import lint_required_term, lint_toleration
-from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, spawner_bytes
+from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
+from generator.importing.result import free_name
 from generator.importing.source import child
 from roost_core.placement.go_json import to_json
 
@@ -71,7 +71,7 @@ def pool_sets(profiles: object, now: Values, taken: Collection[str]) -> list[Poo
     names = set(taken)
     found = []
     for users in by_pool.values():
-        name = _free_name(users[0], names)
+        name = free_name("-".join(users[0].slugs), names, "pool", _MAX_NAME)
         names.add(name)
         found.append(_set_of(name, users, usual))
     return found
@@ -137,7 +137,7 @@ def _overridden(user: _User, override: object) -> _User:
         if key not in mapping(override):
             continue
         size = child(override, key)
-        amount = cpu_quantity(size) if name == "cpu" else _memory(size)
+        amount = cpu_quantity(size) if name == "cpu" else spawner_memory(size)
         if amount is not None:
             sizes[part][name] = amount
         elif size in (None, 0, "", "0"):
@@ -168,11 +168,6 @@ def _put_extended(sizes: dict[str, dict[str, str]], part: str, name: str, value:
             sizes[each].pop(name, None)
         elif amount is not None and amount > 0:
             sizes[each][name] = str(value)
-
-
-def _memory(size: object) -> str | None:
-    size_bytes = spawner_bytes(size)
-    return None if size_bytes is None else memory_quantity(size_bytes)
 
 
 def _set_of(name: str, users: Sequence[_User], usual: _User) -> PoolSet:
@@ -209,12 +204,3 @@ def _device_of(user: _User, usual: _User) -> str:
         *(to_json(one) for one in user.terms if one not in usual.terms),
     ]
     return "a GPU" if any(word in text.lower() for text in own for word in _GPU_WORDS) else ""
-
-
-def _free_name(user: _User, taken: Collection[str]) -> str:
-    """A DNS label that no set has."""
-    plain = re.sub(r"[^a-z0-9]+", "-", "-".join(user.slugs).lower())[:_MAX_NAME].strip("-") or "pool"
-    name, number = plain, 2
-    while name in taken:
-        name, number = f"{plain}-{number}", number + 1
-    return name

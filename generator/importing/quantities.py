@@ -29,6 +29,12 @@ def spawner_bytes(size: object) -> int | None:
     return count if 0 < count <= _MAX_BYTES else None
 
 
+def spawner_memory(size: object) -> str | None:
+    """`spawner_bytes` as a Kubernetes quantity."""
+    size_bytes = spawner_bytes(size)
+    return None if size_bytes is None else memory_quantity(size_bytes)
+
+
 def memory_quantity(size_bytes: int) -> str:
     """`size_bytes` in the largest binary unit that divides it: 1073741824 -> "1Gi"."""
     for suffix, unit in _UNITS.items():

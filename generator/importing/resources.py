@@ -58,11 +58,12 @@ def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
     draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
 
 
-def object_name(hub: Section, release: str, name: str) -> str:
-    """What zero-to-jupyterhub calls an object of the hub's namespace."""
+def object_name(hub: Section, release: str, name: str, *, in_namespace: bool = True) -> str:
+    """What zero-to-jupyterhub calls an object: by default, those without a namespace are prefixed with the release."""
     override = child(hub.data, "fullnameOverride")
     if "fullnameOverride" not in hub.data or isinstance(override, str):
-        return f"{override}-{name}" if override else name
+        prefix = override or ("" if in_namespace else release)
+        return f"{prefix}-{name}" if prefix else name
     chart = child(hub.data, "nameOverride")
     chart = chart if isinstance(chart, str) and chart else "jupyterhub"
     return f"{release}-{name}" if chart in release else f"{release}-{chart}-{name}"

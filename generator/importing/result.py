@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import Path, Section, child, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from generator.faults import Fault
     from generator.values.sources import Places
@@ -129,16 +130,29 @@ def merge_pieces(
     values: dict[str, object] = {}
     comments: dict[Path, list[str]] = {}
     for piece in pieces:
-        place = values
-        for key in piece.path[:-1]:
-            below = place.setdefault(key, {})
-            if not isinstance(below, dict):
-                below = place[key] = {}
-            place = below
-        place[piece.path[-1]] = copy.deepcopy(piece.value)
+        put_at(values, piece.path, copy.deepcopy(piece.value))
         if piece.comments:
             comments.setdefault(piece.path, []).extend(piece.comments)
     return _in_order(values, defaults), comments
+
+
+def put_at(values: dict[str, Any], path: Path, value: object) -> None:
+    """Write a value at a path, with maps above it."""
+    for key in path[:-1]:
+        below = values.get(key)
+        if not isinstance(below, dict):
+            below = values[key] = {}
+        values = below
+    values[path[-1]] = value
+
+
+def free_name(text: str, taken: Collection[str], fallback: str, longest: int) -> str:
+    """A DNS label made of `text` that is none of `taken`; fallback: for a text that has nothing to offer."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-") or fallback
+    name, number = plain, 2
+    while name in taken:
+        name, number = f"{plain}-{number}", number + 1
+    return name
 
 
 def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, spawner_bytes
+from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.source import Charts, Section, child
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
@@ -69,7 +69,7 @@ def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
                 value = "1G"
             if value in (None, 0, "", "0"):
                 continue
-            size = cpu_quantity(value) if kind == "cpu" else _memory(value)
+            size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
             if size is None:
                 draft.reject(hub, tuple(dotted.split(".")), _size_reason(kind))
                 continue
@@ -100,11 +100,6 @@ def _amount(value: object, quantity: str) -> object:
     if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
         return value
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
-
-
-def _memory(value: object) -> str | None:
-    size_bytes = spawner_bytes(value)
-    return None if size_bytes is None else memory_quantity(size_bytes)
 
 
 def _size_reason(kind: str) -> str:

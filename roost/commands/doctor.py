@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from generator.pipeline import make
+from generator.render.manifests import render
+from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
@@ -19,30 +21,31 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from roost.doctor.contract import Outcome
+    from roost_core.kube.client import Client
 
 
-class DoctorOptions(NamedTuple):
-    """What the command line asks for."""
+def run(
+    options: RenderOptions,
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    before_install: bool,
+    form: str,
+    pod: str | None,
+    wait: float,
+) -> int:
+    """Print the outcome of every check, or of one pod; 1 for an error, or if the cluster can't be asked at all.
 
-    # None: as kubectl chooses.
-    kubeconfig: str | None
-    context: str | None
-    before_install: bool
-    # text or json.
-    form: str
-    # Only try this pod: a file, - or JSON. None: run the checks.
-    pod: str | None
-    # Seconds for which the pod is tried again.
-    wait: float
-
-
-def run(options: RenderOptions, asked: DoctorOptions) -> int:
-    """Print the outcome of every check, or of one pod; 1 for an error, or if the cluster can't be asked at all."""
-    if asked.pod is not None:
-        return _try(options.release.namespace, asked, make_pod(read_pod_file(asked.pod)))
+    form: text or json. pod: only try this one: a file, - or JSON; wait: seconds for which it is tried again.
+    """
+    connected = partial(connect_as_user, kubeconfig, context)
+    if pod is not None:
+        return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
     try:
-        client = connect_as_user(asked.kubeconfig, asked.context)
+        client = connected()
         version = str(client.get("/version")["gitVersion"])
     except ClusterError as error:
         click.echo(f"roost doctor: {error}", err=True)
@@ -50,18 +53,19 @@ def run(options: RenderOptions, asked: DoctorOptions) -> int:
     release = options.release._replace(kube_version=version)
     check_release(release)
     merged = read_values(options.files, options.settings)
-    manifests, _ = make(merged, release, with_lint=False)
+    validate(merged)
+    manifests = render(merged.values, release)
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
-    outcomes = run_checks(install, BEFORE if asked.before_install else INSTALLED)
-    click.echo(_as_json(outcomes) if asked.form == "json" else _as_text(outcomes))
+    outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
+    click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes))
     return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
 
 
-def _try(namespace: str, asked: DoctorOptions, pod: dict[str, Any]) -> int:
+def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:
     """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be asked."""
     try:
-        client = connect_as_user(asked.kubeconfig, asked.context)
-        trial = try_until_placed(client, namespace, pod, asked.wait)
+        client = connected()
+        trial = try_until_placed(client, namespace, pod, wait)
         changes = changes_of(client, namespace, pod, trial) if trial.revision else []
     except ClusterError as error:
         click.echo(f"roost doctor: no pod was tried in {namespace}: {error}", err=True)
@@ -123,7 +127,7 @@ def _as_text(outcomes: list[Outcome]) -> str:
     default=0.0,
     help="With --pod: try again for so long. Default: once.",
 )
-def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - the fields of DoctorOptions
+def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - what `run` takes
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
 
     Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. `helm test` runs --pod,
@@ -135,7 +139,7 @@ def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - 
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
-    return run(options, DoctorOptions(**asked))
+    return run(options, **asked)
 
 
 COMMAND: Final = _command

@@ -9,7 +9,7 @@ import click
 import yaml
 
 from generator.faults import Fault, UsageError, sort_faults
-from generator.pipeline import make, report
+from generator.pipeline import report
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
 from roost.commands.options import RenderOptions, values_options
@@ -53,6 +53,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     # Without --pod nothing of this is loaded.
     import jsonpatch  # noqa: PLC0415
 
+    from generator.render.manifests import render  # noqa: PLC0415
     from roost.doctor.try_pod import make_pod  # noqa: PLC0415
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
@@ -63,7 +64,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from webhook.rules import Rulebook  # noqa: PLC0415
     from webhook.settings import read_settings  # noqa: PLC0415
 
-    manifests, _ = make(read_values(options.files, options.settings), options.release, with_lint=False)
+    manifests = render(read_values(options.files, options.settings).values, options.release)
     if not any(each.body["kind"] == "MutatingWebhookConfiguration" for each in manifests):
         return "# These values have no webhook: the pod stays as it is.\n"
     documents: list[Any] = [each.body.get("data") or {} for each in manifests if each.body["kind"] == "ConfigMap"]

@@ -5,43 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from roost_core.kube.client import READ_SECONDS
 from roost_core.objects.node import node_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from generator.values.release import Release
+    from roost_core.kube.client import Client
     from roost_core.objects.node import Node
 
 Object = dict[str, Any]
-
-
-class Asked(Protocol):
-    """The part of `roost_core.kube.client.Client` that checks use; each raises ApiError and ClusterError."""
-
-    def get(
-        self, path: str, query: Mapping[str, Any] | None = None, /, *, read_seconds: float = READ_SECONDS
-    ) -> Object:
-        """Read an object or a list; read_seconds: how long the server may be silent."""
-
-    def find(self, path: str, /) -> Object | None:
-        """Read an object; None if there is none."""
-
-    def create(self, path: str, body: Object, /) -> Object:
-        """Create an object in a collection."""
-
-    def lines(self, path: str, query: Mapping[str, Any], silence_seconds: float, /) -> Iterator[bytes]:
-        """Read what isn't JSON, line by line; silence_seconds: without a byte for longer, the connection is dead."""
 
 
 @dataclass(frozen=True)
 class Install:
     """One release: its merged values, what they render to, and the cluster."""
 
-    client: Asked
+    client: Client
     release: Release
     values: Mapping[str, Any]
     # Bodies of the rendered manifests.

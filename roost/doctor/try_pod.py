@@ -19,7 +19,7 @@ from roost_core.placement.labels import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from roost.doctor.contract import Asked
+    from roost_core.kube.client import Client
 
 # Made by the install itself, and not there before it.
 _ABSENT_BEFORE: Final = frozenset(
@@ -77,7 +77,7 @@ def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def try_pod(client: Asked, namespace: str, pod: Mapping[str, Any]) -> Trial:
+def try_pod(client: Client, namespace: str, pod: Mapping[str, Any]) -> Trial:
     """Have the API server admit a pod, without storing it. Raises ApiError, ClusterError."""
     stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", dict(pod))
     annotations = stored["metadata"].get("annotations") or {}
@@ -85,7 +85,7 @@ def try_pod(client: Asked, namespace: str, pod: Mapping[str, Any]) -> Trial:
     return Trial(str(revision), str(scheduler), stored)
 
 
-def changes_of(client: Asked, namespace: str, pod: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
+def changes_of(client: Client, namespace: str, pod: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
     """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation that opts out.
 
     Raises ApiError, ClusterError.
@@ -104,7 +104,7 @@ def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": {"labels": metadata.get("labels") or {}, "annotations": annotations}, "spec": spec}
 
 
-def try_template(client: Asked, namespace: str, template: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def try_template(client: Client, namespace: str, template: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Have the API server admit a pod of a workload's template: the pod that was sent, and what it would store.
 
     Raises ApiError, ClusterError.
@@ -124,7 +124,7 @@ def try_template(client: Asked, namespace: str, template: Mapping[str, Any]) -> 
 
 
 def try_until_placed(
-    client: Asked,
+    client: Client,
     namespace: str,
     pod: Mapping[str, Any],
     seconds: float,

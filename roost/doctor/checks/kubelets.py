@@ -1,4 +1,4 @@
-"""Kubelets report the images that they hold, and delete none too early; how many they pull at once is only told.
+"""Kubelets report the images that they hold, and delete none too early.
 
 Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server (right: nodes/proxy).
 """
@@ -36,8 +36,6 @@ class PullSettings(NamedTuple):
 
     # Most images in node.status.images; -1: all.
     reported: int
-    # Pulls at once; None: no limit.
-    at_once: int | None
     # Share of the disk from which on unused images are deleted; 100: never.
     deleted_from_percent: int
     # False: its feature gate ImageVolume is switched off.
@@ -71,12 +69,9 @@ def _check(install: Install) -> Told:
 
 def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     """Read a KubeletConfiguration; what is missing or malformed counts as the kubelet's default."""
-    most = config.get("maxParallelImagePulls")
-    is_serial = config.get("serializeImagePulls") is not False
     gates = config.get("featureGates")
     return PullSettings(
         reported=_integer(config.get("nodeStatusMaxImages"), DEFAULT_REPORTED),
-        at_once=1 if is_serial else most if isinstance(most, int) else None,
         deleted_from_percent=_integer(config.get("imageGCHighThresholdPercent"), 85),
         mounts_images=not isinstance(gates, dict) or gates.get("ImageVolume") is not False,
     )
@@ -200,7 +195,6 @@ def _describe(kubelets: Mapping[str, PullSettings]) -> str:
         return "no kubelet was asked"
     said = dict.fromkeys(
         f"{'all' if kubelet.reported < 0 else kubelet.reported} images reported, "
-        f"{'any number' if kubelet.at_once is None else kubelet.at_once} pulled at once, "
         + ("none deleted" if kubelet.deleted_from_percent >= 100 else f"deleted from {kubelet.deleted_from_percent} %")
         for kubelet in kubelets.values()
     )

@@ -31,27 +31,21 @@ def pulling(images: int, gate: str = "requireLabel") -> str:
 
 
 def test_what_kubelets_are_set_to_is_told_where_nothing_is_wrong() -> None:
-    cluster = with_kubelets(LISTED, {}, {}, {"serializeImagePulls": False, "maxParallelImagePulls": 3})
+    cluster = with_kubelets(LISTED, {}, {}, {"imageGCHighThresholdPercent": 90})
     ((_, looked_at, findings),) = run_checks(cluster.install, [CHECK])
     assert findings == ()
-    assert looked_at == (
-        "3 kubelets: 50 images reported, 1 pulled at once, deleted from 85 %; "
-        "50 images reported, 3 pulled at once, deleted from 85 %"
-    )
+    assert looked_at == ("3 kubelets: 50 images reported, deleted from 85 %; 50 images reported, deleted from 90 %")
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({}, PullSettings(50, 1, 85, mounts_images=True)),
-        ({"maxParallelImagePulls": 5}, PullSettings(50, 1, 85, mounts_images=True)),
-        ({"serializeImagePulls": False}, PullSettings(50, None, 85, mounts_images=True)),
-        ({"serializeImagePulls": False, "maxParallelImagePulls": 1}, PullSettings(50, 1, 85, mounts_images=True)),
+        ({}, PullSettings(50, 85, mounts_images=True)),
         (
             {"nodeStatusMaxImages": -1, "imageGCHighThresholdPercent": 100, "featureGates": {"ImageVolume": False}},
-            PullSettings(-1, 1, 100, mounts_images=False),
+            PullSettings(-1, 100, mounts_images=False),
         ),
-        ({"nodeStatusMaxImages": "x", "featureGates": None}, PullSettings(50, 1, 85, mounts_images=True)),
+        ({"nodeStatusMaxImages": "x", "featureGates": None}, PullSettings(50, 85, mounts_images=True)),
     ],
 )
 def test_a_configuration_is_read_by_the_kubelets_own_defaults(config: dict[str, Any], expected: PullSettings) -> None:
@@ -78,12 +72,6 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
 def test_a_puller_of_more_images_than_are_reported_is_told() -> None:
     ((severity, evidence, _),) = with_kubelets(pulling(60), {}).said("kubelets")
     assert (severity, "fewer than 60 images: n0 (50)" in evidence) == ("warning", True)
-
-
-@pytest.mark.parametrize("config", [{}, {"serializeImagePulls": False}])
-def test_how_many_images_are_pulled_at_once_is_no_fault(config: dict[str, object]) -> None:
-    """A puller's pod asks for one image after the other, so neither setting lets it hold up a user for long."""
-    assert with_kubelets(pulling(4, "prefer"), config).said("kubelets") == []
 
 
 def test_popular_images_go_by_what_kubelets_report_and_delete() -> None:

@@ -6,7 +6,7 @@ import base64
 import copy
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roost.doctor.contract import Finding, Outcome
+    from roost_core.kube.client import Client
 
 RELEASE: Final = Release("hub", "jhub", "v1.37.2")
 PODS: Final = "/api/v1/namespaces/jhub/pods"
@@ -56,7 +57,7 @@ class Cluster:
     def __init__(self, values: str = "", release: Release = RELEASE) -> None:
         merged = parse_values(values.encode(), "values.yaml")
         rendered = [manifest.body for manifest in render(merged.values, release)]
-        self.install = Install(self, release, merged.values, rendered)
+        self.install = Install(cast("Client", self), release, merged.values, rendered)
         self.objects: dict[str, Object] = {path_of(body): copy.deepcopy(body) for body in self.install.rendered}
         self.objects[f"/api/v1/namespaces/{release.namespace}"] = {}
         for body in self.install.of_kind("Deployment"):

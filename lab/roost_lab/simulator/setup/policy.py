@@ -15,8 +15,8 @@ import yaml
 
 from generator.checks.feature_gates import scheduler_minor
 from generator.faults import Fault
-from generator.pipeline import check, make
 from generator.render.manifests import render
+from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.merge import NO_SETTINGS
 from generator.values.merge import Settings as SetOptions
@@ -189,14 +189,15 @@ def load_policy(
     AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
     merged = read_values(list(files) or [str(policy_files()[name])], options)
-    check(merged, release, with_lint=False)
+    validate(merged)
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
     return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)
 
 
 def _rendered(name: str, merged: Merged, release: Release) -> Policy:
     # A study may replay what the lint refuses, such as placeholders that are as important as users.
-    manifests, _ = make(merged, release, with_lint=False)
+    validate(merged)
+    manifests = render(merged.values, release)
     values: JSONObject = merged.values
     minor = scheduler_minor(values["scheduler"], release)
     if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:

@@ -14,13 +14,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from generator.faults import UsageError
-from generator.pipeline import check
+from generator.schema.check import validate
 from generator.values.files import read_values
 from roost_core.release.events import Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
-from roost_lab.simulator.setup.policy import RELEASE, load_policy
+from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.traces.attempt import Attempt
@@ -186,7 +186,7 @@ def rehearse(
     """
     files = files or [str(policy_files()[USUAL_VALUES])]
     merged = read_values(list(files), settings)
-    check(merged, RELEASE, with_lint=False)
+    validate(merged)
     values: Any = merged.values
     event = _check(entry, values)
     start = first_start_after(event, 0)
