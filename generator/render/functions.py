@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
 from generator.values.release import kube_minor
+from roost_core.objects.images import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups
@@ -36,6 +37,10 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "puller": labels.OWN_PULLER,
         "puller_set": labels.PULLER_SET_LABEL,
         "popular_puller": labels.OWN_POPULAR_PULLER,
+        "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
+        "popular_node": labels.POPULAR_NODE_ANNOTATION,
+        "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
+        "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION,
         "hub_bookings": labels.HUB_BOOKINGS,
         "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
     }
@@ -209,18 +214,17 @@ def own_image(image: object, app_version: str) -> str:
 
 def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
-    # Only needed for admission by policy: not worth the import at each start.
-    from roost_core.objects.images import normalise_reference  # noqa: PLC0415
-
     by_reference: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
+        label = labels.pulled_label(release, namespace, full)
         path = full.removeprefix("docker.io/")
-        forms = (full, path, path.removeprefix("library/"))
-        for written in (prefix + form for form in forms for prefix in ("", "docker.io/", "index.docker.io/")):
-            # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
-            if normalise_reference(written) == full:
-                label = labels.pulled_label(release, namespace, full)
-                by_reference[written] = by_reference[written.removesuffix(":latest")] = label
+        for form in (full, path, path.removeprefix("library/")):
+            for prefix in ("", "docker.io/", "index.docker.io/"):
+                written = f"{prefix}{form}"
+                # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
+                if normalise_reference(written) == full:
+                    by_reference[written] = label
+                    by_reference[written.removesuffix(":latest")] = label
     return by_reference
 
 

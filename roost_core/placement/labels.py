@@ -1,6 +1,6 @@
 """All labels, annotations and object names that Roost writes or reads; no other module spells one.
 
-The chart's `_helpers.tpl` repeats the shortening rules and the prefixes for Helm; tests/parity compares them.
+The names that a chart makes are written from these functions: `tools/compile/python.py` says what they may use.
 A release name may contain dots, a namespace and a component must not, so `<release>.<namespace>.<thing>` is never
 ambiguous.
 """
@@ -108,7 +108,9 @@ def base_name(release: str, override: object = "") -> str:
     override: the values' `fullnameOverride`. `-roost` is left out only where the release begins with roost: were
     `hub-roost` taken as it is, too, the releases hub and hub-roost would share all names.
     """
-    return str(override or "") or (release if release.startswith("roost") else f"{release}-roost")
+    if override:
+        return str(override)
+    return release if release.startswith("roost") else f"{release}-roost"
 
 
 def object_name(base: str, component: str, limit: int = MAX_LABEL_NAME) -> str:
@@ -194,11 +196,11 @@ def puller_component(node_selector: Mapping[str, str], rest: str = "") -> str:
 
     rest: what else selects its nodes, as text.
     """
-    pairs = sorted(node_selector.items())
-    readable = _NOT_IN_NAME.sub("-", "-".join(value for _, value in pairs)).lower()[:30].strip("-")
-    return "-".join(
-        filter(None, ("puller", readable, _hash("".join(f"{key}={value}," for key, value in pairs) + rest)))
-    )
+    values = "-".join([value for _, value in sorted(node_selector.items())])
+    pairs = "".join([f"{key}={value}," for key, value in sorted(node_selector.items())])
+    readable = _NOT_IN_NAME.sub("-", values).lower()[:30].strip("-")
+    head = f"puller-{readable}" if readable else "puller"
+    return f"{head}-{_hash(pairs + rest)}"
 
 
 def puller_container(reference: str) -> str:

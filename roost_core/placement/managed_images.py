@@ -3,12 +3,12 @@
 Keys and meanings are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
 profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required; `prePuller.extraImages`.
 What is missing, null or malformed is ignored: a profile list may contain whatever KubeSpawner accepts.
-The chart's `_helpers.tpl` repeats `puller_groups` for Helm. Helm iterates over a map by its sorted keys; so does this.
+The chart's are written from these functions: `tools/compile/python.py` says what they may use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from roost_core.objects.images import normalise_reference
@@ -17,6 +17,9 @@ from roost_core.placement.labels import puller_component
 
 _Object = Mapping[str, object]
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
+# As JSON: what says nothing, and what takes a resource away.
+_NOTHING: Final = ("null", '""')
+_NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")
 
 
@@ -49,7 +52,9 @@ class _Use(NamedTuple):
 
 
 def _value(parent: object, key: str) -> object:
-    return parent.get(key) if isinstance(parent, Mapping) else None
+    if isinstance(parent, Mapping):
+        return parent.get(key)
+    return None
 
 
 def _mapping(parent: object, key: str) -> _Object:
@@ -72,17 +77,18 @@ def _named_image(image: object) -> str:
     name, tag = image.get("name"), image.get("tag")
     if not isinstance(name, str) or not name:
         return ""
-    return name if tag is None or tag == "" else f"{name}:{tag}"
+    return name if to_json(tag) in _NOTHING else f"{name}:{tag}"
 
 
 def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
     """KubeSpawner's merge of dictionaries: null deletes. A value that is not text cannot be a label, and is skipped."""
     merged = dict(selector)
-    for key, value in over.items() if isinstance(over, Mapping) else ():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, str):
-            merged[key] = value
+    if isinstance(over, Mapping):
+        for key, value in sorted(over.items()):
+            if value is None:
+                merged.pop(key, None)
+            elif isinstance(value, str):
+                merged[key] = value
     return merged
 
 
@@ -95,12 +101,12 @@ def _objects(value: object) -> tuple[_Object, ...] | None:
 
 def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     """`names` of extended resources with those that `amounts` asks for; null and 0 take a name away."""
-    resources = set(names)
-    for name, amount in amounts.items():
+    for name, amount in sorted(amounts.items()):
         if isinstance(name, str) and "/" in name:
-            is_none = amount is None or (not isinstance(amount, bool) and amount in (0, "0"))
-            resources = resources - {name} if is_none else resources | {name}
-    return tuple(sorted(resources))
+            names = tuple(one for one in names if one != name)
+            if to_json(amount) not in _NONE_OF_IT:
+                names = (*names, name)
+    return tuple(sorted(names))
 
 
 def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
@@ -116,13 +122,13 @@ def _overridden(use: _Use, holder: object) -> _Use:
     """What `kubespawner_override` of a profile or a choice makes of a use."""
     override = _mapping(holder, "kubespawner_override")
     image = override.get("image")
-    if image is None or image == "":
+    if to_json(image) in _NOTHING:
         image = use.image
     # `{value}` stands in a template for what the user types: nobody can pull that beforehand.
     elif not isinstance(image, str) or "{" in image:
         image = ""
     # KubeSpawner merges dictionaries and replaces lists.
-    tolerations, terms = (_objects(override.get(key)) for key in ("tolerations", "node_affinity_required"))
+    tolerations, terms = _objects(override.get("tolerations")), _objects(override.get("node_affinity_required"))
     extended, containers = use.extended, use.containers
     for key in _RESOURCES:
         extended = _asked(extended, _mapping(override, key))
@@ -144,13 +150,18 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     if not choices:
         return uses
     unlisted = _mapping(option, "unlisted_choice")
+    if unlisted.get("enabled") is True:
+        choices = [*choices, unlisted]
+    made: list[_Use] = []
     # By what they print as: to Python, True is 1.
-    made: dict[str, _Use] = {}
-    for choice in [*choices, unlisted] if unlisted.get("enabled") is True else choices:
+    seen: dict[str, bool] = {}
+    for choice in choices:
         for use in uses:
             after = _overridden(use, choice)
-            made.setdefault(to_json(list(after)), after)
-    return list(made.values())
+            if to_json(list(after)) not in seen:
+                seen[to_json(list(after))] = True
+                made.append(after)
+    return made
 
 
 def _default_use(singleuser: object) -> _Use:
@@ -159,7 +170,7 @@ def _default_use(singleuser: object) -> _Use:
     for key in ("limits", "guarantees"):
         extended = _asked(extended, _mapping(_mapping(singleuser, "extraResource"), key))
     network_tools = _named_image(_mapping(_mapping(singleuser, "networkTools"), "image"))
-    own, extra = (_items(singleuser, key) for key in ("initContainers", "extraContainers"))
+    own, extra = _items(singleuser, "initContainers"), _items(singleuser, "extraContainers")
     containers = with_images((), [*own, {"image": network_tools}, *extra])
     required = _value(_mapping(singleuser, "extraNodeAffinity"), "required")
     return _Use(
@@ -176,7 +187,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     """Every image with the nodes it is for, in order of use; some may come twice."""
     default = _default_use(singleuser)
     uses = [default]
-    if not (isinstance(pre_puller, Mapping) and pre_puller.get("pullProfileListImages") is False):
+    if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
             choices = [_overridden(default, profile)]
             for option in _items(profile, "profile_options"):
@@ -188,44 +199,64 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
 def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     """What the puller of a use tolerates."""
     # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates taints of that key.
-    named: list[_Object] = [{"key": name, "operator": "Exists"} for name in use.extended]
-    return tuple({to_json(toleration): toleration for toleration in [*always, *use.tolerations, *named]}.values())
+    named = [{"key": name, "operator": "Exists"} for name in use.extended]
+    found: list[_Object] = []
+    seen: dict[str, bool] = {}
+    for toleration in [*always, *use.tolerations, *named]:
+        if to_json(toleration) not in seen:
+            seen[to_json(toleration)] = True
+            found.append(toleration)
+    return tuple(found)
 
 
-def _references(use: _Use) -> Iterator[str]:
+def _references(use: _Use) -> tuple[str, ...]:
     """What a user's pod runs, in the order of its start."""
-    yield from use.containers
-    if use.image:
-        yield use.image
+    return (*use.containers, use.image) if use.image else use.containers
+
+
+def _each_once(references: tuple[str, ...]) -> tuple[str, ...]:
+    """The references of different images, by their normalised form."""
+    found: list[str] = []
+    seen: dict[str, bool] = {}
+    for reference in references:
+        normalised = normalise_reference(reference)
+        if normalised not in seen:
+            seen[normalised] = True
+            found.append(reference)
+    return tuple(found)
 
 
 def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     """Which DaemonSets bring which images to which nodes; the nodes that every user may use come first."""
     uses = _uses(singleuser, pre_puller)
     always = _objects(_value(pre_puller, "tolerations")) or ()
-    everywhere = uses[0].node_selector
     usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
-    # By what names it: how its nodes are selected, first, and the images by their normalised form.
-    groups: dict[str, tuple[PullerGroup, dict[str, str]]] = {}
+    first: list[str] = []
+    others: list[str] = []
+    groups: dict[str, PullerGroup] = {}
     for use in uses:
-        references = list(_references(use))
-        if not references:
-            continue
-        tolerations, selector = _tolerations(use, always), use.node_selector
-        rules = to_json([tolerations, use.required_terms])
-        component = puller_component(selector, "" if rules == usual else rules)
-        if selector == everywhere and rules == usual:
-            component = "puller"
-        group = PullerGroup(component, selector, (), tolerations, use.required_terms)
-        _, images = groups.setdefault(component, (group, {}))
-        for reference in references:
-            images.setdefault(normalise_reference(reference), reference)
+        references = _references(use)
+        if references:
+            tolerations = _tolerations(use, always)
+            rules = to_json([tolerations, use.required_terms])
+            component = puller_component(use.node_selector, "" if rules == usual else rules)
+            if rules == usual and to_json(use.node_selector) == to_json(uses[0].node_selector):
+                component = "puller"
+            if component not in groups:
+                if component == "puller":
+                    first.append(component)
+                else:
+                    others.append(component)
+                groups[component] = PullerGroup(component, use.node_selector, (), tolerations, use.required_terms)
+            group = groups[component]
+            groups[component] = group._replace(images=(*group.images, *references))
     narrower = _mapping(pre_puller, "nodeSelector")
-    by_nodes = [
-        group._replace(node_selector=_merged(group.node_selector, narrower), images=tuple(images.values()))
-        for group, images in groups.values()
-    ]
-    return sorted(by_nodes, key=lambda group: group.component != "puller")
+    found: list[PullerGroup] = []
+    for component in first + others:
+        group = groups[component]
+        selector = _merged(group.node_selector, narrower)
+        found.append(group._replace(node_selector=selector, images=_each_once(group.images)))
+    return found
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:

@@ -211,7 +211,7 @@ def test_there_is_no_test_where_no_users_pod_can_be_made_up(helm: Path, setting:
     assert hooked(helm, setting) == []
 
 
-# --- names: roost_core/placement/labels.py and chart/templates/_helpers.tpl ---------------------------------
+# --- names: roost_core/placement/labels.py and chart/templates/_functions.tpl --------------------------------
 
 REFERENCES = [
     "nginx", "nginx:1.25", "jupyter/base-notebook", "jupyter/base-notebook:2024-01-01", "quay.io/jupyter/scipy:x_y.z",
@@ -249,7 +249,7 @@ def test_names_are_made_alike_on_both_sides(
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("{apiVersion: v2, name: names, version: 1.0.0}")
     (chart / "values.yaml").write_text(json.dumps(values))
-    shutil.copy(CHART / "templates/_helpers.tpl", chart / "templates/_helpers.tpl")
+    shutil.copy(CHART / "templates/_functions.tpl", chart / "templates/_functions.tpl")
     lines = ["apiVersion: v1", "kind: ConfigMap", "metadata: {name: names}", "data:"]
     for number, (function, arguments) in enumerate(calls):
         given = " ".join(json.dumps(argument) for argument in arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,16 @@ from generator.render.functions import (
     to_pretty_json,
 )
 from generator.values.release import Release
+from roost_core.placement import labels
 from tests.parity.renderers import ROOT
 from tools.compile.chart import check_fresh, write_chart
 from tools.compile.expressions import CompileError
+from tools.compile.python import define_functions
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SCHEMA = {
@@ -186,6 +190,50 @@ def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) 
     assert check_fresh(tmp_path) == []
     assert (tmp_path / "chart/templates/_helpers.tpl").read_text() == helpers
     assert not (tmp_path / "chart/templates/scheduler/role.yaml").exists()
+
+
+# --- functions of Python ----------------------------------------------------------------------------------------------
+
+
+def endless(name: str) -> str:
+    while name:
+        name = name[:1]
+    return name
+
+
+def ordered(pods: dict[str, str], nodes: dict[str, str]) -> str:
+    return "same" if pods == nodes else "others"
+
+
+def in_another_release(namespace: str) -> str:
+    return labels.cluster_object_name("another", namespace, "webhook")
+
+
+def eager(name: str) -> str:
+    return name and (name if name.startswith("a") else "b")
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (endless, "while name:"),
+        (ordered, "a comparison of maps or lists, but for to_json of them"),
+        (in_another_release, "cluster_object_name with another release"),
+        (eager, "a part of 'and' or 'or' that takes more than one action"),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+def test_what_has_no_equal_meaning_in_go_is_refused_with_file_and_line(
+    function: Callable[..., object], says: str
+) -> None:
+    with pytest.raises(
+        CompileError, match=rf"^tests/parity/test_compile\.py:\d+: {re.escape(says)}: not in the subset"
+    ):
+        define_functions([function])
+
+
+def test_a_function_is_compiled_with_those_that_it_calls() -> None:
+    assert set(define_functions([labels.scheduler_name])) == {"roost.scheduler_name", "roost.shorten", "roost.hash"}
 
 
 # --- the Python twin --------------------------------------------------------------------------------------------------

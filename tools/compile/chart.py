@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from generator.render import functions
 from generator.render.environment import SUFFIX, holds_macros, macro_files, template_names
-from tools.compile.expressions import CompileError, Macros
+from roost_core.placement import labels
+from tools.compile.expressions import WRITTEN_HELPERS, CompileError, Macros
+from tools.compile.python import define_functions
 from tools.compile.shape import read_shape
 from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _SOURCES: Final = "templates"
 _CHART: Final = "chart"
-_GENERATED: Final = "{{- /* Written by `make generated` from templates/"
+_GENERATED: Final = "{{- /* Written by `make generated` from "
+_FUNCTIONS: Final = "templates/_functions.tpl"
 
 
 def compile_chart(root: Path) -> dict[str, str]:
@@ -23,18 +27,21 @@ def compile_chart(root: Path) -> dict[str, str]:
     folder = root / _SOURCES
     shape = read_shape(root / _CHART)
     macros: Macros = {name: macros_of((folder / name).read_text()) for name in macro_files(folder)}
-    _check_names(macros)
+    names = [getattr(labels, name) for name in WRITTEN_HELPERS]
+    defined = define_functions([*names, labels.base_name, functions.pulled_labels, functions.pullers])
+    _check_names(macros, defined)
     compiled = {}
     for name in (*macros, *template_names(folder)):
         target = f"templates/{name.removesuffix(SUFFIX)}{'.tpl' if holds_macros(name) else '.yaml'}"
         text = compile_template(name, (folder / name).read_text(), shape, macros)
-        compiled[target] = f"{_GENERATED}{name}: edit that file. */}}}}\n{text}"
+        compiled[target] = f"{_GENERATED}templates/{name}: edit that file. */}}}}\n{text}"
+    compiled[_FUNCTIONS] = "\n".join([f"{_GENERATED}Python's own, which each names. */}}}}\n", *defined.values()])
     return compiled
 
 
-def _check_names(macros: Macros) -> None:
-    """Refuse two macros of one name: to Go, all files of a chart are one."""
-    first: dict[str, str] = {}
+def _check_names(macros: Macros, functions: Iterable[str]) -> None:
+    """Refuse two macros or functions of one name: to Go, all files of a chart are one."""
+    first = {name.removeprefix("roost."): "Python" for name in functions}
     for file, names in macros.items():
         for name in names:
             if first.setdefault(name, file) != file:

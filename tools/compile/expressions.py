@@ -23,29 +23,33 @@ Macros = Mapping[str, Mapping[str, Sequence[str]]]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Functions of a template's context, by their twin in chart/templates/_helpers.tpl; all give a string.
-_HELPERS: Final = {
-    "object_name": "roost.object_name",
-    "cluster_object_name": "roost.cluster_object_name",
-    "scheduler_name": "roost.scheduler_name",
-    "dashboard_uid": "roost.dashboard_uid",
-    "attract_label": "roost.attract_label",
-    "pulled_label": "roost.pulled_label",
-    "startup_taint": "roost.startup_taint",
-    "readiness_taint": "roost.readiness_taint",
-    "images_condition": "roost.images_condition",
-    "pulled_prefix": "roost.pulled_prefix",
-    "attract_prefix": "roost.attract_prefix",
-    "puller_component": "roost.puller_component",
-    "puller_container": "roost.puller_container",
-    "puller_method": "roost.puller_method",
-    "lab_image": "roost.lab_image",
-    "own_image": "roost.own_image",
-    "pause_image": "roost.pause_image",
-    "in_registry": "roost.in_registry",
-    "for_cluster": "roost.for_cluster",
-    "minor_for_cluster": "roost.minor_for_cluster",
-}
+# Functions of a template's context that give a string: those that tools/compile/python.py writes from Python's own,
+WRITTEN_HELPERS: Final = (
+    "object_name",
+    "cluster_object_name",
+    "scheduler_name",
+    "dashboard_uid",
+    "attract_label",
+    "pulled_label",
+    "startup_taint",
+    "readiness_taint",
+    "images_condition",
+    "pulled_prefix",
+    "attract_prefix",
+    "puller_component",
+    "puller_container",
+)
+# and those in chart/templates/_helpers.tpl.
+_HELPERS: Final = (
+    *WRITTEN_HELPERS,
+    "puller_method",
+    "lab_image",
+    "own_image",
+    "pause_image",
+    "in_registry",
+    "for_cluster",
+    "minor_for_cluster",
+)
 # What `pullers` gives, as a schema.
 _PULLERS: Final = {
     "type": "array",
@@ -416,7 +420,7 @@ class ExpressionCompiler:
             return Expression(f"(fail {words})", self.plain("string"), is_text=True)
         if name in _HELPERS:
             arguments = " ".join(["list", self._root, *(argument.go for argument in given)])
-            return Expression(f'(include "{_HELPERS[name]}" ({arguments}))', self.plain("string"), is_string=True)
+            return Expression(f'(include "roost.{name}" ({arguments}))', self.plain("string"), is_string=True)
         return self._macro_call(name, given)
 
     def _macro_call(self, name: str, given: Sequence[Expression]) -> Expression:
