@@ -69,6 +69,10 @@ term.preference.?matchExpressions.orValue([]).all(e, false
 {{ toJson $.match.labels }}.all(key,
   object.metadata.?labels[?key] == optional.of({{ toJson $.match.labels }}[key])
 )
+&& {{ include "roost.cel_in_namespaces" (dict "root" $.root "match" $.match) }}{{- end }}
+{{- /* Whether the request is about one of the namespaces that a class's `match` names. */}}
+{{- define "roost.cel_in_namespaces" -}}
+true
 {{- if kindIs "invalid" $.match.namespaceSelector }}
 && request.namespace == {{ toJson $.root.Release.Namespace }}
 {{- else }}
@@ -80,7 +84,6 @@ term.preference.?matchExpressions.orValue([]).all(e, false
 {{- range $_, $requirement := $.match.namespaceSelector.matchExpressions }}
 && {{ include "roost.cel_meets" (dict "root" $.root "requirement" $requirement) }}
 {{- end }}
-&& true
 {{- end }}
 && true{{- end }}
 {{- /* A label selector as a map. */}}

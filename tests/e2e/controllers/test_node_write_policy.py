@@ -31,7 +31,10 @@ pytestmark = pytest.mark.e2e
 RELEASE = "hub"
 ACCOUNT = "hub-roost-controllers"
 IMAGE = "quay.io/jupyter/base-notebook:2026"
+# On the namespaces of the release's hubs.
+HUB = {"example.org/hub": "yes"}
 VALUES: dict[str, Any] = {
+    "podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": HUB}}}},
     "imageGate": {"mode": "startupTaint", "nodeCondition": True},
     "popularImages": {"enabled": True},
     "imagePullSecrets": ["registry"],
@@ -63,6 +66,8 @@ class Case(NamedTuple):
     account: Api
     namespace: str
     node: str
+    # A namespace of one of the release's hubs.
+    hub: str
 
     @property
     def node_path(self) -> str:
@@ -212,13 +217,18 @@ def make_case(cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, acco
             },
             namespace,
         )
-    return Case(cluster.api, account, namespace, node)
+    hub = cluster.create_namespace(labels=HUB)
+    made = event("own", hub, **OWN_EVENT)
+    cluster.api.request(made.method, made.path, made.body)
+    return Case(cluster.api, account, namespace, node, hub)
 
 
-def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body = None, **spec: Body) -> Write:
+def puller_pod(
+    case: Case, *, labels_: dict[str, str] | None = None, owner: Body = None, metadata: Body = None, **spec: Body
+) -> Write:
     """A pod that pulls one image, as the controllers make it under the rendered settings, but for what is given.
 
-    container: keys of its container. owner: keys of its owner.
+    container: keys of its container. owner: keys of its owner. metadata: keys of its own.
     """
     rendered = case.admin.get(f"/api/v1/namespaces/{case.namespace}/configmaps/hub-roost-release")
     read = Reader()
@@ -229,6 +239,7 @@ def puller_pod(case: Case, *, labels_: dict[str, str] | None = None, owner: Body
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": "1", "controller": True}
     body["metadata"]["ownerReferences"] = [{**account, **(owner or {})}]
     body["metadata"]["labels"] |= labels_ or {}
+    body["metadata"] |= metadata or {}
     del body["metadata"]["namespace"]
     body["spec"]["containers"][0] |= spec.pop("container", {})
     body["spec"] |= spec
@@ -240,12 +251,25 @@ def mounting(case: Case, volume: Body) -> Write:
     return puller_pod(case, volumes=[volume], initContainers=[], container={"volumeMounts": []})
 
 
+def filled_fields(version: str = "v1") -> Body:
+    """An entry of managedFields of a megabyte: API servers take the writer's word for who owns which fields."""
+    fields: Body = {f"f:example.org/{'x' * 40}-{number}": {} for number in range(14_000)}
+    entry = {"manager": "mine", "operation": "Update", "apiVersion": version, "time": "2026-11-03T08:00:00Z"}
+    return {**entry, "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": fields}}}
+
+
 def node_escapes(case: Case) -> dict[str, Write]:
     """Writes to a node that no controller of this release has any business with."""
     path, status, namespace = case.node_path, f"{case.node_path}/status", case.namespace
     own_taint, condition = labels.startup_taint(RELEASE, namespace), labels.images_condition(RELEASE, namespace)
     found = case.admin.get(path)
     taints = found["spec"]["taints"]
+
+    def condition_of(**keys: str) -> Write:
+        return Write(
+            "PATCH", status, {"status": {"conditions": [{"type": condition, "status": "True", **keys}]}}, STRATEGIC
+        )
+
     return {
         "a label of somebody's": Write("PATCH", path, {"metadata": {"labels": {"example.org/pool": "core"}}}),
         "a new label": Write("PATCH", path, {"metadata": {"labels": {"example.org/new": "x"}}}),
@@ -328,6 +352,22 @@ def node_escapes(case: Case) -> dict[str, Write]:
             {"status": {"conditions": [{"type": condition, "status": "True"}, {"type": "Ready", "status": "Unknown"}]}},
             STRATEGIC,
         ),
+        "a mark with words of its own": Write(
+            "PATCH", path, {"metadata": {"labels": {labels.attract_label(RELEASE, namespace, "default"): "x" * 63}}}
+        ),
+        "labels without end": Write(
+            "PATCH",
+            path,
+            {
+                "metadata": {
+                    "labels": {labels.pulled_label(RELEASE, namespace, f"i:{number}"): "true" for number in range(600)}
+                }
+            },
+        ),
+        "fields that it doesn't have": Write("PATCH", path, {"metadata": {"managedFields": [filled_fields()]}}),
+        "a condition that fills the node": condition_of(message="m" * 1_400_000),
+        "a condition's long reason": condition_of(reason="R" * 10_000),
+        "a condition's own word": condition_of(status="Perhaps"),
         "a whole node": Write("PUT", path, {**found, "spec": {**found["spec"], "unschedulable": True}}),
         "a node made": Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}),
         "a node deleted": Write("DELETE", path),
@@ -425,8 +465,68 @@ def pod_escapes(case: Case) -> dict[str, Write]:
         ),
         "as root": puller_pod(case, securityContext={"runAsUser": 0}),
         "above users": puller_pod(case, priorityClassName="system-node-critical"),
+        "64 CPUs": puller_pod(case, container={"resources": {"requests": {"cpu": "64", "memory": "0"}}}),
+        "all memory": puller_pod(case, container={"resources": {"requests": {"cpu": "0", "memory": "4Ti"}}}),
+        "8 GPUs": puller_pod(
+            case,
+            container={
+                "resources": {
+                    "requests": {"cpu": "0", "memory": "0", "nvidia.com/gpu": "8"},
+                    "limits": {"nvidia.com/gpu": "8"},
+                }
+            },
+        ),
+        "64 CPUs by a limit": puller_pod(case, container={"resources": {"limits": {"cpu": "64", "memory": "4Ti"}}}),
+        "64 CPUs of the pod": puller_pod(case, resources={"requests": {"cpu": "64"}, "limits": {"cpu": "64"}}),
+        "no request at all": puller_pod(case, container={"resources": {}}),
+        "another container": puller_pod(
+            case, containers=[{**puller_pod(case).body["spec"]["containers"][0], "name": name} for name in "ab"]
+        ),
+        "wherever there is room": puller_pod(case, affinity={"nodeAffinity": {}}),
+        "beside users": puller_pod(
+            case,
+            affinity={
+                **puller_pod(case).body["spec"]["affinity"],
+                "podAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+                    ]
+                },
+            },
+        ),
+        "for ever": puller_pod(case, activeDeadlineSeconds=None),
+        "for a year": puller_pod(case, activeDeadlineSeconds=31_536_000),
+        "again and again": puller_pod(case, restartPolicy="Always"),
+        "a grace of a day": puller_pod(case, terminationGracePeriodSeconds=86_400),
+        "tolerations without end": puller_pod(
+            case, tolerations=[{"key": f"a-{number}", "operator": "Exists"} for number in range(5000)]
+        ),
+        "a finalizer": puller_pod(case, metadata={"finalizers": ["example.org/stay"]}),
+        "an annotation that keeps its node": puller_pod(
+            case, metadata={"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}
+        ),
+        "another network's annotation": puller_pod(
+            case, metadata={"annotations": {"k8s.v1.cni.cncf.io/networks": "host"}}
+        ),
+        "fields that it doesn't have": puller_pod(case, metadata={"managedFields": [filled_fields()]}),
+        "a large annotation": puller_pod(
+            case, metadata={"annotations": {labels.POPULAR_IMAGE_ANNOTATION: "x" * 200_000}}
+        ),
+        "messages from another file": puller_pod(case, container={"terminationMessagePath": "/image/secrets"}),
         "of a user's priority": puller_pod(
             case, priorityClassName=labels.cluster_object_name(RELEASE, namespace, "user")
+        ),
+    }
+
+
+def image_volume_escapes(case: Case) -> dict[str, Write]:
+    """Pods that mount an image otherwise than the controllers' do."""
+    return {
+        "a reference without end": puller_pod(
+            case, volumes=[{"name": "image", "image": {"reference": "x" * 400_000, "pullPolicy": "IfNotPresent"}}]
+        ),
+        "over another path": puller_pod(
+            case, container={"volumeMounts": [{"name": "image", "mountPath": "/etc", "readOnly": True}]}
         ),
     }
 
@@ -442,6 +542,12 @@ def set_escapes(case: Case) -> dict[str, Write]:
     return {
         "placeholders of a set that counts pods": change(
             placeholder(container={"resources": {"requests": {"cpu": "1"}}}), set_path(case.namespace, "default")
+        ),
+        "fields that it doesn't have": change({"metadata": {"managedFields": [filled_fields("apps/v1")]}}),
+        "a placeholder with 8 GPUs": change(
+            placeholder(
+                container={"resources": {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}}
+            )
         ),
         "a placeholder's image": change(placeholder(container={"image": "evil"})),
         "a placeholder's command": change(placeholder(container={"command": ["sh"]})),
@@ -474,15 +580,19 @@ def set_escapes(case: Case) -> dict[str, Write]:
     }
 
 
-def event(name: str, namespace: str, **labels_: str) -> Write:
+def event(name: str, namespace: str, *, about: Body = None, said: Body = None, **labels_: str) -> Write:
+    """An Event made. about: keys of what it is about. said: its own keys."""
     body = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace, "labels": labels_},
-        "involvedObject": {"kind": "Pod", "name": "x", "namespace": namespace},
+        "involvedObject": {"kind": "Pod", "name": "x", "namespace": namespace, **(about or {})},
         "reason": "A",
-        "message": "b",
+        "message": "Starting a new machine for your server; usually 1.5 to 4 minutes.",
+        "source": {"component": "roost-controllers"},
+        "reportingInstance": "one",
         "type": "Normal",
+        **(said or {}),
     }
     return Write("POST", f"/api/v1/namespaces/{namespace}/events", body)
 
@@ -507,6 +617,8 @@ def event_escapes(case: Case) -> dict[str, Write]:
         "type": "Normal",
         "note": "b",
     }
+    filled_event = event("x", case.hub, **OWN_EVENT)
+    filled_event.body["metadata"]["managedFields"] = [filled_fields()]
     return {
         "an Event made that doesn't say whose it is": event("x", "kube-system"),
         "an Event that says another's name": event("x", "default", **{labels.PART_OF_LABEL: "hub"}),
@@ -514,6 +626,35 @@ def event_escapes(case: Case) -> dict[str, Write]:
         "an Event made by its newer kind": Write("POST", new, newer),
         "another's Event taken over": Write(
             "PATCH", f"{folder}/theirs", {"message": "forged", "metadata": {"labels": OWN_EVENT}}
+        ),
+        "an Event in a namespace that is no hub's": event("x", "kube-system", **OWN_EVENT),
+        "an Event about a pod, beside nodes": event("x", "default", **OWN_EVENT),
+        "an Event about a node, on a hub's pages": event(
+            "x", case.hub, about={"kind": "Node", "namespace": case.hub}, **OWN_EVENT
+        ),
+        "an address on the spawn page": event(
+            "x", case.hub, said={"message": "Log in again: https://evil.example.org/"}, **OWN_EVENT
+        ),
+        "an address without a scheme": event("x", case.hub, said={"message": "Now at evil.example.org"}, **OWN_EVENT),
+        "markup on the spawn page": event("x", case.hub, said={"message": "<a href=//evil>go on</a>"}, **OWN_EVENT),
+        "an address by a puller's reason": event(
+            "x", case.namespace, said={"message": "Log in: https://evil/", "reason": "CannotPullImage"}, **OWN_EVENT
+        ),
+        "a page full of text": event("x", case.hub, said={"message": "words " * 100}, **OWN_EVENT),
+        "a message without end": event(
+            "x",
+            "default",
+            about={"kind": "Node", "namespace": ""},
+            said={"message": "m" * 1_000_000},
+            **OWN_EVENT,
+        ),
+        "an Event with fields that it doesn't have": filled_event,
+        "an Event in the kubelet's name": event("x", case.hub, said={"source": {"component": "kubelet"}}, **OWN_EVENT),
+        "an Event with labels without end": event(
+            "x", case.hub, **OWN_EVENT, **{f"a-{number}": "b" for number in range(1000)}
+        ),
+        "an own Event made another": Write(
+            "PATCH", f"/api/v1/namespaces/{case.hub}/events/own", {"message": "Log in: https://evil/"}
         ),
         "the own label taken off": Write("PATCH", f"{folder}/own", {"metadata": {"labels": None}}),
         "an Event deleted": Write("DELETE", f"{folder}/theirs"),
@@ -548,6 +689,21 @@ def legal_writes(case: Case) -> dict[str, Write]:
             "PATCH", path, [{"op": "remove", "path": f"/spec/taints/{index}"}], JSON_PATCH
         ),
         "the condition": Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC),
+        "the condition with all it may say": Write(
+            "PATCH",
+            f"{path}/status",
+            {"status": {"conditions": [{**condition, "reason": "R" * 128, "message": "m" * 1024}]}},
+            STRATEGIC,
+        ),
+        "as many labels as a node may have": Write(
+            "PATCH",
+            path,
+            {
+                "metadata": {
+                    "labels": {labels.pulled_label(RELEASE, namespace, f"i:{number}"): "true" for number in range(511)}
+                }
+            },
+        ),
         "a placeholder evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
         "the size of a placeholder that is a whole node": Write(
             "PATCH",
@@ -561,16 +717,46 @@ def legal_writes(case: Case) -> dict[str, Write]:
         "no placeholders": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
         "its own Lease": lease(ACCOUNT, namespace),
         "a pod that pulls": puller_pod(case),
+        "a pod that pulls under a LimitRange": puller_pod(
+            case,
+            container={
+                "resources": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"cpu": "4", "memory": "8Gi"}}
+            },
+            metadata={
+                "annotations": {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu", "openshift.io/scc": "x"}
+            },
+        ),
         "a pod that pulls, with the common labels": puller_pod(case, labels_={"example.org/team": "hubs"}),
         "an Event": event("new", case.namespace, **OWN_EVENT),
-        "an Event about a user's pod": event("new", "kube-system", **OWN_EVENT),
+        "an Event about a user's pod": event("new", case.hub, **OWN_EVENT),
+        "an Event about a hub's bookings": event(
+            "new", case.hub, about={"kind": "ConfigMap"}, said={"message": "https://any: text"}, **OWN_EVENT
+        ),
+        "an Event about a node": event(
+            "new", "default", about={"kind": "Node", "namespace": ""}, said={"message": "a.b/c: text"}, **OWN_EVENT
+        ),
+        "an Event about an image that can't be pulled": event(
+            "new",
+            case.namespace,
+            about={"name": "hub-roost-puller-x"},
+            said={"message": "Image a.b/c can't be pulled", "reason": "CannotPullImage"},
+            **OWN_EVENT,
+        ),
+        "an Event about a placeholder": event(
+            "new",
+            case.namespace,
+            about={"name": "hub-roost-placeholder-default-3"},
+            said={"message": "It was to move from a.b to c.d"},
+            **OWN_EVENT,
+        ),
         "an Event counted": Write("PATCH", f"/api/v1/namespaces/{case.namespace}/events/own", {"count": 2}),
     }
 
 
 def check_escapes(case: Case) -> None:
     """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
-    escapes = {**node_escapes(case), **pod_escapes(case), **set_escapes(case), **event_escapes(case)}
+    kinds = (node_escapes, pod_escapes, image_volume_escapes, set_escapes, event_escapes)
+    escapes = {f"{kind.__name__}: {name}": write for kind in kinds for name, write in kind(case).items()}
     said = {name: refusal(case.account, write) for name, write in escapes.items()}
     assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
     # The same requests are fine for somebody else.
@@ -596,6 +782,71 @@ def take_rights_away(case: Case) -> None:
 
 def test_the_account_can_not_escape_even_with_every_right(case: Case) -> None:
     check_escapes(case)
+
+
+class Schemas:
+    """The API server's own schemas of what a pod may be, and a value for each field of them."""
+
+    def __init__(self, admin: Api) -> None:
+        self._schemas = admin.get("/openapi/v3/api/v1")["components"]["schemas"]
+
+    def fields(self, kind: str) -> dict[str, Body]:
+        """A value for each field of one kind, by name."""
+        properties = self._schemas[f"io.k8s.api.core.v1.{kind}"]["properties"]
+        return {name: self._value(schema) for name, schema in properties.items()}
+
+    def _value(self, schema: Body) -> Body:
+        for part in schema.get("allOf", ()):
+            return self._value(part)
+        if "$ref" in schema:
+            return self._value(self._schemas[schema["$ref"].rpartition("/")[2]])
+        match schema.get("type"):
+            case "object" if "additionalProperties" in schema:
+                return {"a": self._value(schema["additionalProperties"])}
+            case "object":
+                properties = schema.get("properties", {})
+                return {name: self._value(properties[name]) for name in schema.get("required", ())}
+            case "array":
+                return [self._value(schema["items"])]
+            case "boolean":
+                return True
+            case "integer" | "number":
+                return 1
+            case _:
+                return schema.get("enum", ["a"])[0]
+
+
+def test_no_field_of_a_pod_is_the_accounts_but_those_that_pulling_takes(case: Case) -> None:
+    """Fields that Kubernetes knows and no puller has, each by itself, from its schema, and fine for others."""
+    schemas = Schemas(case.admin)
+    plain = puller_pod(case).body["spec"]
+    # What every pod has, and what a provider's webhook may set.
+    anyones = {
+        "schedulerName",
+        "serviceAccount",
+        "nodeSelector",
+        "dnsPolicy",
+        "imagePullPolicy",
+        "terminationMessagePolicy",
+    }
+    said = {}
+    for kind, before in (("PodSpec", plain), ("Container", plain["containers"][0])):
+        for name, value in schemas.fields(kind).items():
+            write = puller_pod(case, **({name: value} if kind == "PodSpec" else {"container": {name: value}}))
+            # A field whose feature is off is dropped.
+            if name not in {*before, *anyones} and name in taken_fields(case, write, kind):
+                said[f"{kind}.{name}"] = refusal(case.account, write)
+    assert len(said) >= 20
+    assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
+
+
+def taken_fields(case: Case, write: Write, kind: str) -> set[str]:
+    """The fields of a pod, or of its container, that somebody with every right could make."""
+    try:
+        made = case.admin.request(write.method, write.path, write.body, {"dryRun": "All"})
+    except ApiError:
+        return set()
+    return set(made["spec"] if kind == "PodSpec" else made["spec"]["containers"][0])
 
 
 def test_the_controllers_may_do_their_work_with_the_rendered_rights(case: Case) -> None:
@@ -686,7 +937,7 @@ def test_a_large_node_costs_no_more_than_the_policies_may(
     )
     conditions = [{"type": f"Condition{number}", "status": "False", "message": "m" * 500} for number in range(40)]
     path = f"/api/v1/nodes/{node}"
-    account_case = Case(control_plane.api, account, namespace, node)
+    account_case = Case(control_plane.api, account, namespace, node, namespace)
     control_plane.api.patch(f"{path}/status", {"status": {"conditions": conditions}}, content_type=STRATEGIC)
     label = {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "true"}}}
     assert refusal(account_case.account, Write("PATCH", path, label)) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -13,6 +14,7 @@ from tests.e2e.controllers.test_node_write_policy import (
     JSON_PATCH,
     VALUES,
     Write,
+    filled_fields,
     install,
     lease,
     refusal,
@@ -96,6 +98,10 @@ def configuration_escapes(case: Stolen) -> dict[str, Write]:
             {"clientConfig": {"service": {**found["webhooks"][0]["clientConfig"]["service"], "path": "/evil"}}}
         ),
         "the bundle, and the rules with it": put({"clientConfig": {"caBundle": PEM}, "rules": everything}),
+        "a bundle without end": put({"clientConfig": {"caBundle": b64encode(b64decode(PEM) * 2000).decode()}}),
+        "fields that it doesn't have": Write(
+            "PATCH", path, {"metadata": {"managedFields": [filled_fields(kind["apiVersion"])]}}
+        ),
         "an entry more": Write("PUT", path, {**found, "webhooks": [*found["webhooks"], entry]}),
         "an entry less": Write("PUT", path, {**found, "webhooks": found["webhooks"][1:]}),
         "no entry": Write("PUT", path, {**found, "webhooks": []}),
@@ -119,6 +125,7 @@ def secret_escapes(case: Stolen) -> dict[str, Write]:
     namespace, secrets = case.namespace, case.secrets
     found = case.admin.get(f"{secrets}/{CA}")
     generated = secret("", namespace, kind=TOKEN, annotations=FOR_ACCOUNT)
+    leaf = secret(LEAF, namespace)
     del generated.body["metadata"]["name"]
     generated.body["metadata"]["generateName"] = "hub-roost-"
     return {
@@ -137,6 +144,14 @@ def secret_escapes(case: Stolen) -> dict[str, Write]:
         "the CA's key for the webhook": secret(LEAF, namespace, data={"ca.key": "YQ=="}),
         "somebody's changed": Write("PATCH", f"{secrets}/theirs", {"data": {"a": "Yg=="}}),
         "somebody's replaced": Write("PUT", f"{secrets}/theirs", {**found, "metadata": {"name": "theirs"}}),
+        "one that nobody can change": leaf._replace(body={**leaf.body, "immutable": True}),
+        "made immutable afterwards": Write("PATCH", f"{secrets}/{CA}", {"immutable": True}),
+        "a finalizer": secret(LEAF, namespace, finalizers=["example.org/stay"]),
+        "a finalizer afterwards": Write("PATCH", f"{secrets}/{CA}", {"metadata": {"finalizers": ["example.org/stay"]}}),
+        "as large as a Secret may be": secret(LEAF, namespace, data={"tls.crt": "YWFh" * 300_000}),
+        "fields that it doesn't have": secret(LEAF, namespace, managedFields=[filled_fields()]),
+        "labels without end": secret(LEAF, namespace, labels={f"a-{number}": "b" for number in range(20_000)}),
+        "a large annotation": secret(LEAF, namespace, annotations={"example.org/a": "x" * 200_000}),
         "other data afterwards": Write("PATCH", f"{secrets}/{CA}", {"data": {"password": "YQ=="}}),
         "its own deleted": Write("DELETE", f"{secrets}/{CA}"),
         "somebody's deleted": Write("DELETE", f"{secrets}/theirs"),
@@ -149,6 +164,10 @@ def scale_escapes(case: Stolen) -> dict[str, Write]:
     namespace = case.namespace
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+    def filled(spec: Body = None, **metadata: Body) -> Write:
+        made = lease(ACCOUNT, namespace)
+        return made._replace(body={**made.body, "metadata": {"name": ACCOUNT, **metadata}, "spec": spec or {}})
 
     def replicas(count: int) -> Body:
         return {"spec": {"replicas": count}}
@@ -164,6 +183,10 @@ def scale_escapes(case: Stolen) -> dict[str, Write]:
         "the scheduler's Lease taken": Write(
             "PATCH", f"{leases}/hub-roost-scheduler", {"spec": {"holderIdentity": "mine", "leaseDurationSeconds": 9999}}
         ),
+        "its Lease filled": filled(annotations={"a": "x" * 200_000}),
+        "its Lease kept": filled(finalizers=["example.org/stay"]),
+        "its Lease for ever": filled({"holderIdentity": "mine", "leaseDurationSeconds": 2_000_000_000}),
+        "its Lease by a long name": filled({"holderIdentity": "m" * 100_000}),
         "the scheduler's Lease deleted": Write("DELETE", f"{leases}/hub-roost-scheduler"),
     }
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from generator.locations import templates_folder
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.start_notices import texts
 from roost.controllers.start_notices.estimates import (
     A_PULL,
     MOST_KEYS,
@@ -420,3 +424,19 @@ def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number() -> N
     assert said(61.0, 61.0, 119.0) == "About 1 minute left (1 to 2 minutes); 1 to 2 minutes"
     assert said(1.0, 4.0, 9.0) == "A few seconds left (a few seconds to 10 seconds); a few seconds to 10 seconds"
     assert said(1.0, 4.0, 4.9) == "A few seconds left; a few seconds"
+
+
+def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
+    """Of users' pods it takes plain sentences only, and says which by a regular expression."""
+    policy = (templates_folder() / "controllers/admission-policies.yaml.j2").read_text()
+    (pattern,) = re.findall(r'matches\(r"(.+)"\)\)', policy)
+    sentences = [
+        value for name, value in vars(texts).items() if name.isupper() and isinstance(value, str) and name[0] != "_"
+    ]
+    assert len(sentences) >= 8
+    seconds = [0.0, 4.0, 12.0, 27.0, 61.0, 95.0, 400.0, 86_400.0]
+    for text in sentences:
+        for low, high in itertools.combinations(seconds, 2):
+            said = with_estimate(text, Estimate(low, (low + high) / 2, high), others=1234)
+            assert re.fullmatch(pattern, said), said
+            assert len(said) <= 200
