@@ -135,7 +135,6 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
-            released_bytes = store.release_space()
         except StoreError as error:
             log.warning("old records not deleted: %s", error)
         except Exception:  # the thread must survive any error: without it the database would only grow
@@ -145,6 +144,4 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
                 log.info(
                     "deleted old records: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count)
                 )
-            if released_bytes:
-                log.info("released %d MiB of the file", released_bytes >> 20)
         stop.wait(FORGET_SECONDS)

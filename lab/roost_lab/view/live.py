@@ -203,7 +203,7 @@ def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerStat
 def _reasons(pod: PodReading) -> list[str]:
     if pod.gates:
         return [f"It is held by the scheduling gate {gate}." for gate in pod.gates[:1]]
-    _, _, _, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
+    message = pod.condition("PodScheduled").message
     return [message] if message else []
 
 

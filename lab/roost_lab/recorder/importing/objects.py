@@ -18,7 +18,7 @@ from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import hub_of, phase_record
-from roost_lab.recorder.recording.reading import SECOND_US, EventReading, Step, read_event, read_pod
+from roost_lab.recorder.recording.reading import SECOND_US, EventReading, read_event, read_pod
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
@@ -77,13 +77,14 @@ def event_records(item: JSONObject) -> tuple[int, list[Record]]:
     """When it happened (µs), and the records, of an Event of core/v1 or events.k8s.io/v1. Raises Unusable."""
     about = item.get("regarding") or item.get("involvedObject") or {}
     event = read_event(item if "regarding" in item else _as_new_event(item))
-    if not (0 < event.first_us <= MAX_US and event.last_us <= MAX_US):
+    when = event.when
+    if not (0 < when.at_us <= MAX_US and event.last_us <= MAX_US):
         raise Unusable("an Event without a time")
     kind, namespace, name, uid = event.about
     records = Assembler(class_of, StoredState()).event(event)
     if kind != "Pod":
         if records:
-            return event.first_us, records
+            return when.at_us, records
         raise Unusable("an Event of something else than a pod")
     if not uid or not name:
         raise Unusable("an Event without the uid of its pod")
@@ -98,10 +99,9 @@ def event_records(item: JSONObject) -> tuple[int, list[Record]]:
         hub=hub_of(known_labels or {}, namespace),
         image=_image(event) if container is not None and container["kind"] == "containers" else "",
         scheduler=event.controller[:MAX_SCHEDULER] if event.reason in ("Scheduled", "FailedScheduling") else "",
-        created_us=event.first_us // SECOND_US * SECOND_US,
+        created_us=when.at_us // SECOND_US * SECOND_US,
         source=PodSource.EVENT,
     )
-    when = Step(event.first_us, event.resolution_us)
     if event.reason == "Started":
         started = _STARTED.match(event.note)
         name_of_container = container["name"] if container is not None else started[1] if started else ""
@@ -109,11 +109,11 @@ def event_records(item: JSONObject) -> tuple[int, list[Record]]:
             records.append(phase_record(uid, Phase.STARTED, when, "event", name_of_container[:MAX_DETAIL]))
     reason = _end_reason(event)
     if reason:
-        pod = replace(pod, deleted_us=event.first_us, end_reason=reason)
+        pod = replace(pod, deleted_us=when.at_us, end_reason=reason)
         records.append(phase_record(uid, Phase.TERMINATING, when, "event"))
     if reason == "evicted":
-        records.append(PreemptionRecord(victim_uid=uid, node_name=event.host, at_us=event.first_us, kind=reason))
-    return event.first_us, [pod, *records]
+        records.append(PreemptionRecord(victim_uid=uid, node_name=event.host, at_us=when.at_us, kind=reason))
+    return when.at_us, [pod, *records]
 
 
 def _as_new_event(item: JSONObject) -> JSONObject:

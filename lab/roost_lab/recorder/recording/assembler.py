@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from roost_lab.recorder.recording.decision_records import Judgement, failed_attempt, judged
+from roost_lab.recorder.recording.decision_records import failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
     disruptions,
@@ -44,6 +44,8 @@ from roost_lab.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from roost_lab.recorder.recording.decision_records import Judged
+
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
     # A node's labels -> the labels that the image gate sets when the node has all its images.
@@ -65,7 +67,7 @@ class Judge(Protocol):
     def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
         """Update a pod; None: it is gone."""
 
-    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
+    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
         """Judge a binding. Called before `pod_changed` reports the bound pod."""
 
     def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
@@ -152,7 +154,7 @@ class Assembler:
         if kind in (PODS, NODES):
             # Pods that were waiting when recording began, or during a gap.
             for pod in self._pods.values():
-                if _is_unschedulable(pod):
+                if pod.is_unschedulable:
                     records += self._examined(pod, now_us)
         return records
 
@@ -240,34 +242,40 @@ class Assembler:
     def _pod_decisions(
         self, before: PodReading | None, pod: PodReading, seen: Step, *, watched: bool
     ) -> Iterator[Record]:
-        state, now_us = pod.state, seen.at_us
-        status, since_us, _, message = pod.conditions.get("PodScheduled", ("", None, "", ""))
+        state, now_us, scheduled = pod.state, seen.at_us, pod.condition("PodScheduled")
         if state.node_name and (before is None or not before.state.node_name):
-            bound_us = since_us if status == "True" and since_us is not None else pod.created_us
-            by = (state.scheduler_name, "watch", Step(bound_us, SECOND_US), since_us or now_us)
-            decision = self._decision(DecisionKind.BIND, state.uid, state.node_name, by)
-            self._await_node(decision)
-            judgement = Judgement(Verdict.UNKNOWN, note="bound before it was watched")
-            if watched and not {PODS, NODES} <= self._synced:
-                judgement = Judgement(Verdict.UNKNOWN, note="bound before all pods and nodes were known")
-            elif watched and self._judge is not None:
-                judgement = self._judge.judge(decision.id, pod, state.node_name, now_us)
-            yield judged(decision, judgement)
-            if judgement.candidates is not None:
-                yield judgement.candidates
-        elif _is_unschedulable(pod) and (
-            before is None or before.conditions.get("PodScheduled", ("", None, "", ""))[3] != message
-        ):
-            yield failed_attempt(
-                state.uid, state.scheduler_name, message, Step(since_us or now_us, SECOND_US), source="watch"
+            binding = self._decision(
+                DecisionKind.BIND,
+                state.uid,
+                state.node_name,
+                Step(scheduled.reached_us or pod.created_us, SECOND_US),
+                scheduler=state.scheduler_name,
+                last_us=scheduled.since_us or now_us,
             )
+            self._await_node(binding)
+            yield from self._judged(binding, pod, now_us, watched=watched)
+        elif pod.is_unschedulable and (before is None or before.condition("PodScheduled").message != scheduled.message):
+            when = Step(scheduled.since_us or now_us, SECOND_US)
+            yield failed_attempt(state.uid, state.scheduler_name, scheduled.message, when, source="watch")
             if watched:
                 yield from self._examined(pod, now_us)
         nominated = state.nominated_node
         if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
-            by = (state.scheduler_name, "watch", seen, now_us)
-            yield self._decision(DecisionKind.NOMINATE, state.uid, nominated, by, detail=f"/{nominated}")
+            by = state.scheduler_name
+            yield self._decision(
+                DecisionKind.NOMINATE, state.uid, nominated, seen, scheduler=by, detail=f"/{nominated}"
+            )
             yield phase_record(state.uid, Phase.NOMINATED, seen, "watch")
+
+    def _judged(self, binding: DecisionRecord, pod: PodReading, now_us: int, *, watched: bool) -> Iterator[Record]:
+        if watched and self._judge is not None and {PODS, NODES} <= self._synced:
+            decision, candidates = self._judge.judge(binding, pod, now_us)
+            yield decision
+            if candidates is not None:
+                yield candidates
+        else:
+            why = "all pods and nodes were known" if watched else "it was watched"
+            yield replace(binding, model=Verdict.UNKNOWN, model_note=f"bound before {why}")
 
     def _examined(self, pod: PodReading, now_us: int) -> Iterator[Record]:
         """The nodes as they stand for a pod that fits on none, once all nodes and pods are known."""
@@ -378,23 +386,22 @@ class Assembler:
         if kind == "Pod" and not uid:
             # Some controllers leave the uid out: all their pods would become one.
             return []
-        when = Step(event.first_us, event.resolution_us)
         if kind == "Pod" and event.reason == "Scheduled":
-            return self._scheduled(event, uid, when)
+            return self._scheduled(event, uid)
         if kind == "Pod" and event.reason == "FailedScheduling":
             failure = failed_attempt(
-                uid, event.controller, event.note, when, source="event", last_us=event.last_us, tries=event.count
+                uid, event.controller, event.note, event.when, source="event", last_us=event.last_us, tries=event.count
             )
-            return [failure, phase_record(uid, Phase.UNSCHEDULABLE, when, "event")]
+            return [failure, phase_record(uid, Phase.UNSCHEDULABLE, event.when, "event")]
         if kind == "Pod" and event.reason == "Pulled":
-            return list(pull_records(event, uid, when))
+            return list(pull_records(event, uid))
         if kind == "Pod" and event.reason == "Preempted":
             return list(self._preempted(event, uid))
         if any(event.controller.startswith(name) for name in _AUTOSCALERS):
             return [
                 AutoscalerRecord(
                     event_uid=event.uid,
-                    at_us=event.first_us,
+                    at_us=event.when.at_us,
                     last_us=event.last_us,
                     count=event.count,
                     reason=event.reason,
@@ -404,53 +411,48 @@ class Assembler:
             ]
         return []
 
-    def _scheduled(self, event: EventReading, uid: str, when: Step) -> list[Record]:
-        node_name = event.note.rpartition(" to ")[2]
-        decision = self._decision(DecisionKind.BIND, uid, node_name, _told_by(event))
-        self._await_node(decision)
-        return [phase_record(uid, Phase.SCHEDULED, when, "event"), decision]
+    def _scheduled(self, event: EventReading, uid: str) -> list[Record]:
+        binding = self._told(DecisionKind.BIND, uid, event.note.rpartition(" to ")[2], event)
+        self._await_node(binding)
+        return [phase_record(uid, Phase.SCHEDULED, event.when, "event"), binding]
 
     def _preempted(self, event: EventReading, uid: str) -> Iterator[Record]:
         match = _PREEMPTED_BY.search(event.note)
         by_uid = event.related[3] or (match["uid"] if match else None)
         node_name = (match["node"] if match else None) or ""
         yield PreemptionRecord(
-            victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.first_us, kind="preempted"
+            victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.when.at_us, kind="preempted"
         )
         if by_uid:
-            told_by = _told_by(event)
-            decision = self._decision(DecisionKind.PREEMPT, by_uid, node_name, told_by, detail=f"/{uid}")
-            yield replace(decision, message=event.note)
+            told = self._told(DecisionKind.PREEMPT, by_uid, node_name, event, f"/{uid}")
+            yield replace(told, message=event.note)
+
+    def _told(
+        self, kind: DecisionKind, pod_uid: str, node_name: str, event: EventReading, detail: str = ""
+    ) -> DecisionRecord:
+        decision = self._decision(kind, pod_uid, node_name, event.when, scheduler=event.controller, detail=detail)
+        return replace(decision, last_us=event.last_us, source="event")
 
     def _decision(
         self,
         kind: DecisionKind,
         pod_uid: str,
         node_name: str,
-        by: tuple[str, str, Step, int],
+        when: Step,
         *,
+        scheduler: str,
+        last_us: int | None = None,
         detail: str = "",
     ) -> DecisionRecord:
-        """A decision for a node. by: scheduler, source, when, and when last; detail: what tells it from its kind's."""
-        scheduler, source, when, last_us = by
+        """A decision for a node, as the pod's object tells it. detail: what tells it from others of its kind."""
         return DecisionRecord(
             id=f"{pod_uid}/{kind}{detail}"[:MAX_ID],
             pod_uid=pod_uid,
             kind=kind,
             node_name=node_name,
             node_uid=self._node_uid(node_name),
-            at_us=when.at_us,
-            resolution_us=when.resolution_us,
-            last_us=last_us,
+            **when._asdict(),
+            last_us=when.at_us if last_us is None else last_us,
             scheduler=scheduler[:MAX_SCHEDULER],
-            source=source,
+            source="watch",
         )
-
-
-def _told_by(event: EventReading) -> tuple[str, str, Step, int]:
-    return event.controller, "event", Step(event.first_us, event.resolution_us), event.last_us
-
-
-def _is_unschedulable(pod: PodReading) -> bool:
-    status, _, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
-    return not pod.state.node_name and status == "False" and reason == "Unschedulable"

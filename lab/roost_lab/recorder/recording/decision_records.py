@@ -1,54 +1,24 @@
-"""Make records of schedulers' decisions, and of the model's verdicts on them. Pure."""
+"""Make records of schedulers' failed attempts. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from roost_lab.recorder.store.records import (
-    MAX_SCHEDULER,
-    CandidatesRecord,
-    DecisionKind,
-    DecisionRecord,
-    Verdict,
-)
+from roost_lab.recorder.store.records import MAX_SCHEDULER, CandidatesRecord, DecisionKind, DecisionRecord
 
 if TYPE_CHECKING:
     from roost_lab.recorder.recording.reading import Step
 
+# A binding with the verdict of the scheduler's model, and the nodes as they stood.
+Judged = tuple[DecisionRecord, CandidatesRecord | None]
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _REASON: Final = re.compile(r"(\d+) (.+)")
 # Bytes of an Event's note; kube-scheduler truncates longer ones and ends them like this.
 _MAX_NOTE: Final = 1024
 _ELLIPSIS: Final = b" ..."
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdict of the scheduler's model on one decision."""
-
-    model: Verdict
-    model_node: str = ""
-    note: str = ""
-    nodes_total: int | None = None
-    nodes_feasible: int | None = None
-    # The nodes at that time.
-    candidates: CandidatesRecord | None = None
-
-
-def judged(decision: DecisionRecord, judgement: Judgement) -> DecisionRecord:
-    """The decision with the model's verdict."""
-    return replace(
-        decision,
-        nodes_total=judgement.nodes_total,
-        nodes_feasible=judgement.nodes_feasible,
-        model=judgement.model,
-        model_node=judgement.model_node,
-        model_note=judgement.note,
-    )
 
 
 def failed_attempt(
@@ -71,8 +41,7 @@ def failed_attempt(
         kind=DecisionKind.FAIL,
         node_name="",
         node_uid="",
-        at_us=when.at_us,
-        resolution_us=when.resolution_us,
+        **when._asdict(),
         last_us=last_us or when.at_us,
         tries=tries,
         scheduler=scheduler[:MAX_SCHEDULER],

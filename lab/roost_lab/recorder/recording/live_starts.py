@@ -159,17 +159,16 @@ class LiveStarts:
 
 
 def _is_started(pod: PodReading) -> bool:
-    return pod.conditions.get("Ready", ("",))[0] == "True" or pod.state.phase == "Succeeded"
+    return pod.condition("Ready").status == "True" or pod.state.phase == "Succeeded"
 
 
 def _phases(pod: PodReading) -> Iterator[tuple[str, float]]:
     """The phases of a start that has ended, in seconds; times of pods are whole seconds."""
-    status, since_us, _, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
-    bound_us = since_us if status == "True" else None
+    bound_us, ready_us = pod.condition("PodScheduled").reached_us, pod.condition("Ready").reached_us
     started_us = max((one.started_us for one in pod.containers if one.started_us is not None), default=None)
-    status, since_us, _, _ = pod.conditions.get("Ready", ("", None, "", ""))
-    # A pod that has finished isn't ready any more; few have a readiness probe.
-    ready_us = since_us if status == "True" else started_us
+    if pod.condition("Ready").status != "True":
+        # A pod that has finished isn't ready any more; few have a readiness probe.
+        ready_us = started_us
     for phase, from_us, to_us in (
         (NODE, pod.created_us, bound_us),
         (CONTAINERS, bound_us, started_us),

@@ -19,7 +19,6 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
-from roost_lab.recorder.recording.decision_records import Judgement
 from roost_lab.recorder.recording.shortfalls import shortfalls
 from roost_lab.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates, pack_waiting
 
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.scores import ScoreTable
     from roost_core.scheduler.verdicts import Rejection
+    from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
-    from roost_lab.recorder.store.records import WaitingRecord
+    from roost_lab.recorder.store.records import DecisionRecord, WaitingRecord
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
@@ -94,26 +94,29 @@ class Model:
         if any(state is not None and state.node_name for state in (before, after)) and not _is_same_pod(before, after):
             self._changed_us = at_us
 
-    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
-        """Compute where the pod would have gone had it not been bound."""
+    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
+        """The binding with the verdict: where the pod would have gone had it not been bound; and the nodes."""
         if pod.state.scheduler_name not in self._profiles:
-            return Judgement(Verdict.UNKNOWN, note=f"unknown scheduler profile {pod.state.scheduler_name}")
-        decision = self._decide(pod)
-        preferred, (verdict, note) = decision.node, self._verdict(decision, pod, node_name)
-        if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
-            verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
+            note = f"unknown scheduler profile {pod.state.scheduler_name}"
+            return replace(binding, model=Verdict.UNKNOWN, model_note=note), None
+        known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
+            decision = self._schedule(pod, known.nominated_node if known is not None else "")
+            preferred, (verdict, note) = decision.node, self._verdict(decision, pod, binding.node_name)
+            if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
+                verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
             if decision.table is None and not decision.rejections and decision.node is not None:
                 # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
-            return Judgement(
-                verdict,
+            judged = replace(
+                binding,
+                model=verdict,
                 model_node=preferred or "",
-                note=note,
+                model_note=note,
                 nodes_total=len(self._state.rows),
                 nodes_feasible=len(self._state.rows) - len(decision.rejections),
-                candidates=self._candidates(decision_id, pod, decision, node_name),
             )
+            return judged, self._candidates(binding, pod, decision)
 
     def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
         """The nodes as they stand for a pod that fits on none, and what each lacks, those that lack least first.
@@ -133,11 +136,6 @@ class Model:
             kept = found[: self._max_candidates]
             candidates = self._columns(pod, [row for _, row in kept], rejections, None)
             return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
-
-    def _decide(self, pod: PodReading) -> Decision:
-        known = self._state.get_pod(pod.state.key)
-        with self._state.without(pod.state.key):
-            return self._schedule(pod, known.nominated_node if known is not None else "")
 
     def _schedule(self, pod: PodReading, nominated: str) -> Decision:
         pending = replace(pod.state, node_name="", nominated_node=nominated)
@@ -160,7 +158,7 @@ class Model:
         if not counts:
             del self._by_class[node_name]
 
-    def _candidates(self, decision_id: str, pod: PodReading, decision: Decision, chosen: str) -> CandidatesRecord:
+    def _candidates(self, binding: DecisionRecord, pod: PodReading, decision: Decision) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
         # Name -> index in the table, of scored nodes.
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
@@ -169,11 +167,12 @@ class Model:
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
             place = places.get(row.name)
-            return row.name != chosen, row.name in rejections, -totals[place] if place is not None else 0, row.name
+            points = totals[place] if place is not None else 0
+            return row.name != binding.node_name, row.name in rejections, -points, row.name
 
         if len(self._state.rows) > self._max_candidates:
             rows = nsmallest(self._max_candidates, rows, key=rank)
-        return pack_candidates(decision_id, self._columns(pod, list(rows), rejections, table))
+        return pack_candidates(binding.id, self._columns(pod, list(rows), rejections, table))
 
     def _columns(
         self,

@@ -52,8 +52,7 @@ def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
             node_uid=node.state.uid,
             resource_version=node.resource_version,
             field=name[:320],
-            at_us=when.at_us,
-            resolution_us=when.resolution_us,
+            **when._asdict(),
             old=before,
             new=after,
         )

@@ -25,11 +25,13 @@ from roost_lab.recorder.store.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_NODE_GONE: Final = "node-gone"
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
     "EvictionByEvictionAPI": "evicted",
     "DeletionByTaintManager": "evicted",
     "TerminationByKubelet": "evicted",
+    "DeletionByPodGC": _NODE_GONE,
 }
 
 
@@ -41,18 +43,16 @@ def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
         if at_us is not None:
             steps[phase, detail] = Step(at_us, SECOND_US)
 
-    status, since_us, reason, _ = pod.conditions.get("PodScheduled", ("", None, "", ""))
-    if status == "True":
-        put(Phase.SCHEDULED, since_us)
-    elif reason == "Unschedulable":
-        put(Phase.UNSCHEDULABLE, since_us)
+    scheduled = pod.condition("PodScheduled")
+    put(Phase.SCHEDULED, scheduled.reached_us)
+    if scheduled.status != "True" and scheduled.reason == "Unschedulable":
+        put(Phase.UNSCHEDULABLE, scheduled.since_us)
     for gate in pod.gates:
         # The condition has no time, but gates can be set at creation only.
         put(Phase.GATED, pod.created_us, gate[:MAX_DETAIL])
     put(Phase.ACCEPTED, pod.accepted_us)
-    for phase, kind in ((Phase.INITIALIZED, "Initialized"), (Phase.READY, "Ready")):
-        if pod.conditions.get(kind, ("", None, "", ""))[0] == "True":
-            put(phase, pod.conditions[kind][1])
+    put(Phase.INITIALIZED, pod.condition("Initialized").reached_us)
+    put(Phase.READY, pod.condition("Ready").reached_us)
     for container in pod.containers:
         put(Phase.STARTED, container.started_us, container.name)
     put(Phase.TERMINATING, pod.deletion_us)
@@ -61,13 +61,9 @@ def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
 
 def end_reason(pod: PodReading) -> str:
     """Why a pod ended: a word of PodRecord.end_reason."""
-    status, _, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
-    if status == "True":
-        if reason in _EVICTION_REASONS:
-            return _EVICTION_REASONS[reason]
-        if reason == "DeletionByPodGC":
-            return "node-gone"
-        return "evicted"
+    disruption = pod.condition("DisruptionTarget")
+    if disruption.status == "True":
+        return _EVICTION_REASONS.get(disruption.reason, "evicted")
     if pod.reason == "Evicted":
         return "evicted"
     if pod.state.phase == "Succeeded":
@@ -125,26 +121,19 @@ def image_digest(pod: PodReading) -> str | None:
 
 def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
     """A step of a pod's start or end. source: pod, event or watch."""
-    return PhaseRecord(
-        pod_uid=uid, phase=phase, detail=detail, at_us=step.at_us, resolution_us=step.resolution_us, source=source
-    )
+    return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, **step._asdict(), source=source)
 
 
 def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
     """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
-    status, since_us, reason, _ = pod.conditions.get("DisruptionTarget", ("", None, "", ""))
-    if status != "True" or reason not in _EVICTION_REASONS:
-        return
-    if before is None or "DisruptionTarget" not in before.conditions:
-        yield PreemptionRecord(
-            victim_uid=pod.state.uid,
-            node_name=pod.state.node_name,
-            at_us=since_us or pod.created_us,
-            kind=_EVICTION_REASONS[reason],
-        )
+    disruption = pod.condition("DisruptionTarget")
+    kind = _EVICTION_REASONS.get(disruption.reason, _NODE_GONE) if disruption.status == "True" else _NODE_GONE
+    if kind != _NODE_GONE and (before is None or "DisruptionTarget" not in before.conditions):
+        at_us = disruption.since_us or pod.created_us
+        yield PreemptionRecord(victim_uid=pod.state.uid, node_name=pod.state.node_name, at_us=at_us, kind=kind)
 
 
-def pull_records(event: EventReading, uid: str, when: Step) -> Iterator[Record]:
+def pull_records(event: EventReading, uid: str) -> Iterator[Record]:
     """Records of a kubelet's Event about an image that it pulled or already had."""
     said = read_pulled_message(event.note)
     if said is None:
@@ -154,10 +143,10 @@ def pull_records(event: EventReading, uid: str, when: Step) -> Iterator[Record]:
         pod_uid=uid,
         image=image,
         node_name=event.host,
-        at_us=when.at_us,
+        at_us=event.when.at_us,
         warm=said.was_present,
         pull_us=said.pull_us,
         pull_and_wait_us=said.pull_and_wait_us,
         image_bytes=said.image_bytes,
     )
-    yield phase_record(uid, Phase.PULLED, when, "event", image)
+    yield phase_record(uid, Phase.PULLED, event.when, "event", image)

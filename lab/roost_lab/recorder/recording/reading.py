@@ -39,11 +39,29 @@ _MAX_REF: Final = 256
 _USERINFO: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 
 
+class Condition(NamedTuple):
+    """One condition of a pod."""
+
+    status: str = ""
+    # Its last transition.
+    since_us: int | None = None
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def reached_us(self) -> int | None:
+        """Since when it is true; None if it isn't, or doesn't tell."""
+        return self.since_us if self.status == "True" else None
+
+
 class Step(NamedTuple):
     """When a phase was reached, and the resolution of that time, in µs."""
 
     at_us: int
     resolution_us: int
+
+
+_NO_CONDITION: Final = Condition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +86,22 @@ class PodReading:
     created_us: int
     accepted_us: int | None
     deletion_us: int | None
-    # Type -> (status, time of the last transition in µs, reason, message).
-    conditions: Mapping[str, tuple[str, int | None, str, str]]
+    # By type.
+    conditions: Mapping[str, Condition]
     containers: tuple[ContainerTimes, ...]
     reason: str
     # Names of the remaining scheduling gates.
     gates: tuple[str, ...]
+
+    def condition(self, kind: str) -> Condition:
+        """The condition of a type; one without a status if it isn't there."""
+        return self.conditions.get(kind, _NO_CONDITION)
+
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether its scheduler has found no node for it."""
+        scheduled = self.condition("PodScheduled")
+        return not self.state.node_name and scheduled.status == "False" and scheduled.reason == "Unschedulable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +110,16 @@ class NodeReading:
 
     state: Node
     resource_version: str
-    created_us: int
-    ready_us: int | None
+
+    @property
+    def created_us(self) -> int:
+        """When it was created; 0: not known."""
+        return round(self.state.created * US)
+
+    @property
+    def ready_us(self) -> int | None:
+        """Since when it is ready; None if it isn't, or the condition doesn't tell."""
+        return round(self.state.ready_since * US) if self.state.ready_since else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +143,9 @@ class EventReading:
     controller: str
     # For kubelets, the node's name.
     host: str
-    first_us: int
+    # The first time, in whole seconds from writers of the deprecated fields.
+    when: Step
     last_us: int
-    # 1, or 1,000,000 for writers of the deprecated fields.
-    resolution_us: int
     count: int
 
 
@@ -161,7 +196,7 @@ def read_pod(
     metadata, status = item["metadata"], item.get("status") or _NOTHING
     created_us = micros(metadata.get("creationTimestamp")) or 0
     conditions = {
-        str(condition.get("type") or ""): (
+        str(condition.get("type") or ""): Condition(
             str(condition.get("status") or ""),
             micros(condition.get("lastTransitionTime")),
             str(condition.get("reason") or ""),
@@ -230,17 +265,7 @@ def read_node(item: JSONObject) -> NodeReading | None:
     state = node_or_none(item)
     if state is None:
         return None
-    metadata = item["metadata"]
-    ready_us = None
-    for condition in (item.get("status") or _NOTHING).get("conditions") or ():
-        if condition.get("type") == "Ready" and condition.get("status") == "True":
-            ready_us = micros(condition.get("lastTransitionTime"))
-    return NodeReading(
-        state=state,
-        resource_version=str(metadata.get("resourceVersion") or ""),
-        created_us=micros(metadata.get("creationTimestamp")) or 0,
-        ready_us=ready_us,
-    )
+    return NodeReading(state, str(item["metadata"].get("resourceVersion") or ""))
 
 
 def read_event(item: JSONObject) -> EventReading:
@@ -260,9 +285,8 @@ def read_event(item: JSONObject) -> EventReading:
         related=_object(item.get("related")),
         controller=str(item.get("reportingController") or source.get("component") or ""),
         host=str(source.get("host") or item.get("reportingInstance") or ""),
-        first_us=first_us,
+        when=Step(first_us, MICRO_US if event_us else SECOND_US),
         last_us=max(first_us, last_us),
-        resolution_us=MICRO_US if event_us else SECOND_US,
         count=max(1, int(series.get("count") or item.get("deprecatedCount") or 1)),
     )
 

@@ -11,6 +11,7 @@ import logging
 import queue
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
@@ -18,7 +19,6 @@ from roost_core.kube.readiness import Verdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.decision_records import Judgement
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.reading import MICRO_US, US, Malformed, malformed, read_event, read_node, read_pod
 from roost_lab.recorder.store.database import Refused, StoreError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import PodSpec
+    from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.metrics import Metrics
     from roost_lab.recorder.recording.model import Model
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
@@ -91,10 +92,10 @@ class _Judge:
         with self._counted():
             self._model.pod_changed(key, pod, pod_class, at_us)
 
-    def judge(self, decision_id: str, pod: PodReading, node_name: str, at_us: int) -> Judgement:
+    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
         with self._counted():
-            return self._model.judge(decision_id, pod, node_name, at_us)
-        return Judgement(ModelVerdict.UNKNOWN, note="the model failed, see the recorder's log")
+            return self._model.judge(binding, pod, at_us)
+        return replace(binding, model=ModelVerdict.UNKNOWN, model_note="the model failed, see the recorder's log"), None
 
     def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
         with self._counted():

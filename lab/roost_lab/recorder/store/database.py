@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -44,13 +44,9 @@ SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 # Pods that are deleted in one transaction, with everything about them.
 FORGOTTEN_PODS: Final = 500
-# The share of a file that may be free, and the pages that are released in one transaction.
-FREE_SHARE: Final = 0.1
-VACUUMED_PAGES: Final = 2_000
-_INCREMENTAL: Final = 2
 # Timeouts of PostgreSQL's client, to notice a dead server. Seconds, seconds, milliseconds.
 _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
-# How long SQLite waits for another process, such as a checkpoint or a vacuum.
+# How long SQLite waits for another process, such as a checkpoint.
 BUSY_SECONDS: Final = 30
 _US: Final = 1_000_000
 _ACCEPTED: Final = "give a file, or postgresql://user@host/name"
@@ -296,9 +292,8 @@ class Store:
             sa.select(pull.pod_uid).where(pull.at_us < time_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
         )
         for query in (ended, *orphans):
-            while uids := self._forget_pods(query, counts):
-                if len(uids) < FORGOTTEN_PODS:
-                    break
+            while self._forget_pods(query, counts) == FORGOTTEN_PODS:
+                pass
         old_nodes = sa.select(schema.node.c.uid).where(schema.node.c.gone_us < time_us)
         deletions: Sequence[tuple[sa.Table, sa.ColumnElement[bool]]] = (
             (schema.preemption, schema.preemption.c.at_us < time_us),
@@ -317,8 +312,11 @@ class Store:
                 start_rows.forget_unused(connection)
         return dict(counts)
 
-    def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> list[str]:
-        """Delete everything about the pods of a query, in one transaction: the recorder waits no longer than that."""
+    def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> int:
+        """Delete everything about the pods of a query, in one transaction: the recorder waits no longer than that.
+
+        Returns how many these were.
+        """
         with self._faults(), self.engine.begin() as connection:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
@@ -332,32 +330,7 @@ class Store:
                 (schema.pod, schema.pod.c.uid.in_(uids)),
             ):
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount
-            return uids
-
-    def release_space(self) -> int:
-        """Release the space of deleted rows, except for a tenth that the next rows will use; returns bytes.
-
-        SQLite only, a few megabytes in a transaction: PostgreSQL has autovacuum.
-        """
-        if self.engine.dialect.name != SQLITE:
-            return 0
-        released = 0
-        with self._faults(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-
-            def pragma(name: str) -> int:
-                return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-
-            while (free := pragma("freelist_count")) > (pages := pragma("page_count")) * FREE_SHARE:
-                number = min(free, VACUUMED_PAGES)
-                # By the driver itself: each step of the statement releases a page, and its result has no columns.
-                driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-                driver.execute(f"PRAGMA incremental_vacuum({number})").fetchall()
-                remaining = pragma("page_count")
-                if remaining >= pages:
-                    break
-                released += (pages - remaining) * pragma("page_size")
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").all()
-        return released
+            return len(uids)
 
     def close(self) -> None:
         """Close all connections."""
@@ -463,8 +436,8 @@ def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any: 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
     cursor = connection.cursor()
-    # Takes effect on an empty file only: lets the space of deleted rows be released in steps.
-    cursor.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+    # Takes effect on an empty file only: each transaction gives back the space of the rows that it deletes.
+    cursor.execute("PRAGMA auto_vacuum=FULL")
     # Readers don't block the writer, and a kill leaves a consistent database.
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")

@@ -79,8 +79,7 @@ class ReplayRecorder(Journal):
         for pod in node.pods.values():
             self._image_of(pod)
         images = {self._images.get(image, image): size for image, size in state.images.items()}
-        ready_us = None if state.ready_since is None else _us(state.ready_since)
-        reading = NodeReading(replace(state, images=images), str(self._changes), _us(state.created), ready_us)
+        reading = NodeReading(replace(state, images=images), str(self._changes))
         self._write(self._assembler.node(node.name, reading, self._time(now)))
 
     def node_left(self, node: SimNode, now: float) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.tests.recorded import bind_record
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
@@ -22,7 +23,7 @@ from roost_lab.recorder.store.records import (
 )
 
 if TYPE_CHECKING:
-    from roost_lab.recorder.recording.decision_records import Judgement
+    from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
 
 Object = dict[str, Any]
@@ -82,26 +83,29 @@ class Story:
         """Long enough for the scheduler to have seen all that was told."""
         self.now_us += UNSEEN_US
 
-    def bound(self, name: str, on: str) -> Judgement:
+    def bound(self, name: str, on: str) -> Judged:
         """It is told that the pod in question was bound."""
         self.now_us += MS
-        return self.model.judge(f"uid-{name}/bind", pod(name, on), on, self.now_us)
+        return self.model.judge(bind_record(f"uid-{name}", self.now_us, on), pod(name, on), self.now_us)
+
+    def verdict(self, name: str, on: str) -> str | None:
+        return self.bound(name, on)[0].model
 
 
 def test_a_binding_to_the_node_that_the_model_takes_agrees_whatever_has_just_changed() -> None:
     story = Story(a=4, b=4)
     story.pod("there", "a")
-    assert story.bound("p", "b").model == Verdict.AGREES
+    assert story.verdict("p", "b") == Verdict.AGREES
 
 
 def test_a_binding_to_another_node_differs_and_is_told_as_it_stood() -> None:
     story = Story(a=4, b=4)
     story.pod("there", "b", cpu=2)
     story.rest()
-    judged = story.bound("p", "b")
-    assert (judged.model, judged.note) == (Verdict.DIFFERS, "the model prefers a")
-    assert judged.candidates is not None
-    stood = unpack_candidates(judged.candidates.nodes)
+    judged, candidates = story.bound("p", "b")
+    assert (judged.model, judged.model_note) == (Verdict.DIFFERS, "the model prefers a")
+    assert candidates is not None
+    stood = unpack_candidates(candidates.nodes)
     assert {row["node_name"]: row["free_cpu_millicores"] for row in stood} == {"a": 4000, "b": 2000}
 
 
@@ -117,11 +121,11 @@ def test_a_binding_that_differs_just_after_a_change_is_unknown(change: str) -> N
         story.gone("there")
     else:
         story.node("b", cordoned=True)
-    judged = story.bound("p", "b")
+    judged, _ = story.bound("p", "b")
     assert judged.model == Verdict.UNKNOWN
-    assert judged.note.endswith(", but pods or nodes had just changed")
+    assert (judged.model_note or "").endswith(", but pods or nodes had just changed")
     story.rest()
-    assert story.bound("p", "b").model == Verdict.DIFFERS
+    assert story.verdict("p", "b") == Verdict.DIFFERS
 
 
 def test_what_no_scheduler_cares_about_is_no_change() -> None:
@@ -131,20 +135,20 @@ def test_what_no_scheduler_cares_about_is_no_change() -> None:
     story.pod("there", "b", cpu=2)
     story.pod("p")
     story.node("a")
-    assert story.bound("p", "b").model == Verdict.DIFFERS
+    assert story.verdict("p", "b") == Verdict.DIFFERS
 
 
 def test_a_scheduler_that_looks_at_some_nodes_only_is_not_said_to_differ() -> None:
     story = Story(**{f"n{number}": 4 for number in range(150)})
     story.pod("there", "n7")
     story.rest()
-    assert story.bound("p", "n7").model == Verdict.UNKNOWN
+    assert story.verdict("p", "n7") == Verdict.UNKNOWN
 
 
 def test_more_than_64_bits_count_on_a_node_is_told_as_the_most_that_they_do() -> None:
     story = Story(a=4, b=4)
     story.pod("huge", "a", cpu=9 * 10**18)
-    candidates = story.bound("p", "b").candidates
+    _, candidates = story.bound("p", "b")
     assert candidates is not None
     free = {one["node_name"]: one["free_cpu_millicores"] for one in unpack_candidates(candidates.nodes)}
     assert free == {"a": 1 - 2**63, "b": 4000}

@@ -285,7 +285,7 @@ def test_events_of_both_kinds_are_read() -> None:
             "reportingController": "hub.hub.user",
         }
     )
-    assert (newer.first_us, newer.resolution_us, newer.count) == (micros("2026-01-01T00:00:04.123456Z"), 1, 3)
+    assert (*newer.when, newer.count) == (micros("2026-01-01T00:00:04.123456Z"), 1, 3)
     assert newer.last_us == micros("2026-01-01T00:00:09.000001Z")
     older = read_event(
         {
@@ -298,4 +298,4 @@ def test_events_of_both_kinds_are_read() -> None:
             "reason": "Pulled",
         }
     )
-    assert (older.host, older.controller, older.count, older.resolution_us) == ("node-a", "kubelet", 2, 1_000_000)
+    assert (older.host, older.controller, older.count, older.when.resolution_us) == ("node-a", "kubelet", 2, 1_000_000)

@@ -4,11 +4,13 @@ import json
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.recorded import bind_record
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
@@ -16,7 +18,6 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.decision_records import Judgement
 from roost_lab.recorder.recording.metrics import Metrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
     from roost_lab.recorder.store.records import Record, WaitingRecord
 
@@ -307,8 +309,8 @@ class Sure:
 
     def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None: ...
 
-    def judge(self, _decision_id: str, _pod: PodReading, _node_name: str, _at_us: int) -> Judgement:
-        return Judgement(Verdict.AGREES)
+    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
+        return replace(binding, model=Verdict.AGREES), None
 
     def examine(self, _pod: PodReading, _at_us: int) -> WaitingRecord | None:
         return None
@@ -335,9 +337,9 @@ def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full(
         model.node_changed(name, read_node({"metadata": {"name": name, "uid": name}, "status": status}), 1)
     bound = read_pod(pod("p", 2, containers=[{"name": "c", "image": "me/image:1"}], nodeName="warm"), (), {})
     assert bound is not None
-    judged = model.judge("d", bound, "warm", 2)
-    assert judged.candidates is not None
-    stood = unpack_candidates(judged.candidates.nodes)
+    _, candidates = model.judge(bind_record("p", 2, "warm"), bound, 2)
+    assert candidates is not None
+    stood = unpack_candidates(candidates.nodes)
     assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
 
 
@@ -363,10 +365,10 @@ def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     bound = read_pod(pod("p", 2, containers=asks, nodeName="chosen"), (), {})
     assert bound is not None
     model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
-    judged = model.judge("d", bound, "chosen", 2)
+    judged, candidates = model.judge(bind_record("p", 2, "chosen"), bound, 2)
     assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
-    assert judged.candidates is not None
-    stood = unpack_candidates(judged.candidates.nodes)
+    assert candidates is not None
+    stood = unpack_candidates(candidates.nodes)
     assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
 
 

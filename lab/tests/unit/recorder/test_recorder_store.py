@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lab.tests.recorded import empty_database
+from lab.tests.recorded import empty_database, empty_store
 from roost_lab.commands import records, report, why
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
@@ -25,7 +25,6 @@ from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import database, schema, start_rows
 from roost_lab.recorder.store.database import (
     FORGOTTEN_PODS,
-    FREE_SHARE,
     POSTGRESQL,
     SQLITE,
     Store,
@@ -318,53 +317,32 @@ def test_kinds_and_places_stay_while_starts_are_made_of_them(server: Postgres) -
     store.close()
 
 
-def test_forgetting_many_gives_a_files_room_back_while_it_is_written_to(tmp_path: Path) -> None:
+def test_the_recorder_forgets_and_gives_room_back_while_others_read_and_write(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
     path = tmp_path / "roost.db"
-    path.write_bytes(empty_database())
-    store = Store.open(str(path))
     pods = [PodRecord(uid=f"uid-{number}", created_us=1, deleted_us=10) for number in range(3 * FORGOTTEN_PODS)]
-    steps = [replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods for _ in range(2)]
-    store.write([*pods, *steps], {})
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    before = path.stat().st_size
+    store.write([*pods, *(replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods)], {})
+
+    def size() -> int:
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return path.stat().st_size
+
+    before = size()
+    stop = threading.Event()
+    thread = threading.Thread(target=_forget, args=(store, 1, stop))
     with store.reading() as reader:
         # A reader's state of the file is kept, and nobody waits for it.
         assert reader.execute(sa.select(sa.func.count()).select_from(schema.pod)).scalar_one() == len(pods)
-        assert store.forget_before(20)["pod"] == len(pods)
-        assert store.release_space() > before // 2
+        thread.start()
+        try:
+            wait_until(lambda: not rows(store, schema.pod), 30, "pods to be forgotten")
+        finally:
+            stop.set()
+            thread.join()
         store.write([PodRecord(uid="next", created_us=1)], {})
-    assert store.release_space() == 0
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert path.stat().st_size < before // 2
+    assert size() < before // 2
     assert [row[0] for row in rows(store, schema.pod)] == ["next"]
-
-
-def test_the_recorder_forgets_and_gives_room_back_without_being_asked(tmp_path: Path) -> None:
-    path = tmp_path / "roost.db"
-    path.write_bytes(empty_database())
-    store = Store.open(str(path))
-    store.write(
-        [PodRecord(uid=f"{number}", name="x" * 250, created_us=1, deleted_us=10) for number in range(2_000)], {}
-    )
-    stop = threading.Event()
-    thread = threading.Thread(target=_forget, args=(store, 1, stop))
-    thread.start()
-
-    def is_done() -> bool:
-        with store.reading() as connection:
-            free, pages = (
-                int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-                for name in ("freelist_count", "page_count")
-            )
-        return not rows(store, schema.pod) and free <= pages * FREE_SHARE
-
-    try:
-        wait_until(is_done, 30, "pods to be forgotten and their room to be given back")
-    finally:
-        stop.set()
-        thread.join()
 
 
 def stamp(path: Path, revision: str) -> None:
@@ -403,11 +381,10 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
 
 
 def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(tmp_path: Path) -> None:
-    path = tmp_path / "roost.db"
-    path.write_bytes(empty_database())
-    stamp(path, "9999")
+    store = empty_store(tmp_path)
+    stamp(tmp_path / "roost.db", "9999")
     with pytest.raises(StoreError, match="newer Roost: use that version"):
-        Store.open(str(path)).migrate()
+        store.migrate()
 
 
 def test_a_migration_of_a_file_that_fails_leaves_nothing_behind(

@@ -68,7 +68,7 @@ class _Cluster:
 
     def moment(self) -> Moment:
         self.looks += 1
-        nodes = [NodeReading(Node(f"node-{number}", uid=f"{number}"), "", 0, None) for number in range(self.looks)]
+        nodes = [NodeReading(Node(f"node-{number}", uid=f"{number}"), "") for number in range(self.looks)]
         return moment_of(rows_of(nodes, [], lambda *_: "", 1))
 
 
