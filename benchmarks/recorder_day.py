@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import machine, say
-from tests.e2e.day_comparison import compare
-from tests.e2e.played_day import (
+from lab.tests.e2e.recorder.day_comparison import compare
+from lab.tests.e2e.recorder.played_day import (
     USERS_PER_NODE,
     PlayedDay,
     Size,

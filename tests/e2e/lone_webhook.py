@@ -68,8 +68,8 @@ class LoneWebhook:
         (self.folder / "tls.key").write_bytes(leaf.key_pem)
 
     def __enter__(self) -> Self:
-        ports = [ReservedPort(), ReservedPort()]
-        self.port, self.metrics_port = (port.number for port in ports)
+        self._ports = (ReservedPort(), ReservedPort())
+        self.port, self.metrics_port = (port.number for port in self._ports)
         self.log_path = self.folder / "webhook.log"
         command = [
             str(ROOST), "webhook", f"--settings={self.policy_path}", "--release=hub", "--namespace=jhub",
@@ -78,8 +78,6 @@ class LoneWebhook:
         ]  # fmt: skip
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        for port in ports:
-            port.release()
         try:
             wait_until(self._answers, 60, "the webhook to answer", explain=self.log)
             wait_until(self._listens, 10, "the webhook to listen for reviews", explain=self.log)
@@ -94,6 +92,8 @@ class LoneWebhook:
             connection.close()
         self.process.kill()
         self.process.wait()
+        for port in self._ports:
+            port.release()
 
     def _answers(self) -> bool:
         if self.process.poll() is not None:

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from roost_lab.recorder.recording.live_starts import Result
-from roost_lab.recorder.store.records import Phase, Verdict
-from tests.e2e.day_comparison import compare
-from tests.e2e.played_day import (
+from lab.tests.e2e.recorder.day_comparison import compare
+from lab.tests.e2e.recorder.played_day import (
     PlayedDay,
     Size,
     busiest,
@@ -23,6 +21,8 @@ from tests.e2e.played_day import (
     plan_sessions,
     real_images,
 )
+from roost_lab.recorder.recording.live_starts import Result
+from roost_lab.recorder.store.records import Phase, Verdict
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.talk import say

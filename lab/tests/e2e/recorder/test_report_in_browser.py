@@ -26,7 +26,7 @@ from roost_lab.report.page import make_page
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
-seen = pytest.importorskip("tests.e2e.seen_in_browser")
+seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from lab.tests.e2e.recorder.played_day import Witness
 from lab.tests.small_worlds import WatchedWorld
 from roost_core.objects.pod_reader import read_pod
 from roost_lab.simulator.engine.pods import NODE_PURPOSE, image_reference
@@ -21,7 +22,6 @@ from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import open_trace
 from tests import recorded_data
-from tests.e2e.played_day import Witness
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 

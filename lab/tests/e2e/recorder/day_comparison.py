@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
+from lab.tests.e2e.recorder.played_day import REAL_NODE, US, moment_us
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Verdict
-from tests.e2e.played_day import REAL_NODE, US, moment_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.e2e.played_day import PlayedDay, Seen
+    from lab.tests.e2e.recorder.played_day import PlayedDay, Seen
 
 Object = dict[str, Any]
 # Phase and container; the moment (µs) and its resolution.

@@ -7,27 +7,28 @@ pulls from a slow registry. Roost's scheduler, webhook and recorder run as rende
 from __future__ import annotations
 
 import contextlib
-import gzip
 import heapq
 import itertools
-import json
 import math
-import re
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from roost_lab.recorder.answers.pod_story import find_pods
+import sqlalchemy as sa
+
 from roost_lab.recorder.recording.live_starts import WHOLE, Result
+from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
+from roost_lab.traces.counts import InputCounts
+from roost_lab.traces.reading import open_trace
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -93,28 +94,17 @@ def launches_of(trace: Path, day: int) -> list[Launch]:
     """One day of the trace, its midnight at 0; day 0 is the first."""
     launches = []
     begin: float | None = None
-    with gzip.open(trace, "rt") as lines:
-        for index, line in enumerate(lines):
-            record = json.loads(line)
-            minute = datetime.fromisoformat(record["timestamp"]).timestamp()
-            begin = minute if begin is None else begin
-            if minute - begin >= (day + 1) * DAY:
-                break
-            at = minute - begin + 60.0 * fraction("offset", index) - day * DAY
-            owner_and_name, _, ref = record["spec"].rpartition("/")
-            repository = f"{record['provider']}/{owner_and_name}"
-            # Ten minutes until the culler takes an idle user, and a log-normal rest: median 26, ninth decile 62.
-            rest = NormalDist(math.log(16), math.log(52 / 16) / 1.2816).inv_cdf(fraction("stay", index))
-            stay_seconds = 60.0 * (10.0 + math.exp(rest))
-            launches.append(Launch(at, repository, _image_of(repository, ref), stay_seconds))
-    return sorted((launch for launch in launches if launch.at >= 0), key=lambda launch: launch.at)
-
-
-def _image_of(repository: str, ref: str) -> str:
-    """As BinderHub names it."""
-    slug, tag = (re.sub("[^a-z0-9]+", "-", text.lower()).strip("-") for text in (repository, ref))
-    name = blake2b(repository.encode(), digest_size=3).hexdigest()
-    return f"registry.example.org/binder-{slug[:80]}-{name}:{tag[:40] or 'head'}"
+    for attempt in open_trace([trace], seed=1, counts=InputCounts()):
+        begin = attempt.moment // DAY * DAY if begin is None else begin
+        at = attempt.moment - begin - day * DAY
+        if at >= DAY:
+            break
+        # Ten minutes until the culler takes an idle user, and a log-normal rest: median 26, ninth decile 62.
+        rest = NormalDist(math.log(16), math.log(52 / 16) / 1.2816).inv_cdf(fraction("stay", attempt.number))
+        name = blake2b(attempt.image.encode(), digest_size=6).hexdigest()
+        image, stay_seconds = f"registry.example.org/binder-{name}:1", 60.0 * (10.0 + math.exp(rest))
+        launches.append(Launch(at, attempt.repository, image, stay_seconds))
+    return [launch for launch in launches if launch.at >= 0]
 
 
 def real_images(count: int) -> list[str]:
@@ -478,18 +468,20 @@ class PlayedDay:
 
         wait_until(is_quiet, STORED_SECONDS, "deletions to end", interval_seconds=1.0)
         marker = self.cluster.create_pod(_marker(), self.namespace)["metadata"]
+        # Events are a stream of their own.
+        self.cluster.api.create(_marking_event(marker), self.namespace)
         self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{marker['name']}")
         store = Store.open(self.database)
+        of_marker = sa.select(schema.phase.c.phase).where(schema.phase.c.pod_uid == marker["uid"])
 
         def has_marker() -> bool:
-            found = find_pods(store, marker["name"], self.namespace)
-            return bool(found and found[0]["deleted_us"] is not None)
+            with store.reading() as connection:
+                return {"gone", "unschedulable"} <= set(connection.execute(of_marker).scalars())
 
         wait_until(
             has_marker, STORED_SECONDS, "the last pod to be stored", interval_seconds=0.5, explain=self._recorder_tail
         )
         store.close()
-        wait_until(self._is_silent, STORED_SECONDS, "Events to be told", explain=self._recorder_tail)
         self.recorder_mib = self._recorder_mib()
         self.counters = {name: self.recorder.metric(f"roost_recorder_{name}_total") for name in COUNTERS}
         self.starts = {
@@ -506,12 +498,6 @@ class PlayedDay:
     def _recorder_tail(self) -> str:
         return f"{self.recorder.get('/readyz')}\n{self.recorder.process.tail(20)}"
 
-    def _is_silent(self) -> bool:
-        """Whether no Event was told for a while: they are a stream of their own."""
-        before = self.recorder.metric("roost_recorder_changes_total", kind="events", change="added")
-        time.sleep(3.0)
-        return self.recorder.metric("roost_recorder_changes_total", kind="events", change="added") == before
-
     def _recorder_mib(self) -> float:
         status = Path(f"/proc/{self.recorder.process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
@@ -521,3 +507,20 @@ def _marker() -> Object:
     """A pod that no scheduler takes."""
     spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "me/image:1"}]}
     return {"metadata": {"name": "marker"}, "spec": spec}
+
+
+def _marking_event(marker: Object) -> Object:
+    """What a scheduler would say of it."""
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "marker"},
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "action": "Scheduling",
+        "note": "nobody takes it",
+        "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": "nobody",
+        "reportingInstance": "nobody",
+        "regarding": {key: marker[key] for key in ("name", "namespace", "uid")} | {"kind": "Pod", "apiVersion": "v1"},
+    }
