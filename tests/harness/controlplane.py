@@ -15,6 +15,8 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
 import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.harness.api import Api, ApiError, Object
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
@@ -262,7 +264,7 @@ class ControlPlane:
         token = secrets.token_urlsafe(32)
         self.etcd, self.etcd_url = self._start_etcd(programs["etcd"])
         key_path, self._token = self.folder / "service-account.key", token
-        _write_private(key_path, make_ec_key())
+        _write_private(key_path, _make_key())
         self._apiserver_program = programs["kube-apiserver"]
         self.start_apiserver()
         self.api = self.api_as(token)
@@ -368,16 +370,11 @@ class ControlPlane:
         return False
 
 
-def make_ec_key() -> str:
-    """A new P-256 private key in PEM (SEC 1, RFC 5915), without its public half, which readers compute themselves.
-
-    By hand because the standard library makes no keys: a DER frame around 32 random bytes.
-    """
-    # Version 1, the key as octets, [0] the curve's name: prime256v1.
-    scalar = b"\x00" + secrets.token_bytes(31)  # below the curve's order for certain
-    body = b"\x02\x01\x01" + b"\x04\x20" + scalar + b"\xa0\x0a" + bytes.fromhex("06082a8648ce3d030107")
-    encoded = base64.b64encode(b"\x30" + bytes([len(body)]) + body).decode()
-    return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}\n-----END EC PRIVATE KEY-----\n"
+def _make_key() -> str:
+    """A new P-256 private key in PEM (SEC 1), as the API server reads it."""
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
 
 
 def _write_private(path: Path, text: str) -> None:
