@@ -8,29 +8,9 @@ from typing import Final
 
 import click
 
-from roost.controllers.cleanup import CleanupOptions, clean_up
+from roost.controllers.cleanup import clean_up
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
-
-
-def run(options: CleanupOptions, kubeconfig: str | None, in_cluster: bool) -> int:
-    """Clean up; 0 when nothing is left, 1 when something is, with each thing named."""
-    logs.configure("Warning")
-    if in_cluster == (kubeconfig is not None):
-        print("roost cleanup: give either --kubeconfig FILE or --in-cluster", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 2
-    try:
-        actions, failed = clean_up(connect(Path(kubeconfig) if kubeconfig else None), options)
-    except ClusterError as error:
-        print(f"roost cleanup: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    for action in actions:
-        click.echo(action)
-    for action in failed:
-        click.echo(f"roost cleanup: left behind: {action}. Run it again, or mend it by hand.", err=True)
-    if not actions:
-        click.echo("nothing of this release is on any node")
-    return 1 if failed else 0
 
 
 @click.command("cleanup")
@@ -55,8 +35,23 @@ def _command(
     \b
     roost cleanup --release roost --namespace hub --kubeconfig ~/.kube/config
     """
-    options = CleanupOptions(release=release, namespace=namespace, controllers=controllers, dry_run=dry_run)
-    return run(options, kubeconfig, in_cluster)
+    logs.configure("Warning")
+    if in_cluster == (kubeconfig is not None):
+        print("roost cleanup: give either --kubeconfig FILE or --in-cluster", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 2
+    try:
+        client = connect(Path(kubeconfig) if kubeconfig else None)
+        actions, failed = clean_up(client, release, namespace, controllers=controllers, dry_run=dry_run)
+    except ClusterError as error:
+        print(f"roost cleanup: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    for action in actions:
+        click.echo(action)
+    for action in failed:
+        click.echo(f"roost cleanup: left behind: {action}. Run it again, or mend it by hand.", err=True)
+    if not actions:
+        click.echo("nothing of this release is on any node")
+    return 1 if failed else 0
 
 
 COMMAND: Final = _command

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
@@ -50,36 +49,30 @@ ROUNDS: Final = 5
 WHY: Final = "Roost is being uninstalled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupOptions:
-    """What to clean up after."""
-
-    release: str
-    namespace: str
-    # Name of the controllers' Deployment, to be stopped first, and of their Lease; "": they don't run any more.
-    controllers: str = ""
-    dry_run: bool = False
-
-
 def clean_up(
     client: Client,
-    options: CleanupOptions,
+    release: str,
+    namespace: str,
+    *,
+    controllers: str = "",
+    dry_run: bool = False,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Action], list[Action]]:
     """Stop the controllers, then clean every node; return what had to be removed, and what could not be.
 
+    controllers: name of their Deployment, to be stopped first, and of their Lease; "": they don't run any more.
     Raises ClusterError if nodes can't be read.
     """
-    if options.controllers and not options.dry_run:
-        _stop_controllers(client, options, sleep, clock)
-    todo = list(_find(client, options))
-    if options.dry_run:
+    if controllers and not dry_run:
+        _stop_controllers(client, namespace, controllers, sleep, clock)
+    todo = list(_find(client, release, namespace))
+    if dry_run:
         return todo, []
     unlimited = MinuteBudget(10**9, clock)
     applier = Applier(
         client,
-        options.namespace,
+        namespace,
         writes=unlimited,
         evictions=unlimited,
         events=EventWriter(client, "cleanup"),
@@ -91,7 +84,7 @@ def clean_up(
     while todo and idle_rounds < ROUNDS:
         applier.apply(todo)
         # Read again: a node may have changed or joined.
-        todo = list(_find(client, options))
+        todo = list(_find(client, release, namespace))
         idle_rounds = 0 if len(todo) < fewest else idle_rounds + 1
         fewest = min(fewest, len(todo))
         if todo:
@@ -101,26 +94,25 @@ def clean_up(
     return actions, todo
 
 
-def _find(client: Client, options: CleanupOptions) -> Iterator[Action]:
+def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
     for item in _items(client, "/api/v1/nodes", {}):
         try:
-            yield from _actions_for(read_node(item), options)
+            yield from _actions_for(read_node(item), release, namespace)
         except MalformedObjectError:
             continue
     labels = {
         PART_OF_LABEL: OWN_PART,
         OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
-        OWN_INSTANCE_LABEL: options.release,
+        OWN_INSTANCE_LABEL: release,
     }
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    for item in _items(client, f"/api/v1/namespaces/{options.namespace}/pods", {"labelSelector": selector}):
+    for item in _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}):
         metadata = item["metadata"]
         if not metadata.get("deletionTimestamp"):
-            yield DeletePod(namespace=options.namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
+            yield DeletePod(namespace=namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
 
 
-def _actions_for(node: Node, options: CleanupOptions) -> Iterator[Action]:
-    release, namespace = options.release, options.namespace
+def _actions_for(node: Node, release: str, namespace: str) -> Iterator[Action]:
     labels = frozenset(key for key in node.labels if is_own_node_label(release, namespace, key))
     # The readiness taint is removed by the controller of its NodeReadinessRule.
     taints = frozenset(taint.key for taint in node.taints) & {startup_taint(release, namespace)}
@@ -143,10 +135,10 @@ def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Ite
 
 
 def _stop_controllers(
-    client: Client, options: CleanupOptions, sleep: Callable[[float], None], clock: Callable[[], float]
+    client: Client, namespace: str, controllers: str, sleep: Callable[[float], None], clock: Callable[[], float]
 ) -> None:
     """Scale the controllers to 0 and wait for their pods to end, because they would write the labels again."""
-    path = f"/apis/apps/v1/namespaces/{options.namespace}/deployments/{options.controllers}/scale"
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{controllers}/scale"
     try:
         scale = client.merge(path, {"spec": {"replicas": 0}}, CONTROLLERS_MANAGER)
     except ApiError as error:
@@ -158,10 +150,10 @@ def _stop_controllers(
     lease: Any = None
     lease_since = started
     while selector:
-        alive = _pods_alive(client, options.namespace, selector)
+        alive = _pods_alive(client, namespace, selector)
         if not alive:
             return
-        current_lease = _read_lease(client, options)
+        current_lease = _read_lease(client, namespace, controllers)
         if current_lease != lease:
             lease, lease_since = current_lease, clock()
         # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so no longer once the
@@ -171,7 +163,7 @@ def _stop_controllers(
             return
         if clock() - started > END_SECONDS:
             raise ClusterError(
-                f"pods of Deployment {options.controllers} in namespace {options.namespace} still exist after "
+                f"pods of Deployment {controllers} in namespace {namespace} still exist after "
                 f"{END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run roost cleanup again"
             )
         sleep(POLL_SECONDS)
@@ -187,9 +179,9 @@ def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool
     }
 
 
-def _read_lease(client: Client, options: CleanupOptions) -> object:
+def _read_lease(client: Client, namespace: str, controllers: str) -> object:
     """Return the controllers' Lease's spec, which changes with each renewal; "" if there is none."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases/{options.controllers}"
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{controllers}"
     try:
         return client.get(path).get("spec") or ""
     except ApiError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Planner(Generic[M]):
         *,
         note: Callable[[M, Sequence[Done], Moment], M] = lambda memory, _done, _now: memory,
         gauges: Sequence[GaugeDefinition] = (),
+        pace_seconds: float = 0.0,
     ) -> None:
         """Begin with the memory `empty`; note: the default ignores outcomes."""
         self.name = name
@@ -35,11 +36,19 @@ class Planner(Generic[M]):
         self._note = note
         self._empty = empty
         self._memory = empty
+        self._pace_seconds = pace_seconds
+        # The last plan, and when it was made.
+        self._last: tuple[Planned[M], float] | None = None
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[M]:
-        """Make a plan; its memory is kept for the next."""
+        """Make a plan, an empty one where the last was made just now; its memory is kept for the next."""
+        if self._last is not None:
+            last, made_at = self._last
+            seconds_left = made_at + self._pace_seconds - now.steady
+            if 0.0 < seconds_left <= self._pace_seconds:
+                return replace(last, actions=(), wake_after_seconds=seconds_left)
         planned = self._plan(snapshot, self._memory, now)
-        self._memory = planned.memory
+        self._memory, self._last = planned.memory, (planned, now.steady)
         return planned
 
     def note(self, done: Sequence[Done], now: Moment) -> None:
@@ -48,7 +57,7 @@ class Planner(Generic[M]):
 
     def forget(self) -> None:
         """Drop all memory."""
-        self._memory = self._empty
+        self._memory, self._last = self._empty, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +74,8 @@ class Controller(Generic[S, M]):
     # Takes note of the outcomes of a plan's actions.
     note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: memory
     gauges: Sequence[GaugeDefinition] = ()
+    # It plans no more often than this: the cluster changes more often than it needs to know.
+    pace_seconds: float = 0.0
 
     def planner(self, release: ReleaseDocument) -> Planner[M] | None:
         """Make its planner; None: it has nothing to do."""
@@ -77,4 +88,5 @@ class Controller(Generic[S, M]):
             self.empty,
             note=lambda memory, done, now: self.note(memory, done, settings, now),
             gauges=self.gauges,
+            pace_seconds=self.pace_seconds,
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import EvictPod, Notice, Outcome
+from roost.controllers.contract.actions import EvictPod, Notice, Outcome, backed_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost.controllers.contract.actions import Done
+    from roost.controllers.contract.actions import BackOff, Done
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.objects.pod import Pod
@@ -36,15 +36,6 @@ class Move(NamedTuple):
     at: float
 
 
-class BackOff(NamedTuple):
-    """No placeholder of the set moves before `until`."""
-
-    # In a row.
-    failures: int
-    # Steady seconds.
-    until: float
-
-
 @dataclass(frozen=True, slots=True)
 class MoveMemory:
     """What earlier plans did; times are steady seconds."""
@@ -55,7 +46,7 @@ class MoveMemory:
     in_flight: tuple[Move, ...] = ()
     # Requested by the last plan, by the pod's uid.
     requested: Mapping[str, Move] = field(default_factory=dict)
-    # By set.
+    # By set: until when no placeholder of it moves.
     back_offs: Mapping[str, BackOff] = field(default_factory=dict)
     # By set, when its moves were last planned: the set that has waited longest comes first.
     served: Mapping[str, float] = field(default_factory=dict)
@@ -109,12 +100,7 @@ def settle_moves(
 
 
 def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) -> BackOff:
-    if before is not None and before.until > now.steady:
-        # One of several that went wrong together.
-        return before
-    failures = 1 if before is None else before.failures + 1
-    seconds = min(settings.max_back_off_seconds, settings.back_off_seconds * 2 ** min(failures - 1, 30))
-    return BackOff(failures, now.steady + seconds)
+    return backed_off(before, settings.back_off_seconds, settings.max_back_off_seconds, now.steady)
 
 
 def _wrong_prediction(move: Move, pod: Pod, back_off: BackOff, now: Moment) -> Notice:

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import CreatePod, DeletePod, GaugeDefinition, Notice, Planned
+from roost.controllers.contract.actions import (
+    BackOff,
+    CreatePod,
+    DeletePod,
+    GaugeDefinition,
+    Notice,
+    Planned,
+    backed_off,
+)
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.placeholder_sets import nodes_with_room
 from roost.controllers.contract.planner import Controller
@@ -34,14 +42,14 @@ from roost_core.objects.images import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.node import node_admits
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
-from roost_core.objects.selectors import untolerated
+from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
 from roost_core.release.pullers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from roost.controllers.contract.actions import Action, Gauges
+    from roost.controllers.contract.actions import Action
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
@@ -94,14 +102,6 @@ GAUGES: Final = (
 )
 
 
-class Rest(NamedTuple):
-    """Nothing is tried with an image or a node before `until` (steady seconds)."""
-
-    # In a row.
-    failures: int
-    until: float
-
-
 class PulledImage(NamedTuple):
     """An image that was pulled to a node, at `since` (steady seconds)."""
 
@@ -147,32 +147,23 @@ class PopularMemory:
     # By uid of the node, by image.
     pulled: Mapping[str, Mapping[str, PulledImage]] = field(default_factory=dict)
     # By image, and by uid of the node.
-    rests: Mapping[str, Rest] = field(default_factory=dict)
+    rests: Mapping[str, BackOff] = field(default_factory=dict)
     # Images pulled so far, and those used afterwards.
     pulled_count: int = 0
     used_count: int = 0
-    # As the last plan reported them.
-    gauges: Gauges = field(default_factory=dict)
-
-
-def plan_at_pace(
-    snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
-) -> Planned[PopularMemory]:
-    """Run `plan_popular_images` at most every PACE_SECONDS; switched off, delete its pods: nothing else would."""
-    if not settings.counts_users and settings.events is None:
-        pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
-        deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
-        return Planned(actions=deletions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
-    if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
-        seconds_left = memory.as_of + PACE_SECONDS - now.steady
-        return Planned(actions=(), memory=memory, wake_after_seconds=seconds_left, gauges=memory.gauges)
-    return plan_popular_images(snapshot, memory, settings, now)
 
 
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, follow the pulls under way, and start those of the most used images, where allowed."""
+    """Count users, follow the pulls under way, and start those of the most used images, where allowed.
+
+    Switched off, delete this release's pods that pull, done or not: nothing else would.
+    """
+    if not settings.counts_users and settings.events is None:
+        pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
+        deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
+        return Planned(actions=deletions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
     work = _Work(snapshot, memory, settings, now)
     work.note_used()
     work.follow_pods()
@@ -456,11 +447,12 @@ class _Work:
 
     def _let_rest(self, key: str, first: float = FIRST_REST_SECONDS, *, spares_first: bool = False) -> None:
         """Let an image or a node rest, longer each time; the same failure, seen again, counts once."""
-        if not self._is_resting(key):
-            failures = self.rests[key].failures if key in self.rests else 0
-            doubled = failures - 1 if spares_first else failures
-            pause = 0.0 if doubled < 0 else min(LAST_REST_SECONDS, first * 2.0 ** min(doubled, 30))
-            self.rests[key] = Rest(failures + 1, self.now.steady + pause)
+        before = self.rests.get(key)
+        if spares_first and before is None:
+            self.rests[key] = BackOff(1, self.now.steady)
+        else:
+            shortest = first / 2 if spares_first else first
+            self.rests[key] = backed_off(before, shortest, LAST_REST_SECONDS, self.now.steady)
 
     def _tell(self, view: NodeDisk, reason: str, message: str, *, warning: bool = False) -> None:
         self.actions.append(Notice.on_node(view.state.name, view.uid, reason, message, warning=warning))
@@ -478,7 +470,6 @@ class _Work:
             rests=self.rests,
             pulled_count=self.pulled_count,
             used_count=self.used_count,
-            gauges=self.gauges,
         )
         return Planned(actions=self.actions, memory=memory, wake_after_seconds=min(self.waits), gauges=self.gauges)
 
@@ -516,7 +507,7 @@ def _closed(state: Node, settings: PopularSettings) -> str:
     is_pulling = any(key.startswith(PULLED_LABEL_PREFIX) and value == PULLING for key, value in state.labels.items())
     if is_pulling or any(key == settings.startup_taint or key.startswith(STARTUP_TAINT_PREFIX) for key in taints):
         return "starting"
-    return "tainted" if untolerated(state.taints, settings.pull_pod.read_tolerations) is not None else ""
+    return "tainted" if untolerated(state.taints, read_tolerations(settings.pod_tolerations)) is not None else ""
 
 
 def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
@@ -553,7 +544,8 @@ CONTROLLER: Final = Controller(
     name=NAME,
     # Switched off, it still runs, to delete its pods.
     read=read_popular_settings,
-    plan=plan_at_pace,
+    plan=plan_popular_images,
+    pace_seconds=PACE_SECONDS,
     empty=PopularMemory(),
     gauges=GAUGES,
 )

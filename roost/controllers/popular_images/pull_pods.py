@@ -58,13 +58,12 @@ class PopularPull(NamedTuple):
 
 def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONObject:
     """Return the manifest of the pod."""
-    parts = settings.pull_pod
-    security = dict(parts.container_security)
+    security = dict(settings.container_security)
     container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": security}
     spec: JSONObject = {"containers": [container]}
-    if parts.method is PullMethod.IMAGE_VOLUME:
+    if settings.method is PullMethod.IMAGE_VOLUME:
         container |= {
-            "image": parts.pause_image,
+            "image": settings.pause_image,
             "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
         }
         spec["volumes"] = [{"name": "image", "image": {"reference": pull.image, "pullPolicy": "IfNotPresent"}}]
@@ -73,7 +72,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
         spec["initContainers"] = [
             {
                 "name": "pause",
-                "image": parts.image,
+                "image": settings.image,
                 "command": ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"],
                 "volumeMounts": [mount],
                 "resources": _NO_RESOURCES,
@@ -97,20 +96,20 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
                 }
             }
         },
-        "tolerations": [dict(toleration) for toleration in parts.tolerations],
+        "tolerations": [dict(toleration) for toleration in settings.pod_tolerations],
         "restartPolicy": "Never",
         "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": dict(parts.pod_security),
+        "securityContext": dict(settings.pod_security),
     }
-    if parts.service_account:
-        spec["serviceAccountName"] = parts.service_account
-    if parts.priority_class:
-        spec["priorityClassName"] = parts.priority_class
-    if parts.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in parts.pull_secrets]
+    if settings.service_account:
+        spec["serviceAccountName"] = settings.service_account
+    if settings.priority_class:
+        spec["priorityClassName"] = settings.priority_class
+    if settings.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in settings.pull_secrets]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.selectors import Toleration, read_tolerations
 from roost_core.placement.labels import startup_taint
 from roost_core.release.pullers import read_mappings
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.release.pullers import ImageGate
-    from roost_core.release.reader import Reader
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0
@@ -34,30 +32,6 @@ class PullMethod(StrEnum):
 
     IMAGE_VOLUME = "imageVolume"
     NOOP = "noop"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullPod:
-    """What pods that pull have in common, among themselves and with the puller's DaemonSets."""
-
-    method: PullMethod
-    # Roost's own image, which has the static pause program.
-    image: str
-    # Run in the container that mounts the images.
-    pause_image: str
-    pull_secrets: tuple[str, ...] = ()
-    # As in a manifest.
-    tolerations: tuple[Mapping[str, object], ...] = ()
-    priority_class: str = ""
-    service_account: str = ""
-    # Security contexts of the pod and of its containers, as in a manifest.
-    pod_security: Mapping[str, object] = field(default_factory=dict)
-    container_security: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def read_tolerations(self) -> tuple[Toleration, ...]:
-        """The same as `tolerations`, to compare with taints."""
-        return read_tolerations(self.tolerations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +56,18 @@ class PopularSettings:
     # Pullers of managed images, which aren't pulled here.
     managed: ImageGate
     startup_taint: str
-    pull_pod: PullPod
+    # Of the pods that pull, as of the puller's DaemonSets.
+    method: PullMethod
+    # Roost's own image, which has the static pause program; and the one that runs where images are mounted.
+    image: str
+    pause_image: str
+    pull_secrets: tuple[str, ...]
+    # As in a manifest, as are the security contexts of the pod and of its containers.
+    pod_tolerations: tuple[Mapping[str, object], ...]
+    priority_class: str
+    service_account: str
+    pod_security: Mapping[str, object]
+    container_security: Mapping[str, object]
     min_users: float = MIN_USERS
     parallel: int = PARALLEL
     bytes_per_minute: int = BYTES_PER_MINUTE
@@ -93,6 +78,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
     read = release.read
     popular = read.mapping(release.document.get("popularImages"), "popularImages")
     read.known(popular, "popularImages", _KEYS)
+    puller = read.mapping(release.document.get("puller"), "puller")
 
     def whole(key: str, low: int, high: int) -> int:
         return read.whole(popular.get(key), f"popularImages.{key}", low, high)
@@ -109,13 +95,6 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
         managed=release.gate,
         startup_taint=startup_taint(release.name, release.namespace),
-        pull_pod=_read_pull_pod(read, release.document.get("puller")),
-    )
-
-
-def _read_pull_pod(read: Reader, value: object) -> PullPod:
-    puller = read.mapping(value, "puller")
-    return PullPod(
         method=read.choice(puller.get("method"), "puller.method", PullMethod),
         image=read.text(puller.get("image"), "puller.image"),
         pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),
@@ -123,7 +102,7 @@ def _read_pull_pod(read: Reader, value: object) -> PullPod:
             read.text(name, f"puller.pullSecrets[{index}]")
             for index, name in enumerate(read.items(puller.get("pullSecrets"), "puller.pullSecrets"))
         ),
-        tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
+        pod_tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
         pod_security=read.mapping(puller.get("podSecurityContext"), "puller.podSecurityContext"),

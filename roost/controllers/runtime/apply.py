@@ -25,6 +25,7 @@ from roost.controllers.contract.actions import (
     ResizeSet,
     ScaleSet,
     SetCondition,
+    backed_off,
 )
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.runtime.events import timestamp
@@ -34,6 +35,7 @@ from roost_core.placement.labels import CONTROLLERS_MANAGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from roost.controllers.contract.actions import BackOff
     from roost.controllers.runtime.budget import MinuteBudget
     from roost.controllers.runtime.events import EventWriter
     from roost_core.kube.client import Client, JSONObject
@@ -86,8 +88,8 @@ class Applier:
         self._on_eviction = on_eviction
         self._on_done = on_done
         self._clock = clock
-        # What failed recently -> when it may be tried again, and the length of that pause.
-        self._resting: dict[tuple[str, ...], tuple[float, float]] = {}
+        # What failed recently.
+        self._resting: dict[tuple[str, ...], BackOff] = {}
         # When the first action that was held back may be carried out.
         self._due_at = math.inf
         self._owner = owner
@@ -123,9 +125,9 @@ class Applier:
             return self._hold_back(self.writes.seconds_until_next())
         if isinstance(action, EvictPod) and self.evictions.left <= 0:
             return self._hold_back(self.evictions.seconds_until_next())
-        rest_until, _ = self._resting.get(_target(action), (0.0, 0.0))
-        if rest_until > self._clock():
-            return self._hold_back(rest_until - self._clock())
+        rest = self._resting.get(_target(action))
+        if rest is not None and rest.until > self._clock():
+            return self._hold_back(rest.until - self._clock())
         # Taken before the request, and never returned: a request without a response may have been carried out.
         self.writes.take()
         if isinstance(action, EvictPod):
@@ -148,10 +150,8 @@ class Applier:
             return outcome
         now = self._clock()
         if len(self._resting) >= MAX_RESTING:
-            self._resting = {key: rest for key, rest in self._resting.items() if rest[0] > now}
-        _, rested_seconds = self._resting.get(target, (0.0, 0.0))
-        rest_seconds = min(LAST_REST_SECONDS, max(FIRST_REST_SECONDS, 2 * rested_seconds))
-        self._resting[target] = (now + rest_seconds, rest_seconds)
+            self._resting = {key: rest for key, rest in self._resting.items() if rest.until > now}
+        self._resting[target] = backed_off(self._resting.get(target), FIRST_REST_SECONDS, LAST_REST_SECONDS, now)
         return outcome
 
     def _perform(self, action: Action) -> Outcome:

@@ -116,20 +116,13 @@ class Loop:
 
     @property
     def is_working(self) -> bool:
-        """Whether this replica is fit to lead: it makes progress, and its vital plans succeed."""
-        return self.makes_progress and not self.fails
+        """Whether this replica is fit to lead: a step was done lately, and its vital plans succeed.
 
-    @property
-    def makes_progress(self) -> bool:
-        """Whether a step was done lately."""
-        return self._steady() - self._progress_at <= SILENT_SECONDS
-
-    @property
-    def fails(self) -> bool:
-        """Whether a vital plan has failed for long, but not for so long that another try is due."""
+        They may have failed for so long that another try is due.
+        """
         now = self._steady()
         failing = min(self._failing_since.values(), default=now)
-        return SILENT_SECONDS < now - failing < UNFIT_SECONDS
+        return now - self._progress_at <= SILENT_SECONDS and not SILENT_SECONDS < now - failing < UNFIT_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""

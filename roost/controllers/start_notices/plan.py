@@ -85,20 +85,14 @@ class NoticeMemory:
     told: Mapping[str, Told] = field(default_factory=dict)
     # Steady seconds since when notices are counted, and how many there were.
     telling: tuple[float, int] = (0.0, 0)
-    # Steady seconds.
-    as_of: float | None = None
-    # Of the last plan.
-    gauges: Gauges = field(default_factory=dict)
+    has_planned: bool = False
 
 
 def plan_start_notices(
     snapshot: Snapshot, memory: NoticeMemory, release: ReleaseDocument, now: Moment
 ) -> Planned[NoticeMemory]:
     """Tell the users who wait, and learn from the waits that are over."""
-    if memory.as_of is not None and 0.0 <= now.steady - memory.as_of < PACE_SECONDS:
-        wait_seconds = memory.as_of + PACE_SECONDS - now.steady
-        return Planned(actions=(), memory=memory, wake_after_seconds=wait_seconds, gauges=memory.gauges)
-    takes_over = memory.as_of is None
+    takes_over = not memory.has_planned
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     past = memory.past
     if takes_over:
@@ -130,7 +124,7 @@ def plan_start_notices(
     telling = (teller.counted_from, teller.count)
     return Planned(
         actions=teller.notices,
-        memory=NoticeMemory(past, pulls, unschedulable, teller.told, telling, now.steady, gauges),
+        memory=NoticeMemory(past, pulls, unschedulable, teller.told, telling, True),
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
@@ -233,5 +227,10 @@ def _text_of_download(others: int) -> str:
 
 
 CONTROLLER: Final = Controller(
-    name=NAME, read=read_notice_settings, plan=plan_start_notices, empty=NoticeMemory(), gauges=GAUGES
+    name=NAME,
+    read=read_notice_settings,
+    plan=plan_start_notices,
+    empty=NoticeMemory(),
+    gauges=GAUGES,
+    pace_seconds=PACE_SECONDS,
 )

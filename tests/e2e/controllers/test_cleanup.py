@@ -12,7 +12,6 @@ import pytest
 
 from roost.controllers.popular_images.pull_pods import PopularPull
 from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
-from roost.controllers.popular_images.settings import PullMethod, PullPod
 from roost_core.placement.labels import attract_label, images_condition, pulled_label, startup_taint
 from tests.e2e.controllers.test_node_write_policy import ACCOUNT, manifests_of
 from tests.harness.api import STRATEGIC, ApiError
@@ -76,7 +75,12 @@ def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> 
         popular_settings(),
         release=release,
         namespace=namespace,
-        pull_pod=PullPod(method=PullMethod.IMAGE_VOLUME, image="", pause_image="p:1"),
+        pull_secrets=(),
+        pod_tolerations=(),
+        priority_class="",
+        service_account="",
+        pod_security={},
+        container_security={},
     )
     body = build_pull_pod(settings, node_state(node), PopularPull("i:1", node, 1))
     cluster.api.create(body)

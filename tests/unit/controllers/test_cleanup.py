@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from roost.controllers.cleanup import END_SECONDS, CleanupOptions, clean_up
+from roost.controllers.cleanup import END_SECONDS, clean_up
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import pulled_label
@@ -14,7 +14,7 @@ from roost_core.placement.labels import pulled_label
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OPTIONS = CleanupOptions(release="hub", namespace="jhub", controllers="hub-roost-controllers")
+CONTROLLERS = "hub-roost-controllers"
 SELECTOR = "app.kubernetes.io/component=controllers"
 
 
@@ -47,7 +47,9 @@ class FakeCluster:
 
     def clean_up(self) -> float:
         """Clean up; returns how long that took, in seconds."""
-        clean_up(cast("Client", self), OPTIONS, sleep=self._sleep, clock=lambda: self.now)
+        clean_up(
+            cast("Client", self), "hub", "jhub", controllers=CONTROLLERS, sleep=self._sleep, clock=lambda: self.now
+        )
         return self.now
 
     def _sleep(self, seconds: float) -> None:
@@ -118,7 +120,9 @@ class NodesCluster(FakeCluster):
 
     def left(self) -> int:
         """Clean up; returns how many nodes are left with a label."""
-        clean_up(cast("Client", self), OPTIONS, sleep=self._sleep, clock=lambda: self.now)
+        clean_up(
+            cast("Client", self), "hub", "jhub", controllers=CONTROLLERS, sleep=self._sleep, clock=lambda: self.now
+        )
         return sum(map(bool, self._labels.values()))
 
 

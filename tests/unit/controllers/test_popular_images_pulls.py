@@ -12,8 +12,6 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.plan import (
     ASSUMED_IMAGE_BYTES,
     FIRST_REST_SECONDS,
-    PopularMemory,
-    plan_at_pace,
     plan_popular_images,
 )
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
@@ -319,13 +317,13 @@ def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str
 
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
-    snapshot, settings = cluster([node_state("n")], users(3, POPULAR)), popular_settings()
-    first = plan_at_pace(snapshot, PopularMemory(), settings, at(0))
-    soon = plan_at_pace(snapshot, first.memory, settings, at(4))
-    assert soon.memory is first.memory
+    snapshot = cluster([node_state("n")], users(3, POPULAR))
+    planner = POPULAR_IMAGES.planner(ReleaseDocument(Reader(), popular_document()))
+    assert planner is not None
+    first, soon = planner.plan(snapshot, at(0)), planner.plan(snapshot, at(4))
     assert soon.gauges == first.gauges
     assert soon.wake_after_seconds == pytest.approx(6)
-    assert pulls(plan_at_pace(snapshot, soon.memory, settings, at(10))) == [("n", POPULAR)]
+    assert pulls(planner.plan(snapshot, at(20))) == [("n", POPULAR)]
 
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
