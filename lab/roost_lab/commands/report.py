@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,71 +17,10 @@ from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.report.query import EVERY_POD, Scope, ScopeError
+from roost_lab.report.query import Scope, ScopeError
 
 if TYPE_CHECKING:
     from roost_lab.report.subject import Report
-
-
-class ReportOptions(NamedTuple):
-    """What the report is about, and where it goes."""
-
-    form: str
-    # None: standard output. A folder for CSV.
-    output: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-    # So long before the end, instead of since_us.
-    last_us: int | None = None
-    scope: Scope = EVERY_POD
-    # Of times that people read.
-    zone: tzinfo = UTC
-    # For the title; None: the API server's address, if it is a name.
-    cluster: str | None = None
-
-
-def run(database: str, options: ReportOptions) -> int:
-    """Write the report; 1 when the database can't be read, or the file can't be written."""
-    try:
-        store = Store.open_for_reading(database)
-        report = gather(
-            store,
-            options.since_us,
-            options.until_us,
-            last_us=options.last_us,
-            scope=options.scope,
-            zone=options.zone,
-        )
-    except (StoreError, ScopeError) as error:
-        print(f"roost report: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    if options.cluster is not None:
-        report = replace(report, cluster=options.cluster)
-    path = Path(options.output or ".")
-    try:
-        if options.form == "csv":
-            path.mkdir(parents=True, exist_ok=True)
-            for name, sheet in to_csv(report).items():
-                (path / f"{name}.csv").write_text(sheet, encoding="utf-8")
-        else:
-            text = _text(report, options.form, f"{store.engine.url.database or ''}")
-            if options.output in (None, "-"):
-                click.echo(text, nl=False)
-            else:
-                path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        print(f"roost report: {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    return 0
-
-
-def _text(report: Report, form: str, database: str) -> str:
-    match form:
-        case "json":
-            return to_json(report)
-        case _:
-            name = re.split(r"[/\\]", database)[-1]
-            return make_page(report, f"Database {name}, read by roost {version()}.")
 
 
 @click.command("report")
@@ -117,11 +56,13 @@ def _command(
     database: str,
     since: str | None,
     until: str | None,
+    form: str,
+    output: str | None,
     hub: str | None,
     pod_class: str | None,
     image: str | None,
     timezone: str,
-    **rest: Any,  # noqa: ANN401 - click's
+    cluster: str | None,
 ) -> int:
     """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
 
@@ -130,7 +71,7 @@ def _command(
     roost report --database roost.db --since 2h --hub jhub.prod --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
-    if rest["form"] == "csv" and rest["output"] in (None, "-"):
+    if form == "csv" and output in (None, "-"):
         raise click.UsageError("--format csv writes a file for each table: name a folder for them, --output FOLDER")
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
@@ -138,10 +79,36 @@ def _command(
     until_us = moment_option("--until", until, zone) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
+    try:
+        store = Store.open_for_reading(database)
+        scope = Scope(hub, pod_class, image)
+        report = gather(store, since_us, until_us, last_us=last_us, scope=scope, zone=zone)
+        _write(replace(report, cluster=report.cluster if cluster is None else cluster), form, output or "-", store)
+    except (StoreError, ScopeError) as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(f"{error.filename}: {error.strerror}")
+    return 0
 
-    scope = Scope(hub, pod_class, image)
-    options = ReportOptions(since_us=since_us, until_us=until_us, last_us=last_us, scope=scope, zone=zone, **rest)
-    return run(database, options)
+
+def _failed(why: str) -> int:
+    print(f"roost report: {why}", file=sys.stderr)  # noqa: T201 - a command's talk
+    return 1
+
+
+def _write(report: Report, form: str, output: str, store: Store) -> None:
+    """output: a file or "-"; of CSV, a folder."""
+    if form == "csv":
+        Path(output).mkdir(parents=True, exist_ok=True)
+        for name, sheet in to_csv(report).items():
+            (Path(output) / f"{name}.csv").write_text(sheet, encoding="utf-8")
+        return
+    name = re.split(r"[/\\]", store.engine.url.database or "")[-1]
+    text = to_json(report) if form == "json" else make_page(report, f"Database {name}, read by roost {version()}.")
+    if output == "-":
+        click.echo(text, nl=False)
+    else:
+        Path(output).write_text(text, encoding="utf-8")
 
 
 def _span_us(text: str) -> int | None:

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_lab.pages.dates import US, as_date, offset_us
-from roost_lab.pages.names import lengths_of
+from roost_lab.pages.names import LEAST_LENGTH, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,9 +72,6 @@ class Figure:
     legend: tuple[Mark, ...]
     data: Sequence[JSONObject]
     layout: JSONObject
-    # Index of an annotation -> the name in it at several lengths, the longest first; the page takes the first place
-    # at which all fit.
-    names: Mapping[int, Sequence[str]] = field(default_factory=dict)
     # What all traces without an `x` have in common, their `x` for one: written once, as there may be many.
     common: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -85,18 +82,18 @@ class Figure:
 
     def as_json(self) -> JSONObject:
         """What the page's script draws."""
-        return {"data": list(self.data), "layout": self.layout, "names": self.names, "common": self.common}
+        return {"data": list(self.data), "layout": self.layout, "common": self.common}
 
 
-def log_axis(longest: float) -> JSONObject:
-    """A logarithmic axis up to `longest` seconds, above the plot, which may be higher than a screen."""
-    ticks = [(seconds, text) for seconds, text in TICKS if seconds <= longest * 1.5]
+def log_axis(longest: float, shortest: float = MIN_SECONDS) -> JSONObject:
+    """A logarithmic axis of seconds, with ticks."""
+    least = max(edge for edge, _ in TICKS if edge <= shortest)
+    ticks = [(edge, text) for edge, text in TICKS if least <= edge <= longest * 1.5]
     return {
         "type": "log",
-        "range": [log10(MIN_SECONDS) - 0.3, log10(longest) + 0.15],
-        "tickvals": [seconds for seconds, _ in ticks],
+        "range": [log10(least) - 0.1, log10(max(longest, least * 10)) + 0.15],
+        "tickvals": [edge for edge, _ in ticks],
         "ticktext": [text for _, text in ticks],
-        "side": "top",
     }
 
 
@@ -185,10 +182,13 @@ class Stack:
         self._notes: list[JSONObject] = []
         # Index of the note -> the whole name.
         self._names: dict[int, str] = {}
+        # Characters of the longest value beside a name.
+        self._value_length = 0
 
     def name(self, name: str, value_text: str) -> None:
         """Add a name at the left and a value at the right. What has spaces is a sentence, which gets several lines."""
         length = LINE_LENGTH - len(value_text) - 1
+        self._value_length = max(self._value_length, len(value_text))
         lines = [name]
         if " " in name:
             lines = wrap(name, length, break_on_hyphens=False, max_lines=MAX_LINES, placeholder=" …")
@@ -218,7 +218,10 @@ class Stack:
         self, key: str, caption: str, legend: tuple[Mark, ...], data: Sequence[JSONObject], axis: JSONObject
     ) -> Figure:
         """The figure of the whole stack. axis: further settings of the values' axis."""
-        return Figure(key, caption, legend, data, self._layout(axis), names_of(self._names))
+        short = shorten(self._names.values(), max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1))
+        for index, name in self._names.items():
+            self._notes[index]["text"] = escape(short[name])
+        return Figure(key, caption, legend, data, self._layout(axis))
 
     def _layout(self, axis: JSONObject) -> JSONObject:
         layout = plot_layout(self._depth + AXIS)
@@ -261,12 +264,6 @@ def note(
 def hover_name(name: str) -> str:
     """The whole name in lines, for a text below the mouse."""
     return "<br>".join(map(escape, wrap(name, HOVER_LENGTH, break_on_hyphens=False)))
-
-
-def names_of(names: Mapping[int, str]) -> dict[int, list[str]]:
-    """Figure.names of whole names by the index of their annotation."""
-    texts = lengths_of(list(names.values()))
-    return {index: [escape(text) for text in each] for index, each in zip(names, texts, strict=True)}
 
 
 def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's attributes

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 ELLIPSIS: Final = "…"
 # Shorter names can't be told apart.
 LEAST_LENGTH: Final = 8
-# Lengths that `lengths_of` offers.
-LENGTHS: Final = (100, 72, 56, 44, 36, 30, 26, 22, 18, 14, 11)
 # Characters; fewer are hardly more than the ellipsis in their place.
 _WORTH_LEAVING_OUT: Final = 4
 _SEPARATORS: Final = frozenset("-._/:@ ")
@@ -39,17 +37,6 @@ def shorten(names: Iterable[str], length: int) -> dict[str, str]:
             break
         texts = strip(texts)
     return dict(zip(whole, _told_apart(texts, length), strict=True))
-
-
-def lengths_of(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each name at several lengths, the longest first, all names cut alike: texts of one place are never equal."""
-    columns: list[list[str]] = []
-    for length in LENGTHS:
-        short = shorten(names, length)
-        column = [short[name] for name in names]
-        if column not in columns:
-            columns.append(column)
-    return list(zip(*columns, strict=True))
 
 
 def _fit(texts: Sequence[str], length: int) -> bool:

@@ -42,20 +42,12 @@
     return Math.max(...lines.values());
   }
 
-  // Fonts differ in width by a fifth and more. Names are shortened until all fit into their lines; where the shortest
-  // don't, all texts get smaller.
-  function fitNotes({ layout, names }) {
+  // Fonts differ in width by a fifth and more: where a line doesn't fit, all texts get smaller.
+  function fitNotes({ layout }) {
     const notes = layout.annotations ?? [];
     const room = layout.width - layout.margin.l - layout.margin.r - (layout.yaxis?.visible === false ? 0 : AXIS_WIDTH);
-    const indexes = Object.keys(names);
-    const places = indexes.length ? names[indexes[0]].length : 1;
-    for (let place = 0; place < places; place++) {
-      for (const index of indexes) notes[index].text = names[index][place];
-      const most = longestLine(notes);
-      if (most <= room) return;
-      if (place < places - 1) continue;
-      for (const note of notes) note.font.size = Math.max(SMALLEST, note.font.size * room / most);
-    }
+    const most = longestLine(notes);
+    if (most > room) for (const note of notes) note.font.size = Math.max(SMALLEST, note.font.size * room / most);
   }
 
   // Of labels on one axis that would touch, the ends stay, and each that is clear of those before it.
@@ -159,7 +151,7 @@
     for (const table of opened) table.open = false;
     draw();
   });
-  // Names are as long as there is room for: a phone that is turned has another width.
+  // A phone that is turned has another width.
   let width = innerWidth;
   addEventListener("resize", () => {
     delete root.dataset.drawn;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -23,62 +24,48 @@ NO_REASON: Final = "no reason given"
 
 
 @dataclass(slots=True)
-class Failure:
-    """One reason why no node was found."""
-
-    reason: str
-    # Failed tries in which at least one node had this reason, and nodes that had it, summed over them.
-    tries: int = 0
-    nodes: int = 0
-
-
-@dataclass(slots=True)
 class Failures:
     """Tries that found no node."""
 
     tries: int = 0
-    # Most tries first.
-    reasons: list[Failure] = field(default_factory=list)
+    # Reason -> failed tries in which a node had it, and nodes that had it, summed over them; most tries first.
+    reasons: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, query: Query) -> Self:
         """Tries by the reasons that were given together (JSON: reason -> nodes)."""
         decision = schema.decision.c
-        tries = 0
-        by_reason: dict[str, Failure] = {}
+        tries: Counter[str] = Counter()
+        nodes: Counter[str] = Counter()
+        in_all = 0
         for row in query.rows(
             sa.select(decision.reasons, total(decision.tries).label("tries"))
             .where(query.within(decision.at_us, decision.pod_uid), decision.kind == str(DecisionKind.FAIL))
             .group_by(decision.reasons)
         ):
-            tries += row.tries
-            nodes_by_reason: dict[str, int] = json.loads(row.reasons) or {NO_REASON: 0}
-            for reason, nodes in nodes_by_reason.items():
-                failure = by_reason.setdefault(reason, Failure(reason))
-                failure.tries += row.tries
-                failure.nodes += nodes * row.tries
-        names = busiest({reason: failure.tries for reason, failure in by_reason.items()}, MAX_REASONS)
-        return cls(tries, [by_reason[name] for name in names])
+            in_all += row.tries
+            for reason, having in (json.loads(row.reasons) or {NO_REASON: 0}).items():
+                tries[reason] += row.tries
+                nodes[reason] += having * row.tries
+        return cls(in_all, {reason: (tries[reason], nodes[reason]) for reason in busiest(tries, MAX_REASONS)})
 
 
-TABLE: Final = TableOf[Failure](
+TABLE: Final = TableOf[tuple[str, tuple[int, int]]](
     "failures",
     "Failed scheduling attempts by reason",
     (
-        Field("reason", "reason", Unit.TEXT, lambda failure: failure.reason),
-        Field("tries", "attempts", Unit.COUNT, lambda failure: failure.tries),
-        Field("nodes", "nodes rejected", Unit.COUNT, lambda failure: failure.nodes),
+        Field("reason", "reason", Unit.TEXT, lambda row: row[0]),
+        Field("tries", "attempts", Unit.COUNT, lambda row: row[1][0]),
+        Field("nodes", "nodes rejected", Unit.COUNT, lambda row: row[1][1]),
     ),
-    lambda report: report[Failures].reasons,
+    lambda report: report[Failures].reasons.items(),
 )
 
 
 def _figure(report: Report) -> Figure | None:
-    rows = [
-        Row(failure.reason, f"{failure.tries:,}", [failure.tries]) for failure in report[Failures].reasons[:MAX_BARS]
-    ]
+    rows = [Row(reason, f"{tries:,}", [tries]) for reason, (tries, _) in report[Failures].reasons.items()]
     caption = "Attempts in which at least one node was rejected for this reason; an attempt may have several reasons."
-    return bars("failures", caption, rows, [("--cold", "attempts")], {}, legend=False)
+    return bars("failures", caption, rows[:MAX_BARS], [("--cold", "attempts")], {}, legend=False)
 
 
 SECTION: Final = Section(

@@ -11,7 +11,7 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.statistics import Span, covered, unite
-from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
+from roost_lab.report.subject import Field, Report, Section, TableOf
 
 if TYPE_CHECKING:
     from roost_lab.report.query import Query
@@ -69,8 +69,8 @@ TABLE: Final = TableOf[Gap](
     "Gaps in the record",
     (
         Field("kind", "what may be missing", Unit.TEXT, lambda gap: gap.kind),
-        time_field("from", "from", lambda gap: gap.span.from_us),
-        time_field("to", "to", lambda gap: gap.span.to_us),
+        Field("from", "from", Unit.TIME, lambda gap: gap.span.from_us),
+        Field("to", "to", Unit.TIME, lambda gap: gap.span.to_us),
         Field("seconds", "length", Unit.SECONDS, lambda gap: (gap.span.to_us - gap.span.from_us) / US),
         Field("why", "why", Unit.TEXT, lambda gap: gap.why),
     ),

@@ -6,11 +6,15 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
+from roost_lab.report.failures import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy
+from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
+from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
+from roost_lab.report.starts import Starts
 from roost_lab.report.statistics import Span, cut
 from roost_lab.report.subject import Report
 
@@ -55,7 +59,6 @@ def gather(
             hubs=query.hubs,
             cluster=query.cluster(),
         )
-        has_records = query.has_records()
         before = Span(2 * window.from_us - window.to_us, window.from_us)
         if before.from_us >= extent.from_us:
             query = Query(connection, before, extent, scope, zone)
@@ -64,8 +67,9 @@ def gather(
     # Of a time outside the record nothing is known, not even that what ran at its end still does.
     is_outside = window.to_us <= extent.from_us or window.from_us >= extent.to_us
     # Pods that came before the window, and stayed, are something to report.
-    is_empty = not has_records and not any(any(values) for values in report[Occupancy].by_kind.values())
-    return replace(report, is_empty=is_empty or is_outside)
+    stayed = any(any(values) for values in report[Occupancy].by_kind.values())
+    happened = report[Starts].pods or report[Pulls].by_node or report[Failures].tries or report[Removals].by_class
+    return replace(report, is_empty=is_outside or not (stayed or happened))
 
 
 def choose_window(extent: Span | None, since_us: int | None, until_us: int | None, last_us: int | None = None) -> Span:

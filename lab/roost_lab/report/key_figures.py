@@ -14,7 +14,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.report.failures import Failures
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import count
-from roost_lab.report.removals import Removals, removed_text, removed_users
+from roost_lab.report.removals import Removals, removed_others, removed_users
 from roost_lab.report.starts import Starts, leading_classes, show
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
@@ -104,7 +104,7 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 
 
 def _removed_about(report: Report) -> str:
-    _, _, others = removed_text(report).partition(", ")
+    others = removed_others(report)
     return "pre-empted or evicted" + (f"; besides {others}" if others else "")
 
 

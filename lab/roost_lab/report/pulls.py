@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, Self
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import PERCENTS, Figure, Mark, Row, bars, plot_axis, time_text
+from roost_lab.pages.drawing import PERCENTS, Figure, Mark, Row, bars
 from roost_lab.pages.table import Unit, show
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import EVENTS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, total
-from roost_lab.report.statistics import busiest, share
-from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
-from roost_lab.report.timeline import step_bars, time_figure, time_label
+from roost_lab.report.statistics import busiest
+from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.report.timeline import step_bars, time_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ class PullCounts:
     @property
     def warm_share(self) -> float | None:
         """0 to 1; None of no pulls."""
-        return share(self.warm, self.cold)
+        return self.warm / self.number if self.number else None
 
     def add(self, other: PullCounts) -> None:
         """Count the other's pulls too."""
@@ -142,7 +142,7 @@ OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
     "pulls_over_time",
     "Pulls over time, warm and cold",
     (
-        time_field("from", "from", lambda row: row[0]),
+        Field("from", "from", Unit.TIME, lambda row: row[0]),
         Field("warm", "warm", Unit.COUNT, lambda row: row[1].warm if row[1] else None),
         Field("cold", "cold", Unit.COUNT, lambda row: row[1].cold if row[1] else None),
         Field("warm_share", "warm share", Unit.SHARE, lambda row: row[1].warm_share if row[1] else None),
@@ -161,40 +161,17 @@ def _seen_steps(report: Report) -> list[PullCounts | None]:
 
 
 def _over_time_figure(report: Report) -> Figure | None:
-    """The share of warm pulls, and below it warm and cold pulls, in each step."""
+    """Warm and cold pulls in each step."""
     if not any(counts.number for counts in report[Pulls].by_step):
         return None
-    starts = report.steps.starts()
     seen = _seen_steps(report)
-    shares = [counts.warm_share if counts else None for counts in seen]
-    hover = [
-        ""
-        if counts is None or warm_share is None
-        else f"{time_label(report, start_us)}<br>{show(warm_share, Unit.SHARE)} of {counts.number:,} warm"
-        for start_us, counts, warm_share in zip(starts, seen, shares, strict=True)
-    ]
     data = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": [time_text(start_us + report.steps.step_us // 2) for start_us in starts],
-            "y": [None if warm_share is None else warm_share * 100 for warm_share in shares],
-            "connectgaps": False,
-            "line": {"color": "--warm", "width": 1.5},
-            "marker": {"color": "--warm", "size": 4},
-            "hovertext": hover,
-            "hoverinfo": "text",
-            "yaxis": "y2",
-        },
         step_bars(report, "warm", "--warm", [counts.warm if counts else None for counts in seen]),
         step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in seen]),
     ]
-    caption = "Above: share of pulls that found the image on the node. Below: pulls in each step."
+    caption = "Pulls in each step, by whether they found the image on the node."
     marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))
-    figure = time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=300)
-    figure.layout["yaxis"] |= {"domain": [0, 0.5]}
-    figure.layout["yaxis2"] = plot_axis(range=[-3, 103], domain=[0.6, 1], anchor="x", **PERCENTS)
-    return figure
+    return time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=260)
 
 
 def _by_image_figure(report: Report) -> Figure | None:

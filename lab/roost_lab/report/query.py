@@ -148,21 +148,6 @@ class Query:
             return ""
         return host
 
-    def has_records(self) -> bool:
-        """Whether a pod, decision, pull or pre-emption lies in the window."""
-        decision = schema.decision.c
-        conditions = (
-            self.within(schema.start.c.created_us, schema.start.c.pod_uid),
-            # By kind: the index holds one kind after the other.
-            *(
-                sa.and_(decision.kind == str(kind), self.within(decision.at_us, decision.pod_uid))
-                for kind in DecisionKind
-            ),
-            self.within(schema.pull.c.at_us, schema.pull.c.pod_uid),
-            self.within(schema.preemption.c.at_us, schema.preemption.c.victim_uid),
-        )
-        return any(self._connection.execute(sa.select(1).where(condition).limit(1)).first() for condition in conditions)
-
 
 def read_extent(connection: sa.Connection) -> Span | None:
     """The time that the database covers; None when it has no records."""

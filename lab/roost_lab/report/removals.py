@@ -44,18 +44,16 @@ def removed_users(report: Report) -> int:
     return sum(pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER)
 
 
-def removed_text(report: Report) -> str:
-    """The pods removed, by class, users first."""
-    by_class = Counter({USER: 0})
+def removed_others(report: Report) -> str:
+    """Pods of other classes that were removed, by class; "" when there were none."""
+    by_class: Counter[str] = Counter()
     for (_, pod_class), pods in report[Removals].by_class.items():
         by_class[pod_class] += pods
-    return ", ".join(_count_text(pods, pod_class) for pod_class, pods in by_class.items())
-
-
-def _count_text(pods: int, pod_class: str) -> str:
-    if pod_class in (USER, BUILD, PLACEHOLDER):
-        return plural(pods, pod_class)
-    return f"{pods:,} of {f'class {pod_class}' if pod_class else NO_CLASS}"
+    return ", ".join(
+        plural(pods, pod_class) if pod_class in (BUILD, PLACEHOLDER) else f"{pods:,} of {pod_class or NO_CLASS}"
+        for pod_class, pods in by_class.items()
+        if pod_class != USER
+    )
 
 
 BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
@@ -68,9 +66,4 @@ BY_CLASS: Final = TableOf[tuple[tuple[str, str], int]](
     ),
     lambda report: sorted(report[Removals].by_class.items()),
 )
-SECTION: Final = Section(
-    "removals",
-    "Pre-emptions and evictions",
-    Removals,
-    (BY_CLASS,),
-)
+SECTION: Final = Section("removals", "Pre-emptions and evictions", Removals, (BY_CLASS,))

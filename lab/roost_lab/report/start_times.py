@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import log10
 from shlex import quote
 from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import MIN_SECONDS, TICKS, Figure, JSONObject, Mark, time_text
+from roost_lab.pages.drawing import MIN_SECONDS, Figure, JSONObject, Mark, log_axis, time_text
 from roost_lab.pages.table import Unit, iso_time, show
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
@@ -18,7 +17,7 @@ from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.starts import INDEXES, leading_classes
 from roost_lab.report.statistics import Spans, edge_at
-from roost_lab.report.subject import Field, Report, Section, TableOf, time_field
+from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
 
 MAX_SLOWEST: Final = 20
@@ -112,7 +111,7 @@ OVER_TIME: Final = TableOf[tuple[int, Spans | None]](
     "starts_over_time",
     "Starts over time",
     (
-        time_field("from", "from", lambda row: row[0]),
+        Field("from", "from", Unit.TIME, lambda row: row[0]),
         Field("pods", "pods", Unit.COUNT, lambda row: None if row[1] is None else row[1].count),
         Field("p50_seconds", "p50", Unit.SECONDS, lambda row: _percentile(row[1], 0.5)),
         Field("p95_seconds", "p95", Unit.SECONDS, lambda row: _percentile(row[1], 0.95)),
@@ -165,14 +164,7 @@ def _over_time_figure(report: Report) -> Figure | None:
     figure = time_figure(report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260)
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
-    least = max(edge for edge, _ in TICKS if edge <= min(seconds))
-    ticks = [(edge, text) for edge, text in TICKS if least <= edge <= max(seconds) * 1.5]
-    figure.layout["yaxis"] |= {
-        "type": "log",
-        "range": [log10(least) - 0.05, log10(max(*seconds, least * 10)) + 0.1],
-        "tickvals": [edge for edge, _ in ticks],
-        "ticktext": [text for _, text in ticks],
-    }
+    figure.layout["yaxis"] |= log_axis(max(seconds), min(seconds))
     return figure
 
 
@@ -206,7 +198,7 @@ SLOWEST_TABLE: Final = TableOf[SlowStart](
         Field("node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)),
         Field("containers_seconds", "until its containers run", Unit.SECONDS, lambda row: _seconds(row.containers_us)),
         Field("ready_seconds", "until it is ready", Unit.SECONDS, lambda row: _seconds(row.ready_us)),
-        time_field("created", "created", lambda row: row.created_us),
+        Field("created", "created", Unit.TIME, lambda row: row.created_us),
         Field("node", "node", Unit.TEXT, lambda row: row.node),
         Field("image", "image", Unit.TEXT, lambda row: row.image),
     ),

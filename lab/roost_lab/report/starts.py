@@ -49,6 +49,8 @@ INDEXES: Final = 2**20
 class Starts:
     """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
 
+    # Of any class, whether they started or not.
+    pods: int = 0
     # Classes that `by_image` is about.
     classes: Sequence[str] = ()
     # Classes that key figures are about.
@@ -69,7 +71,7 @@ class Starts:
             pods[kind.pod_class, kind.scheduler] += kind.number
         pairs = busiest(pods, MAX_PAIRS)
         classes = _chosen_classes({pod_class for pod_class, _ in pairs})
-        numbers = cls(classes, leading_classes(query), new_nodes=_new_nodes(query))
+        numbers = cls(pods.total(), classes, leading_classes(query), new_nodes=_new_nodes(query))
         pods_by_image: Counter[str] = Counter()
         for kind in kinds.values():
             if kind.pod_class in numbers.classes and kind.image:
@@ -299,7 +301,7 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
     ]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
     caption = "The point is the median (p50); the line ends at p95."
-    return stack.figure(key, caption, legend, data, log_axis(longest))
+    return stack.figure(key, caption, legend, data, {**log_axis(longest), "side": "top"})
 
 
 def starts_section(

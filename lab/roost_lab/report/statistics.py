@@ -181,11 +181,6 @@ def covered(steps: Steps, spans: Iterable[Span]) -> list[bool]:
     return [2 * amount >= steps.step_us for amount in inside]
 
 
-def share(part: int, others: int) -> float | None:
-    """The share of `part` in both, 0 to 1; None when both are 0."""
-    return part / (part + others) if part + others else None
-
-
 def busiest(amounts: Mapping[Name, float], most: int) -> list[Name]:
     """At most `most` names with the largest amounts, largest first; equal ones by name."""
     return sorted(amounts, key=lambda name: (-amounts[name], name))[:most]

@@ -86,11 +86,6 @@ class TableOf(NamedTuple, Generic[R]):
         return Table(self.name, self.title, columns, rows, self.only_data)
 
 
-def time_field(key: str, heading: str, cell: Callable[[R], int]) -> Field[R]:
-    """A column of times in µs since 1970. The page adds the zone to the heading."""
-    return Field(key, heading, Unit.TIME, cell)
-
-
 class Section(NamedTuple):
     """One section of the page."""
 

@@ -25,7 +25,7 @@ def time_figure(
     starts = report.steps.starts()
     common = {
         "x": [time_text(start_us) for start_us in starts],
-        "hovertext": [time_label(report, start_us) for start_us in starts],
+        "hovertext": [f"{as_date(start_us, report.zone):%a %d %b %H:%M} {report.zone}" for start_us in starts],
     }
     return Figure(key, caption, legend, data, _layout(report, kind, height), common=common)
 
@@ -41,11 +41,6 @@ def step_bars(report: Report, name: str, colour: str, values: Sequence[float | N
         "marker": {"color": colour, "line": {"width": 0}},
         "hovertemplate": "%{hovertext}<br>%{y:,.4~g} %{fullData.name}<extra></extra>",
     }
-
-
-def time_label(report: Report, at_us: int) -> str:
-    """A time in the report's zone, for a text below the mouse."""
-    return f"{as_date(at_us, report.zone):%a %d %b %H:%M} {report.zone}"
 
 
 def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[float | None]:

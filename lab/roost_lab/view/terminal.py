@@ -45,8 +45,6 @@ _KINDS: Final = frozenset(kind for kind, _, _ in MARKS)
 MAX_ITEMS: Final = 8
 MIN_ITEMS: Final = 2
 COLUMNS: Final = 100
-# Narrower terminals show less of each node.
-NARROW_COLUMNS: Final = 60
 MIN_BAR: Final = 4
 GAP: Final = "  "
 NODE, PODS_HEADING = "node", "pods"
@@ -113,30 +111,23 @@ def _pending(moment: Moment) -> Text:
 def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     if not shown:
         return [_line("no nodes", "red")]
-    is_narrow = columns < NARROW_COLUMNS
     names = _short([line.name for line in shown], columns // 3)
     name_width = max(map(len, (NODE, *names)))
     numbers_width = max(len(_numbers(counts_of(line))) for line in shown)
-    # Beside bar and numbers: full, and where there is room, state and images; each with a gap before it.
-    others_width = 6 if is_narrow else 6 + STATE_WIDTH + 2 + 8
-    bar_width = max(MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - others_width)
+    # Beside bar and numbers: state, full and images; each with a gap before it.
+    bar_width = max(MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - (6 + STATE_WIDTH + 2 + 8))
     # No wider than the longest bar needs.
     pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(line), bar_width)) for line in shown))
-    heading = _line(NODE.ljust(name_width) + GAP + ("" if is_narrow else f"{'state':{STATE_WIDTH}}{GAP}"), "bold")
-    heading.append(PODS_HEADING.ljust(pods_width) + GAP + ("full" if is_narrow else f"full{GAP}images"))
-    texts = [heading]
+    heading = f"{NODE.ljust(name_width)}{GAP}{'state':{STATE_WIDTH}}{GAP}{PODS_HEADING.ljust(pods_width)}"
+    texts = [_line(f"{heading}{GAP}full{GAP}images", "bold")]
     for line, name in zip(shown, names, strict=True):
         style = "" if line.state is NodeState.READY else "red"
-        text = _line(name.ljust(name_width) + GAP, style)
-        if not is_narrow:
-            text.append(f"{line.state:{STATE_WIDTH}}{GAP}")
+        text = _line(f"{name.ljust(name_width)}{GAP}{line.state:{STATE_WIDTH}}{GAP}", style)
         # In its own colours.
         pods = bar(counts_of(line), bar_width)
         pods.pad_right(pods_width - len(pods))
         text.append_text(pods)
-        text.append(f"{GAP}{fullness(line):4.0%}", style)
-        if not is_narrow:
-            text.append(f"{GAP}{'-' if line.images is None else line.images:>6}", style)
+        text.append(f"{GAP}{fullness(line):4.0%}{GAP}{'-' if line.images is None else line.images:>6}", style)
         texts.append(text)
     return texts
 

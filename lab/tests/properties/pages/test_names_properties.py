@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_lab.pages.names import LEAST_LENGTH, lengths_of, shorten
+from roost_lab.pages.names import LEAST_LENGTH, shorten
 
 PART = (
     st.text("ab0-.", max_size=12) | st.sampled_from(["x" * 30, "pool-", ".internal", "…", "~2"]) | st.text(max_size=6)
@@ -24,11 +24,3 @@ def test_short_names_fit_and_are_as_different_as_the_names(names: list[str], oth
     assert all(len(text) <= length for text in short.values())
     if all(len(name) <= length for name in short):
         assert all(name == text for name, text in short.items())
-
-
-@given(st.lists(NAMES.flatmap(lambda names: st.sampled_from(names or ["a"])), max_size=8, unique=True))
-def test_at_every_length_that_is_offered_names_differ(names: list[str]) -> None:
-    lengths = lengths_of(names)
-    assert len(lengths) == len(names)
-    for texts in zip(*lengths, strict=True):
-        assert len(set(texts)) == len(names)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost_lab.pages.names import lengths_of, shorten
+from roost_lab.pages.names import shorten
 
 
 def test_nodes_of_eks_lose_the_domain_that_all_have() -> None:
@@ -44,11 +44,3 @@ def test_names_of_which_one_begins_with_the_other_stay_two() -> None:
 def test_a_length_that_tells_nothing_apart_is_refused() -> None:
     with pytest.raises(ValueError, match="found 7, expected at least 8"):
         shorten(["a"], 7)
-
-
-def test_lengths_are_offered_once_each_the_longest_first() -> None:
-    assert lengths_of(["a", "b"]) == [("a",), ("b",)]
-    first, second = lengths_of([f"gke-prod-{pool}-pool-1a2b3c4d-abcd" for pool in ("user", "core")])
-    assert first[0] == "gke-prod-user-pool-1a2b3c4d-abcd"
-    assert list(map(len, first)) == sorted(map(len, first), reverse=True)
-    assert all(one != other for one, other in zip(first, second, strict=True))
