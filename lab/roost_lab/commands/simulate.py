@@ -201,29 +201,23 @@ def _results_folder(options: SimulateOptions) -> Path:
 
 
 def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -> int:
-    form = _form(options)
-    width = terminal_width(shutil.get_terminal_size((120, 40)).columns, is_terminal=sys.stdout.isatty())
-    text = _formatted(form, summary, context, width)
-    if options.output is None or options.output == "-":
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and form == "text"
-        sys.stdout.write(to_text(summary, context, width, colour=True) if colour else text)
+    match _form(options):
+        case "html":
+            text = make_page(summary, context)
+        case "json":
+            text = to_json(summary, context)
+        case _:
+            columns = shutil.get_terminal_size((120, 40)).columns
+            text = to_text(summary, context, terminal_width(columns, is_terminal=sys.stdout.isatty()))
+    if options.output in {None, "-"}:
+        sys.stdout.write(text)
         return 0
     try:
-        Path(options.output).write_text(text, encoding="utf-8")
+        Path(str(options.output)).write_text(text, encoding="utf-8")
     except OSError as error:
         print(f"roost simulate: {options.output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     return 0
-
-
-def _formatted(form: str, summary: Summary, context: ReportContext, width: int) -> str:
-    match form:
-        case "html":
-            return make_page(summary, context)
-        case "json":
-            return to_json(summary, context)
-        case _:
-            return to_text(summary, context, width)
 
 
 @click.command("simulate")

@@ -18,20 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCHEMA: Final = "binderhub.jupyter.org/launch"
-_V1: Final = frozenset({"timestamp", "schema", "version", "provider", "spec", "status"})
-_V3: Final = _V1 | {"origin"}
-_V4: Final = _V3 | {"ref"}
-_V5: Final = _V4 | {"build_token"}
-FIELDS: Final[Mapping[int, frozenset[str]]] = {
-    1: _V1,
-    2: _V1,
-    3: _V3,
-    4: _V4,
-    5: _V5,
-    6: _V5 | {"request_origin"},
-}
+VERSIONS: Final = range(1, 7)
 # Versions that say which commit was launched.
-WITH_REF: Final = frozenset({4, 5, 6})
+WITH_REF: Final = range(4, 7)
 PROVIDERS: Final = frozenset(
     {"GitHub", "Gist", "GitLab", "Git", "Zenodo", "Figshare", "Hydroshare", "Dataverse", "CKAN", "SWHID"}
 )

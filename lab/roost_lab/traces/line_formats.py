@@ -1,12 +1,12 @@
 """Read one line of a trace: its `schema` and `version` say which format it has, and that format's module reads it.
 
-A new format of JSON lines with a `schema` is a module with SCHEMA, FIELDS and `read_entry`, as archive.py and
+A new format of JSON lines with a `schema` is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and
 recorder.py, and its line in FORMATS. Anything else is a module like sniffer.py, recognised here, called in reading.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -23,18 +23,10 @@ if TYPE_CHECKING:
 _SNIFFER_OBJECTS: Final = ("Pod", "Node")
 
 
-class Format(NamedTuple):
-    """One kind of launch event."""
-
-    # Version -> fields that it may have.
-    fields: Mapping[int, frozenset[str]]
-    # Raises UnusableLine.
-    read_entry: Callable[[Mapping[str, Any]], LaunchDetails]
-
-
-FORMATS: Final[Mapping[object, Format]] = {
-    archive.SCHEMA: Format(archive.FIELDS, archive.read_entry),
-    recorder.SCHEMA: Format(recorder.FIELDS, recorder.read_entry),
+# Schema -> the versions that are known, and what reads an entry of one; it raises UnusableLine.
+FORMATS: Final[Mapping[object, tuple[range, Callable[[Mapping[str, Any]], LaunchDetails]]]] = {
+    archive.SCHEMA: (archive.VERSIONS, archive.read_entry),
+    recorder.SCHEMA: (recorder.VERSIONS, recorder.read_entry),
 }
 
 
@@ -63,7 +55,7 @@ class LineReader:
             return None
         if type(schema) is not str or schema not in FORMATS:
             raise UnusableLine(f"schema {show(schema)} is unknown")
-        launch = self._launch(schema, entry, number)
+        launch = self._launch(schema, entry)
         moment = entry.get("timestamp")
         if moment != self._text or type(moment) is not str:
             self._stamp, self._resolution = read_stamp(moment)
@@ -73,14 +65,11 @@ class LineReader:
         self._has_launches = True
         return LaunchLine(self._stamp, number, self._resolution, launch)
 
-    def _launch(self, schema: str, entry: Mapping[str, Any], number: int) -> LaunchDetails:
-        fields, read_entry = FORMATS[schema]
+    def _launch(self, schema: str, entry: Mapping[str, Any]) -> LaunchDetails:
+        versions, read_entry = FORMATS[schema]
         version = entry.get("version")
-        if type(version) is not int or version not in fields:
+        if type(version) is not int or version not in versions:
             raise UnusableLine(f"version {show(version)} of {schema} is unknown")
-        if not entry.keys() <= fields[version]:
-            for name in sorted(entry.keys() - fields[version]):
-                self._counts.note(f"field {show(name)} isn't of version {version}: not used", self._file, number)
         key = f"{schema} {version}"
         formats = self._counts.formats
         formats[key] = formats.get(key, 0) + 1

@@ -13,25 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
-_V1: Final = frozenset(
-    {
-        "timestamp",
-        "schema",
-        "version",
-        "class",
-        "name",
-        "repository",
-        "ref",
-        "image",
-        "image_bytes",
-        "cpu_millicores",
-        "memory_bytes",
-        "seconds",
-        "status",
-    }
-)
-_V2: Final = _V1 | {"ready_seconds"}
-FIELDS: Final[Mapping[int, frozenset[str]]] = {1: _V1, 2: _V2, 3: _V2 | {"hub"}}
+VERSIONS: Final = range(1, 4)
 # The first version that says of which hub a launch was.
 _WITH_HUB: Final = 3
 _TIMES: Final = ("seconds", "ready_seconds")

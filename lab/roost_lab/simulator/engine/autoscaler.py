@@ -9,7 +9,7 @@ same moments.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,44 +34,24 @@ class ScalingDecision(NamedTuple):
     look_again: float | None = None
 
 
-class NodeScaler(Protocol):
-    """Adds and removes nodes."""
+class NodeScaler:
+    """Adds and removes nodes; this one none: the nodes stay as they are."""
 
     # In the last run a node could only go if its pods moved, so room on any other node matters and each change of a
     # node is worth a run. Otherwise only changes of nodes without users are.
-    room_matters: bool
+    room_matters: bool = False
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
         """When it will notice a change of now. pods_wait: the change is a pod that fits no node."""
-        ...
+        del now, pods_wait
+        return inf
 
     def pods_changed(self, node: str, now: float) -> None:
         """A pod came to a node or left it; pods of DaemonSets aside."""
-        ...
 
     def look(
         self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
     ) -> ScalingDecision:
         """One run of its loop. booting: nodes that haven't joined, with the times of their requests."""
-        ...
-
-
-class NoAutoscaler:
-    """No autoscaler: the nodes stay as they are."""
-
-    room_matters = False
-
-    def turn_after(self, now: float, *, pods_wait: bool) -> float:
-        """Never."""
-        del now, pods_wait
-        return inf
-
-    def pods_changed(self, node: str, now: float) -> None:
-        """Nothing follows."""
-
-    def look(
-        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
-    ) -> ScalingDecision:
-        """Nothing to do."""
         del state, unschedulable, booting, now
         return ScalingDecision()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
-from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
@@ -132,7 +132,7 @@ def _is_movable(pod: Pod) -> bool:
     return said == "true" or (pod.owner is not None and said != "false")
 
 
-class ClusterAutoscaler:
+class ClusterAutoscaler(NodeScaler):
     """Cluster Autoscaler over one group of nodes."""
 
     def __init__(self, assumptions: Assumptions, template: Node, since: float = 0.0) -> None:
@@ -140,7 +140,6 @@ class ClusterAutoscaler:
         self._world = assumptions
         self._template = CopiedTemplate(template)
         self._since = since
-        self.room_matters = False
         # Unneeded node -> since when.
         self.unneeded_since: dict[str, float] = {}
         self._scaled_up_at = -inf
@@ -155,9 +154,6 @@ class ClusterAutoscaler:
         del pods_wait
         loop = self._world.autoscaler_loop_seconds
         return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
-
-    def pods_changed(self, node: str, now: float) -> None:
-        """It reads the pods from the cluster itself."""
 
     def look(
         self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float

@@ -12,7 +12,7 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import node_term_matches
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.pod_queries import PodQuery
-from roost_lab.simulator.engine.autoscaler import ROUNDING, ScalingDecision
+from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 
@@ -35,7 +35,7 @@ DISRUPTED_SHARE: Final = 0.1
 DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
 
-class Karpenter:
+class Karpenter(NodeScaler):
     """Karpenter over a NodePool of one instance type, with consolidationPolicy WhenEmptyOrUnderutilized.
 
     Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are only taken away, never
@@ -49,7 +49,6 @@ class Karpenter:
         self._world = assumptions
         self._template = template
         self._since = since
-        self.room_matters = False
         # Node -> when a pod last came or left.
         self._changed_at: dict[str, float] = {}
 

@@ -43,28 +43,17 @@ class Layer(NamedTuple):
 class Image:
     """One image, with the sums over its layers.
 
-    own: how many of the last layers no image has that was launched before. needed_share: of a pull, what must be there
-    before a container starts; below 1 for images that are pulled lazily.
+    needed_share: of a pull, what must be there before a container starts; below 1 for images that are pulled lazily.
     """
 
-    __slots__ = (
-        "compressed_bytes",
-        "disk_bytes",
-        "layers",
-        "name",
-        "needed_share",
-        "own_compressed_bytes",
-        "own_disk_bytes",
-    )
+    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name", "needed_share")
 
-    def __init__(self, name: str, layers: tuple[Layer, ...], own: int = 1, needed_share: float = 1.0) -> None:
+    def __init__(self, name: str, layers: tuple[Layer, ...], needed_share: float = 1.0) -> None:
         self.name = name
         self.layers = layers
         self.needed_share = needed_share
         self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
         self.disk_bytes = sum(layer.disk_bytes for layer in layers)
-        self.own_compressed_bytes = sum(layer.compressed_bytes for layer in layers[-own:])
-        self.own_disk_bytes = sum(layer.disk_bytes for layer in layers[-own:])
 
 
 class Images:
@@ -101,7 +90,7 @@ class Images:
         file_bytes = files.disk_bytes if disk_bytes is None else disk_bytes - sum(layer.disk_bytes for layer in kept)
         if file_bytes <= 0:
             return None
-        return Image(name, (*kept, self._layer(name, file_bytes)), 1, before.needed_share)
+        return Image(name, (*kept, self._layer(name, file_bytes)), before.needed_share)
 
     def _make(self, name: str, disk_bytes: int | None) -> Image:
         world, chance = self._assumptions, self._chance
@@ -118,9 +107,8 @@ class Images:
                 built = chance.below("buildpack family", name, world.buildpack_families)
                 shared.append(self._shared_layer(f"buildpack {family} {built}", self._buildpack_bytes))
                 own_bytes -= self._buildpack_bytes
-        own = self._own_layers(name, own_bytes)
         is_lazy = world.lazy_share > 0 and chance.uniform("lazy", name) < world.lazy_share
-        return Image(name, (*shared, *own), len(own), world.lazy_fraction if is_lazy else 1.0)
+        return Image(name, (*shared, *self._own_layers(name, own_bytes)), world.lazy_fraction if is_lazy else 1.0)
 
     def _own_layers(self, name: str, disk_bytes: int) -> tuple[Layer, ...]:
         """The environment and the repository's files; together as large as one layer of that size."""
@@ -183,8 +171,8 @@ class NodeImages:
 
     `has`, `use` and `release` cost a look-up, `pull` a few; the list that the node reports is made anew only when one
     of the largest came or went. since: when its kubelet started, from which it looks at the disk every gc period.
-    reports_compressed: the sizes that the runtime tells kubelet are those of containerd (compressed), else Docker's (on
-    disk): the scheduler sees them, and collection counts by them what it freed.
+    The sizes that the runtime tells kubelet are containerd's, compressed: the scheduler sees them, and collection
+    counts by them what it freed.
     """
 
     def __init__(
@@ -193,8 +181,6 @@ class NodeImages:
         assumptions: Assumptions,
         since: float = 0.0,
         figures: PullFigures | None = None,
-        *,
-        reports_compressed: bool = True,
     ) -> None:
         self.figures = figures if figures is not None else PullFigures()
         self.disk_bytes = 0
@@ -202,7 +188,6 @@ class NodeImages:
         self._world = assumptions
         self._rates = PULLS[assumptions.pulls]
         self._since = since
-        self._reports_compressed = reports_compressed
         self._held: dict[str, _HeldImage] = {}
         # Image, on the node or on its way -> running pods.
         self._users: dict[str, int] = {}
@@ -236,7 +221,7 @@ class NodeImages:
             del self._coming[name]
             self._held[name] = _HeldImage(image, finish)
             self.disk_bytes += added_bytes
-            place = (-self._reported_bytes(image), name)
+            place = (-image.compressed_bytes, name)
             if self._is_reported(place):
                 self._status = None
             insort(self._by_size, place)
@@ -392,7 +377,7 @@ class NodeImages:
             if now - held.first_seen < world.gc_min_age_seconds:
                 continue
             self._remove(held.image)
-            freed += self._reported_bytes(held.image)
+            freed += held.image.compressed_bytes
             names.append(held.image.name)
         self.figures.collected += len(names)
         self._collected.update(names)
@@ -407,14 +392,11 @@ class NodeImages:
             else:
                 del self._layers[key]
                 self.disk_bytes -= disk_bytes
-        place = (-self._reported_bytes(image), image.name)
+        place = (-image.compressed_bytes, image.name)
         index = bisect_left(self._by_size, place)
         del self._by_size[index]
         if self._world.status_images < 0 or index < self._world.status_images:
             self._status = None
-
-    def _reported_bytes(self, image: Image) -> int:
-        return image.compressed_bytes if self._reports_compressed else image.disk_bytes
 
     def _is_reported(self, place: tuple[int, str]) -> bool:
         limit = self._world.status_images

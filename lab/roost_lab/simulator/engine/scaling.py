@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
-from roost_lab.simulator.engine.autoscaler import NoAutoscaler
+from roost_lab.simulator.engine.autoscaler import NodeScaler
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
@@ -21,7 +21,6 @@ from roost_lab.simulator.setup.assumptions import Autoscaler
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
-    from roost_lab.simulator.engine.autoscaler import NodeScaler
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.assumptions import Assumptions
@@ -39,7 +38,7 @@ def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> 
         return ClusterAutoscaler(assumptions, template, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
         return Karpenter(assumptions, template, since)
-    return NoAutoscaler()
+    return NodeScaler()
 
 
 class Scaling:

@@ -33,17 +33,13 @@ _FIGURE_WIDTH: Final = 28
 _CELL_WIDTH: Final = 25
 
 
-def to_text(summary: Summary, context: ReportContext, width: int, *, colour: bool = False) -> str:
+def to_text(summary: Summary, context: ReportContext, width: int) -> str:
     """Everything as text of so many columns."""
-    console = Console(width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    console = Console(width=width, color_system=None, highlight=False)
     with console.capture() as captured:
-        console.print(render(summary, context, width))
+        for part in _parts(summary, context, width):
+            console.print(part)
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
-
-
-def render(summary: Summary, context: ReportContext, width: int) -> RenderableType:
-    """The same for `rich` to draw."""
-    return Group(*_parts(summary, context, width))
 
 
 def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDTH) -> str:
@@ -61,7 +57,7 @@ def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDT
 
 
 def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[RenderableType]:
-    yield Text(_head(summary, context), style="bold")
+    yield Text(_head(summary, context))
     yield Text("")
     for measure in MEASURES:
         if measure.is_headline and (block := _block(summary, measure, width)) is not None:
@@ -104,20 +100,20 @@ def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | N
     if not highest:
         return None
     bound = show_bound(measure, list(known.values()))
-    title = Text.assemble((measure.title, "bold"), (f"   bound {bound}" if bound is not None else "", "dim"))
+    title = Text(f"{measure.title}   bound {bound}" if bound is not None else measure.title)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(overflow="ellipsis", no_wrap=True, max_width=max(12, width - BAR_WIDTH - 36))
     table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True, style="dim")
+    table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, min_width=BAR_WIDTH)
-    table.add_column(no_wrap=True, justify="right", style="dim")
+    table.add_column(no_wrap=True, justify="right")
     for policy, value in known.items():
         drawn = bar(value.median, highest, value.bound)
         table.add_row(
             f"  {escape(policy)}",
             show_amount(value.median, measure.unit),
             _range(value, measure),
-            Text(drawn, style="cyan"),
+            Text(drawn),
             _change(summary, measure, policy),
         )
     return Group(title, table)
@@ -145,11 +141,10 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
 
 def _plain(of_page: PageTable) -> RenderableType:
     """A table of the page."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in of_page.columns:
         is_text = column.unit is Unit.TEXT
-        style = "dim" if column.key == "bound" else ""
-        table.add_column(escape(column.heading), justify="left" if is_text else "right", no_wrap=is_text, style=style)
+        table.add_column(escape(column.heading), justify="left" if is_text else "right", no_wrap=is_text)
     for row in of_page.rows:
         cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))

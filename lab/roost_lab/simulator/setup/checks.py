@@ -108,27 +108,12 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
 
 
 def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
-    """The defaults with these values, checked. Raises AssumptionsError with all faults."""
-    unknown = [name for name in values if name not in _kinds()]
-    if unknown:
-        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "a known one") for name in unknown])
+    """The defaults with these values. Raises AssumptionsError with every value out of range, or every contradiction."""
     made = replace(Assumptions(), **values)
-    check_assumptions(made, place)
+    wrong = [*_ranges(made)] or [*_contradictions(made)]
+    if wrong:
+        raise AssumptionsError([Fault(place, 0, *one) for one in wrong])
     return made
-
-
-def check_assumptions(assumptions: Assumptions, place: str = PLACE) -> None:
-    """Raises AssumptionsError with every value out of range, or every contradiction."""
-    faults = [*_ranges(assumptions, place)]
-    if not faults:
-        faults += _contradictions(assumptions, place)
-    if faults:
-        raise AssumptionsError(faults)
-
-
-def large_image_bytes(assumptions: Assumptions) -> float:
-    """The size that one image in 10,000 exceeds."""
-    return assumptions.image_median_bytes * math.exp(_LARGE_SIGMAS * assumptions.image_sigma)
 
 
 def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
@@ -147,73 +132,49 @@ def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     return [AssumptionRow(name, show_assumption(value), value != default, about[name]) for name, value, default in rows]
 
 
-def _ranges(assumptions: Assumptions, place: str) -> Iterable[Fault]:
+# Name, what was found, what is expected, and a fix.
+_Wrong = tuple[str, str, str, str]
+
+
+def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
     for name, value in asdict(assumptions).items():
         if name in _CHOICES:
             if value not in _CHOICES[name]:
-                yield Fault(place, 0, name, repr(str(value)), " or ".join(_CHOICES[name]))
-            continue
-        if isinstance(value, bool):
+                yield name, repr(str(value)), " or ".join(_CHOICES[name]), ""
             continue
         least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
         if not math.isfinite(value) or not least <= value <= greatest:
-            ending = "" if greatest == math.inf else f" to {greatest:g}"
-            yield Fault(
-                place, 0, name, f"{value:g}", f"a number from {least:g}{ending}" if ending else f"at least {least:g}"
-            )
+            expected = f"at least {least:g}" if greatest == math.inf else f"a number from {least:g} to {greatest:g}"
+            yield name, f"{value:g}", expected, ""
 
 
-def _contradictions(assumed: Assumptions, place: str) -> Iterable[Fault]:
+def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
+    shown = {field.name: show_assumption(getattr(assumed, field.name)) for field in fields(assumed)}
     if assumed.min_nodes > assumed.max_nodes:
-        yield Fault(place, 0, "min_nodes", str(assumed.min_nodes), f"at most max_nodes, which is {assumed.max_nodes}")
+        yield "min_nodes", shown["min_nodes"], f"at most max_nodes, which is {shown['max_nodes']}", ""
     for pod, node in (("user_cpu_millicores", "node_cpu_millicores"), ("user_memory_bytes", "node_memory_bytes")):
         if getattr(assumed, pod) > getattr(assumed, node):
             fix = "No user fits any node: request less, or use larger nodes."
-            yield Fault(
-                place,
-                0,
-                pod,
-                show_assumption(getattr(assumed, pod)),
-                f"at most {node}, which is {show_assumption(getattr(assumed, node))}",
-                fix,
-            )
+            yield pod, shown[pod], f"at most {node}, which is {shown[node]}", fix
     if assumed.autoscaler is Autoscaler.NONE and not assumed.min_nodes:
-        yield Fault(place, 0, "min_nodes", "0", "at least 1 where no autoscaler adds nodes")
+        yield "min_nodes", "0", "at least 1 where no autoscaler adds nodes", ""
     if assumed.gc_low > assumed.gc_high:
-        yield Fault(place, 0, "gc_low", f"{assumed.gc_low:g}", f"at most gc_high, which is {assumed.gc_high:g}")
+        yield "gc_low", shown["gc_low"], f"at most gc_high, which is {shown['gc_high']}", ""
     if assumed.max_backoff_seconds < assumed.backoff_seconds:
-        yield Fault(place, 0, "max_backoff_seconds", f"{assumed.max_backoff_seconds:g}", "at least backoff_seconds")
-    large = large_image_bytes(assumed)
+        yield "max_backoff_seconds", shown["max_backoff_seconds"], "at least backoff_seconds", ""
+    # The size that one image in 10,000 exceeds.
+    large = round(assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma))
     if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
-        sizes = (
-            f"image_median_bytes is {show_assumption(assumed.image_median_bytes)}, image_sigma {assumed.image_sigma:g}"
-        )
-        yield Fault(
-            place,
-            0,
-            "node_disk_bytes",
-            show_assumption(assumed.node_disk_bytes),
-            f"room for an image as large as one in 10,000, {show_assumption(round(large))} ({sizes}), or 0: endless",
-        )
+        sizes = f"image_median_bytes is {shown['image_median_bytes']}, image_sigma {shown['image_sigma']}"
+        expected = f"room for an image as large as one in 10,000, {show_assumption(large)} ({sizes}), or 0: endless"
+        yield "node_disk_bytes", shown["node_disk_bytes"], expected, ""
     floor = assumed.bind_seconds + assumed.start_seconds
     if assumed.start_timeout_seconds <= floor:
+        expected = f"more than bind_seconds and start_seconds, which are {floor:g}"
         fix = "No server would start in time: raise it, or lower the others."
-        yield Fault(
-            place,
-            0,
-            "start_timeout_seconds",
-            f"{assumed.start_timeout_seconds:g}",
-            f"more than bind_seconds and start_seconds, which are {floor:g}",
-            fix,
-        )
+        yield "start_timeout_seconds", shown["start_timeout_seconds"], expected, fix
     if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
-        yield Fault(
-            place,
-            0,
-            "build_cold_p90_seconds",
-            f"{assumed.build_cold_p90_seconds:g}",
-            "at least build_cold_median_seconds",
-        )
+        yield "build_cold_p90_seconds", shown["build_cold_p90_seconds"], "at least build_cold_median_seconds", ""
 
 
 @cache

@@ -235,7 +235,10 @@ def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> Non
     )
     first, second = (json.loads(line) for line in launch_lines(store))
     store.close()
-    assert first.keys() == trace_recorder.FIELDS[3]
+    assert set(first) == {
+        *("timestamp", "schema", "version", "class", "name", "repository", "ref", "image", "image_bytes"),
+        *("cpu_millicores", "memory_bytes", "seconds", "status", "ready_seconds", "hub"),
+    }
     assert first["timestamp"] == "2027-01-15T08:00:00.000000+00:00"
     assert (first["ready_seconds"], first["seconds"], first["status"]) == (90.0, 3600.0, "deleted")
     assert (first["repository"], first["ref"], first["image_bytes"]) == ("https://example.org/r", "abc", 7)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.scheduler.state import ClusterState
-from roost_lab.simulator.engine.autoscaler import NoAutoscaler, NodeScaler, ScalingDecision
+from roost_lab.simulator.engine.autoscaler import NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import EMPTY_AT_ONCE, ClusterAutoscaler, plan_scale_up
 from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.scaling import make_node_scaler
@@ -324,7 +324,7 @@ def test_the_assumptions_choose_whose_rules_hold() -> None:
     assert isinstance(made(Autoscaler.CLUSTER_AUTOSCALER), ClusterAutoscaler)
     assert isinstance(made(Autoscaler.KARPENTER), Karpenter)
     none = made(Autoscaler.NONE)
-    assert isinstance(none, NoAutoscaler)
+    assert type(none) is NodeScaler
     assert none.look(ClusterState(), [user("w")], NONE, 0.0) == ScalingDecision()
 
 

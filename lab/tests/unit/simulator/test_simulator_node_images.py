@@ -73,7 +73,6 @@ def test_a_size_that_the_trace_knows_wins_and_a_small_image_stands_on_no_base() 
     catalogue = images(large=3 * GB, small=BASE)
     assert catalogue.get("large").disk_bytes == 3 * GB
     assert catalogue.get("large").compressed_bytes == pytest.approx(3 * GB / 2.8, abs=2)
-    assert catalogue.get("small").own_disk_bytes == BASE
 
 
 BUILT = replace(WORLD, base_families=4, buildpack_share=0.47, buildpack_families=3)
@@ -93,9 +92,6 @@ def test_an_image_is_base_buildpack_environment_and_files_if_it_is_large_enough_
     rest = 2 * GB - BASE - BUILDPACK
     expected = [BASE, BUILDPACK, int(rest * 0.9), rest - int(rest * 0.9)]
     assert [layer.disk_bytes for layer in large.layers] == expected
-    # An image that is launched first has its environment to itself.
-    assert large.own_disk_bytes == rest
-    assert large.own_compressed_bytes == int(rest / 2.8)
     assert kinds(catalogue.get("less")) == ["base", "environment", "less"]
     assert kinds(catalogue.get("least")) == ["environment", "least"]
 
@@ -117,7 +113,6 @@ def test_a_push_changes_files_only_or_the_environment_too_as_often_as_assumed() 
         if image.layers[:-1] == before.layers[:-1]:
             kept += 1
             assert image.disk_bytes == before.disk_bytes
-            assert image.own_disk_bytes == image.layers[-1].disk_bytes
         else:
             assert image.layers[-2].key == f"environment r/a:{number}"
         assert image.layers[-1].key == f"r/a:{number}"
@@ -155,7 +150,6 @@ def test_without_a_share_of_the_environment_a_push_draws_an_unrelated_image() ->
     first, second = catalogue.get("a:1"), catalogue.get("a:2")
     assert kinds(first) == ["base", "a:1"]
     assert first.disk_bytes != second.disk_bytes
-    assert second.own_disk_bytes == second.disk_bytes - BASE
 
 
 def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
@@ -165,9 +159,9 @@ def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
     kept = 2 * GB - int((2 * GB - BASE) * 0.1)
     larger, smaller = catalogue.get("a:2", 3 * GB), catalogue.get("a:3", 1 * GB)
     assert larger.disk_bytes == 3 * GB
-    assert larger.own_disk_bytes == pytest.approx(3 * GB - kept, abs=1)
+    assert larger.layers[-1].disk_bytes == pytest.approx(3 * GB - kept, abs=1)
     # It can't hold that environment.
-    assert (smaller.disk_bytes, smaller.own_disk_bytes) == (GB, GB - BASE)
+    assert (smaller.disk_bytes, sum(layer.disk_bytes for layer in smaller.layers[1:])) == (GB, GB - BASE)
 
 
 # Pulling
@@ -306,8 +300,8 @@ def test_unused_images_go_by_last_use_until_the_runtimes_sizes_make_up_for_the_l
 
 
 def test_the_disk_is_brought_down_to_the_low_mark() -> None:
-    catalogue = images(a=1_200_000_000, b=3 * GB, c=3 * GB, d=4_220_000_000)
-    machine = NodeImages(catalogue, WORLD, reports_compressed=False)
+    world = replace(WORLD, compression_ratio=1.0)
+    machine = NodeImages(images(world, a=1_200_000_000, b=3 * GB, c=3 * GB, d=4_220_000_000), world)
     for name in "abcd":
         machine.pull(name, 0.0)
     # 1.5 GB over the low mark, 1.0 over the high one.
