@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
-from roost.images.registry import Registries, RegistryError, fetch
+from tools.registry import Registries, RegistryError, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from roost.images.registry import Answer
+    from tools.registry import Answer
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RELEASES: Final = "https://dl.k8s.io/release"

@@ -1,1 +1,1 @@
-"""Which images an install needs, and what registries say of them."""
+"""Which images an install needs, and where their copies go."""

@@ -135,13 +135,6 @@ PROGRAMS: dict[str, Program] = {
             ),
         ),
         Program(
-            "kube-score",
-            "kube-score",
-            "github.com/zegl/kube-score/cmd/kube-score",
-            "github.com/zegl/kube-score",
-            ("main.version={version}",),
-        ),
-        Program(
             "kubeconform",
             "kubeconform",
             "github.com/yannh/kubeconform/cmd/kubeconform",

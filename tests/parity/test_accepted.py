@@ -414,7 +414,6 @@ def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revi
 
 # --- install, upgrade, uninstall --------------------------------------------------------------------------------------
 
-EXTRA = "{rbac: {create: true}, monitoring: {serviceMonitor: {enabled: false}}}"
 LISTED = (
     "serviceaccounts,configmaps,services,secrets,roles,rolebindings,statefulsets,deployments,daemonsets,jobs,"
     "poddisruptionbudgets,networkpolicies,leases"

@@ -1,11 +1,10 @@
-"""The chart by itself: Helm's lint, as a dependency of another chart, its notes, and what kube-score says."""
+"""The chart by itself: Helm's lint, as a dependency of another chart, and its notes."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -261,35 +260,3 @@ def test_names_are_made_alike_on_both_sides(
         ours = functions[function]
         assert callable(ours)
         assert theirs[f"c{number}"] == ours(*arguments), (function, arguments)
-
-
-# --- kube-score -------------------------------------------------------------------------------------------------------
-
-# Checks that don't fit, each with its reason.
-IGNORED = {
-    # Limits of CPU throttle, and how much memory a scheduler needs grows with the cluster: values, for the operator.
-    "container-resources": "requests are set; limits are the operator's, in the values",
-    # Nothing is written to disk: read-only roots, one emptyDir in memory.
-    "container-ephemeral-storage-request-and-limit": "nothing is written to disk",
-    # Tags here are versions, and pulling each time would make the registry a part of every restart.
-    "container-image-pull-policy": "tags are versions; a registry that is down must not stop a restart",
-    # Placeholders are not addressed; a headless Service for them would be an object without use.
-    "statefulset-has-servicename": "nobody speaks to a placeholder",
-}
-
-
-@pytest.mark.parametrize("values", ["", "webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
-def test_kube_score_finds_nothing_critical_that_is_not_explained(values: str, helm: Path, tmp_path: Path) -> None:
-    file = tmp_path / "values.yaml"
-    file.write_text(values)
-    objects = yaml.safe_dump_all(helm_template(helm, [file]).values())
-    arguments = [argument for check in IGNORED for argument in ("--ignore-test", check)]
-    score = require_binary("kube-score")
-    version = ".".join(RELEASE.kube_version.split(".")[:2])
-    done = subprocess.run(
-        [score, "score", "--kubernetes-version", version, "--output-format", "ci", *arguments, "-"],
-        input=objects, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    critical = [line for line in done.stdout.splitlines() if "[CRITICAL]" in line]
-    assert critical == []
-    assert done.stdout, done.stderr

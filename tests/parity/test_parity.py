@@ -33,11 +33,6 @@ def helm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def helm3() -> Path:
-    return require_binary("helm3")
-
-
-@pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 
@@ -46,14 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 
 
+@pytest.mark.parametrize("program", ["helm", "helm3"])
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_helm_and_roost_render_the_same_objects(odd: Path, helm: Path) -> None:
-    assert_same(roost_render([odd]), helm_template(helm, [odd]))
-
-
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_helm_3_renders_the_same_objects_too(odd: Path, helm3: Path) -> None:
-    assert_same(roost_render([odd]), helm_template(helm3, [odd]))
+def test_helm_and_roost_render_the_same_objects(odd: Path, program: str) -> None:
+    assert_same(roost_render([odd]), helm_template(require_binary(program), [odd]))
 
 
 @pytest.mark.parametrize(

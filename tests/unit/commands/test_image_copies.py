@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.cli import run
-from roost.commands import images as command
 from roost.images.copies import copies, is_registry
 from roost.images.listing import name_of
-from roost.images.registry import Registries
 
 ONE: Final = "sha256:" + "ab" * 32
 TWO: Final = "sha256:" + "cd" * 32
@@ -78,18 +76,11 @@ def test_what_a_registry_can_be(text: str, fits: bool) -> None:
     assert is_registry(text) is fits
 
 
-def test_the_command_prints_source_and_target(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Known(Registries):
-        def digest(self, image: str) -> str:
-            assert image
-            return ONE
-
-    monkeypatch.setattr(command, "Registries", Known)
+def test_the_command_prints_source_and_target(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["images", "--kube-version", "v1.37.2", "--set", f"image.name={OWN}/roost"]
-    assert run([*arguments, "--digests", "--copy-to", OWN]) == 0
+    pinned = f"scheduler.image.tag=v1.37.2@{ONE}"
+    assert run([*arguments, "--set", pinned, "--copy-to", OWN]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"registry.k8s.io/kube-scheduler@{ONE} {OWN}/registry.k8s.io/kube-scheduler:v1.37.2",
-        f"registry.k8s.io/pause@{ONE} {OWN}/registry.k8s.io/pause:3.10.1",
+        f"registry.k8s.io/pause:3.10.1 {OWN}/registry.k8s.io/pause:3.10.1",
     ]

@@ -17,7 +17,7 @@ from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json
 from generator.render.manifests import Identity, Manifest, documents, render, stream
 from generator.render.order import rank
-from generator.render.output import KUSTOMIZATION, MARK, files_of, write_folder
+from generator.render.output import KUSTOMIZATION, files_of, write_folder
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
@@ -185,11 +185,6 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         write_folder(rendered(), str(tmp_path))
 
 
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    write_folder(rendered(), str(tmp_path))
-    assert (tmp_path / KUSTOMIZATION).read_text().startswith(MARK)
-
-
 @pytest.mark.parametrize("foreign", ["notes.txt", ".git/config", "base/service.yaml"])
 def test_what_somebody_put_into_our_folder_is_never_deleted(foreign: str, tmp_path: Path) -> None:
     target = tmp_path / "out"
@@ -333,15 +328,24 @@ def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
         check_release(Release(kube_version="v1.34.9"))
 
 
+def bodies(text: str = "") -> list[dict[str, Any]]:
+    """What is rendered, as an API server reads it."""
+    return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
+
+
+def document_of(text: str) -> Any:
+    """release.json, as the values render it."""
+    found = [one["data"]["release.json"] for one in bodies(text) if "release.json" in one.get("data", {})]
+    return json.loads(found[0])
+
+
 def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them() -> None:
     text = """
         {imagePullSecrets: [registry, both], popularImages: {enabled: true},
         singleuser: {image: {name: a/b, tag: "1", pullSecrets: [both, users]}}}
     """
     manifests = rendered(text)
-    found = [one.body["data"] for one in manifests if one.body["kind"] == "ConfigMap"]
-    (file,) = (data["release.json"] for data in found if isinstance(data, dict) and "release.json" in data)
-    secrets = json.loads(file)["puller"]["pullSecrets"]
+    secrets = document_of(text)["puller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
     policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
     expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
@@ -360,11 +364,7 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     ],
 )
 def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode: str) -> None:
-    found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
-    (policy,) = (
-        json.loads(data["release.json"]) for data in found if isinstance(data, dict) and "release.json" in data
-    )
-    assert policy["imageGate"]["mode"] == mode
+    assert document_of(values)["imageGate"]["mode"] == mode
 
 
 @pytest.mark.parametrize(
@@ -378,11 +378,7 @@ def test_labels_that_nobody_keeps_true_are_required_of_no_pod(values: str, mode:
     ],
 )
 def test_the_webhook_is_told_whether_pullers_bring_images_to_nodes_that_join(values: str, run: bool) -> None:
-    found = [one.body["data"] for one in rendered(values) if one.body["kind"] == "ConfigMap"]
-    (policy,) = (
-        json.loads(data["release.json"]) for data in found if isinstance(data, dict) and "release.json" in data
-    )
-    assert policy["pullersRun"] is run
+    assert document_of(values)["pullersRun"] is run
 
 
 @pytest.mark.parametrize(
@@ -397,11 +393,6 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
     assert "pulling" not in text
     assert "requiredDuringScheduling" not in text
     assert ("+ variables.held.filter" in text) == prefers
-
-
-def bodies(text: str = "") -> list[dict[str, Any]]:
-    """What is rendered, as an API server reads it."""
-    return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
 
 
 def ingress_of(component: str, text: str) -> list[Any]:

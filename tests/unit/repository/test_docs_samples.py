@@ -32,7 +32,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "Application": ("spec", "source", "helm", "valuesObject"),
     "HelmRelease": ("spec", "values"),
     "ConfigMap": (),  # booked events: below
-    "NodePool": (),  # parity/test_docs_node_pool.py
+    "NodePool": (),
     "GitRepository": (),
     "Cluster": (),  # kind's
 }

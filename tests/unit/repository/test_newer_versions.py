@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from roost.images.registry import Answer
 from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like
+from tools.registry import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Ask registries for digests and tags, by the distribution API, without an account.
+"""Ask registries for tags, by the distribution API, without an account.
 
 Source: the OCI distribution specification, and the token flow that registries of Docker's kind announce in
 WWW-Authenticate.
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 20.0
 MOST_PAGES: Final = 200
-# What an image's digest may stand for: an index of several architectures, or one manifest.
-_ACCEPTED: Final = ", ".join(
-    (
-        "application/vnd.oci.image.index.v1+json",
-        "application/vnd.docker.distribution.manifest.list.v2+json",
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
-)
 _DOCKER_HUB: Final = "registry-1.docker.io"
 _LOOPBACK: Final = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d+)?")
 
@@ -63,23 +54,12 @@ class Registries:
         self._fetch = fetch
         self._tokens: dict[tuple[str, str], str] = {}
 
-    def digest(self, image: str) -> str:
-        """sha256:… of an image as a pod names it, of all its architectures together. Raises RegistryError."""
-        name = name_of(image)
-        if name.digest:
-            return name.digest
-        answer = self._ask("HEAD", image, f"manifests/{name.tag or 'latest'}")
-        digest = answer.headers.get("docker-content-digest", "")
-        if not digest:
-            raise RegistryError(f"{image}: {name.host} gave no digest.")
-        return digest
-
     def tags(self, image: str) -> list[str]:
         """All tags of an image named without one. Raises RegistryError."""
         path = "tags/list?n=1000"
         found: list[str] = []
         for _ in range(MOST_PAGES):
-            answer = self._ask("GET", image, path)
+            answer = self._ask(image, path)
             try:
                 found += json.loads(answer.body)["tags"] or []
             except (ValueError, KeyError, TypeError) as error:
@@ -90,18 +70,17 @@ class Registries:
             path = "tags/list" + following[1].partition("/tags/list")[2]
         return found
 
-    def _ask(self, method: str, image: str, path: str) -> Answer:
+    def _ask(self, image: str, path: str) -> Answer:
         host, name, _, _ = name_of(image)
         host = _DOCKER_HUB if host == "docker.io" else host
         scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
-        headers = {"Accept": _ACCEPTED}
-        if token := self._tokens.get((host, name)):
-            headers["Authorization"] = f"Bearer {token}"
+        token = self._tokens.get((host, name))
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            answer = self._fetch(method, f"{scheme}://{host}/v2/{name}/{path}", headers)
+            answer = self._fetch("GET", f"{scheme}://{host}/v2/{name}/{path}", headers)
             if answer.status == 401 and token is None and (token := self._token(answer)):
                 self._tokens[(host, name)] = token
-                return self._ask(method, image, path)
+                return self._ask(image, path)
         except (OSError, ValueError) as error:
             raise RegistryError(f"{image}: {host} doesn't answer: {getattr(error, 'reason', error)}") from error
         if answer.status != 200:
