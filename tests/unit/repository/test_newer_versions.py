@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -122,10 +123,18 @@ def test_the_newest_tag_of_a_minor_is_printed(capsys: pytest.CaptureFixture[str]
 
 
 def test_renovate_finds_the_schedulers_tags() -> None:
-    import re  # noqa: PLC0415
 
     settings = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
     (pattern,) = settings["customManagers"][0]["matchStrings"]
     text = (ROOT / "chart/values.yaml").read_text(encoding="utf-8")
     found = re.findall(pattern.replace("(?<", "(?P<"), text)
     assert len(found) >= 3
+
+
+def test_renovate_finds_the_scanner_and_the_scanner_every_lock_file() -> None:
+    settings = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
+    (pattern,) = settings["customManagers"][1]["matchStrings"]
+    assert len(re.findall(pattern.replace("(?<", "(?P<"), (ROOT / "tools/scan.sh").read_text(encoding="utf-8"))) == 1
+    printed = subprocess.run([ROOT / "tools/scan.sh", "--dry-run"], capture_output=True, text=True, check=True).stdout
+    locked = {f"--lockfile=requirements.txt:requirements/{file.name}" for file in (ROOT / "requirements").glob("*.txt")}
+    assert locked <= set(printed.split())
