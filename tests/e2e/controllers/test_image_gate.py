@@ -198,54 +198,6 @@ def test_a_label_follows_its_image_by_event_by_status_and_by_the_nodes_own_list(
         hub.wait_for_labels(node, SCIPY)
 
 
-def test_the_startup_taint_goes_at_the_deadline_with_an_event_and_a_metric(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
-) -> None:
-    node, key = f"{namespace}-a", startup_taint("hub", namespace)
-    values = values_for(SCIPY, mode="startupTaint", pullDeadlineSeconds=10)
-    with Hub(control_plane, namespace, values) as hub:
-        fake_nodes.create(node, images={PAUSE: 1000}, taints=[f"{key}:NoSchedule"])
-        wait_until(lambda: not hub.taints(node), 10 + SOON_SECONDS, "the startup taint to go")
-        (message,) = wait_until(
-            lambda: [one for one in hub.events("OpenedWithoutImages", "default") if node in one],
-            SOON_SECONDS,
-            "an Event",
-        )
-        assert SCIPY in message
-        metric = "roost_controllers_gate_nodes_opened_without_images"
-        wait_until(lambda: hub.stack.controllers[-1].metric(metric) == 1.0, 40, "a metric that says so")
-
-
-def test_a_label_of_an_image_that_left_the_set_stays_for_a_pending_pod_and_goes_with_it(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
-) -> None:
-    node = f"{namespace}-a"
-    with Hub(control_plane, namespace, values_for(SCIPY, GPU)) as hub:
-        fake_nodes.create(node, images={PAUSE: 1000, SCIPY: 10**9, GPU: 10**9})
-        hub.wait_for_labels(node, SCIPY, GPU)
-        term = {"matchExpressions": [{"key": hub.label(GPU), "operator": "In", "values": ["true"]}]}
-        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-        spec = {"affinity": affinity, "schedulerName": "nobody", "containers": [{"name": "c", "image": GPU}]}
-        control_plane.create_pod({"metadata": {"name": "ada"}, "spec": spec}, namespace)
-
-        hub.stack.apply(values_for(SCIPY))
-        replica = hub.stack.restart_controllers()
-        # Long enough that no webhook requires the label any more; then it's the pod alone that keeps it.
-        wait_until(
-            lambda: replica.metric("process_start_time_seconds") and _age_seconds(replica) > LEFT_SET_SECONDS + 15,
-            LEFT_SET_SECONDS + 90,
-            "the time to pass in which webhooks learn of the new set",
-            interval_seconds=1.0,
-        )
-        assert hub.labels(node) == {hub.label(SCIPY), hub.label(GPU)}
-        control_plane.api.delete(f"/api/v1/namespaces/{namespace}/pods/ada", gracePeriodSeconds=0)
-        hub.wait_for_labels(node, SCIPY, timeout_seconds=40)
-
-
-def _age_seconds(replica: Any) -> float:
-    return dt.datetime.now(dt.UTC).timestamp() - float(replica.metric("process_start_time_seconds"))
-
-
 def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_others(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:

@@ -145,32 +145,3 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         hub.add_user(f"user-{index}")
         assert hub.stack.wait_for_node(f"user-{index}", 60) == old
     assert hub.count_on(new) == PLACEHOLDERS
-
-
-def test_a_budget_that_forbids_disruption_is_kept_to(hub: Pool) -> None:
-    old = hub.add_node("old")
-    wait_until(lambda: hub.count_on(old) == PLACEHOLDERS, 90, "all placeholders on the only node", explain=hub.explain)
-    name = hub.placeholders()[0]["metadata"]["name"].rpartition("-")[0]
-    for budget in hub.cluster.api.list(f"/apis/policy/v1/namespaces/{hub.namespace}/poddisruptionbudgets"):
-        if budget["metadata"]["name"] == name:
-            path = f"/apis/policy/v1/namespaces/{hub.namespace}/poddisruptionbudgets/{name}"
-            hub.cluster.api.delete(path)
-    hub.cluster.api.create(
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "nobody-moves", "namespace": hub.namespace},
-            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"component": "user-placeholder"}}},
-        }
-    )
-    before = {pod["metadata"]["uid"] for pod in hub.placeholders()}
-    hub.add_node("new")
-    controllers = hub.stack.controllers[0]
-    wait_until(
-        lambda: controllers.metric("roost_controllers_placeholder_back_off_seconds") > 0,
-        180,
-        "the mover to back off",
-        explain=hub.explain,
-    )
-    assert {pod["metadata"]["uid"] for pod in hub.placeholders()} == before
-    assert controllers.metric("roost_controllers_evictions_total") <= EVICTIONS_PER_MINUTE

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import yaml
 from hypothesis import given, settings
@@ -17,7 +16,7 @@ from roost.controllers.headroom.booked import plan_booked
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.placement.headroom_windows import local_datetime, unix_time
+from roost_core.placement.headroom_windows import unix_time
 from roost_core.release.events import Event, Limits, LocalStarts, first_start_after
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
@@ -96,21 +95,6 @@ def test_recurrences_are_those_of_dateutil_in_local_time(
         if len(expected) == 6:
             break
     assert found == expected
-
-
-@given(FIRST, ZONES)
-def test_a_daily_event_keeps_its_local_time_where_that_exists(first: datetime, zone: str) -> None:
-    event = _calendar(first, zone, "FREQ=DAILY")
-    moment = unix_time(first, zone) - 1
-    for _ in range(400):
-        start = first_start_after(event, moment)
-        assert start is not None
-        local = local_datetime(start, zone)
-        exists = datetime.combine(local.date(), first.time(), ZoneInfo(zone))
-        if exists.astimezone(ZoneInfo("UTC")).astimezone(ZoneInfo(zone)).time() == first.time():
-            assert local.time() == first.time()
-        assert 22 * 3600 <= start - moment <= 26 * 3600 or moment < unix_time(first, zone)
-        moment = start
 
 
 EVENTS = st.lists(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
@@ -182,19 +184,13 @@ def test_a_window_sets_the_number_of_a_capacity_buffer_and_says_so_there() -> No
     assert (down.kind, down.replicas) == ("CapacityBuffer", 3)
 
 
-def test_a_buffer_as_the_chart_renders_it_gets_its_number_and_its_template_together() -> None:
-    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", None), windows=[DAY])
+@pytest.mark.parametrize(("replicas", "template"), [(None, ""), (30, ""), (30, "others")])
+def test_a_buffer_without_its_number_or_its_template_gets_both_together(replicas: int | None, template: str) -> None:
+    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", replicas, template), windows=[DAY])
     assert isinstance(scale, ScaleSet)
-    assert (scale.kind, scale.replicas) == ("CapacityBuffer", 30)
+    assert (scale.kind, scale.name, scale.replicas) == ("CapacityBuffer", SET, 30)
     assert isinstance(notice, Notice)
-    assert notice.message.startswith("To 30 placeholders")
-
-
-def test_a_buffer_that_names_no_template_or_anothers_is_completed_although_its_number_is_right() -> None:
-    for template in ("", "others"):
-        scale, _ = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, template), windows=[DAY])
-        assert isinstance(scale, ScaleSet)
-        assert (scale.kind, scale.name) == ("CapacityBuffer", SET)
+    assert notice.message.startswith("To 30 placeholders" if replicas is None else "From 30 to 30 placeholders")
 
 
 def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:

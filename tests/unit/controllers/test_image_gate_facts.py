@@ -91,23 +91,15 @@ class TestEvidence:
         w.turn()
         assert w.labels() == {}
 
-    def test_what_is_said_of_a_pod_that_is_no_puller_counts_for_nothing(self) -> None:
+    @pytest.mark.parametrize("changes", [{"labels": {}}, {"namespace": "elsewhere"}])
+    def test_what_is_said_of_another_pod_counts_for_nothing(self, changes: dict[str, Any]) -> None:
         w = world()
         w.add_node()
         puller = w.puller()
-        w.pods[puller] = replace(w.pods[puller], labels={})
+        w.pods[puller] = replace(w.pods[puller], **changes)
         w.turn()
         w.pulled_event(puller, SCIPY)
         w.say(puller, SCIPY, running=True)
-        assert w.changes() == []
-
-    def test_a_puller_of_another_namespace_counts_for_nothing(self) -> None:
-        w = world()
-        w.add_node()
-        puller = w.puller()
-        w.pods[puller] = replace(w.pods[puller], namespace="elsewhere")
-        w.turn()
-        w.pulled_event(puller, SCIPY)
         assert w.changes() == []
 
     def test_an_event_of_an_earlier_pod_counts_for_nothing(self) -> None:
@@ -174,17 +166,14 @@ class TestLoss:
         w.turn()
         assert w.labels() == {}
 
-    def test_a_cut_list_proves_nothing_of_an_image_that_may_be_below_the_cut(self) -> None:
+    @pytest.mark.parametrize(("mb", "labels"), [(500, {label(SCIPY): "true"}), (499, {})])
+    def test_a_cut_list_proves_only_the_absence_of_an_image_larger_than_its_smallest(
+        self, mb: int, labels: dict[str, str]
+    ) -> None:
         w = self.labelled()
-        w.list_images(*(f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)), mb=500)
+        w.list_images(*(f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)), mb=mb)
         w.turn()
-        assert w.labels() == {label(SCIPY): "true"}
-
-    def test_a_cut_list_proves_the_absence_of_an_image_larger_than_its_smallest(self) -> None:
-        w = self.labelled()
-        w.list_images(*(f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)), mb=499)
-        w.turn()
-        assert w.labels() == {}
+        assert w.labels() == labels
 
     def test_a_pull_that_fails_stands_against_an_image_of_which_the_list_says_nothing(self) -> None:
         w = self.labelled()

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import ChangeNode
+from roost.controllers.contract.actions import ChangeNode, Planned
 from roost.controllers.contract.pod_kinds import waits_at_gate
-from roost.controllers.image_gate.plan import GATE_OPENED
-from roost.controllers.image_gate.waiting import DEVICES_SECONDS, plan_openings
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
+from roost.controllers.image_gate.waiting import DEVICES_SECONDS, STARTING_SECONDS, plan_openings
 from roost.controllers.runtime.watching import _is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
@@ -310,6 +311,72 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
         ("b", "pulling"),
         ("c", "pulling"),
     ]
+
+
+# Nodes that join while users wait: closed no longer than those have waited, or an autoscaler adds more and more
+
+NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+
+
+def registered(name: str = "new", *, age: float = 0.0, value: str = "pulling", taint: Taint = NOT_READY) -> Node:
+    """A node that isn't Ready yet."""
+    return replace(node(name, value=value, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
+
+
+@pytest.mark.parametrize("ready_for", [0.0, 1.0, 300.0])
+def test_a_node_that_joins_for_a_user_who_has_waited_is_opened_at_once(ready_for: float) -> None:
+    assert openings([node("new", ready_for=ready_for)], [user(waits_for=60)])[0] == {"new": {label(SCIPY)}}
+
+
+@pytest.mark.parametrize(
+    ("age", "taint", "is_opened"),
+    [
+        (0.0, NOT_READY, True),
+        (60.0, NOT_READY, True),
+        # It won't be ready soon, if ever.
+        (STARTING_SECONDS, NOT_READY, False),
+        # That one doesn't go when the node is ready.
+        (0.0, Taint("nvidia.com/gpu", "", "NoSchedule"), False),
+    ],
+)
+def test_a_node_that_registers_is_opened_before_it_is_ready_so_that_no_other_pods_pulls_come_first(
+    age: float, taint: Taint, *, is_opened: bool
+) -> None:
+    assert bool(opened([registered(age=age, taint=taint)], [user(waits_for=60)])) is is_opened
+
+
+def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_meanwhile() -> None:
+    both = [registered("coming", age=5, value="open"), node("other", ready_for=5)]
+    there = [replace(one, allocatable={**one.allocatable, "pods": 1}) for one in both]
+    assert openings(there, [user("ada", waits_for=60)])[0] == {}
+    assert openings(there, [user("ada", waits_for=60), user("bob", waits_for=60)])[0] == {"other": {label(SCIPY)}}
+
+
+def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:
+    def planned(memory: GateMemory, there: Node) -> Planned[GateMemory]:
+        pod = user(waits_for=60)
+        snapshot = Snapshot(RELEASE, NAMESPACE, nodes={there.name: there}, pods={pod.key: pod})
+        return plan_image_gate(snapshot, memory, gate_settings(SCIPY), Moment(NOW, 0.0))
+
+    fresh = replace(registered(), labels={})
+    (change,) = planned(GateMemory(), fresh).actions
+    assert isinstance(change, ChangeNode)
+    assert change.set_labels == {label(SCIPY): "open"}
+    # One that was ready and isn't: what it says may be old.
+    ready = replace(fresh, labels={label(SCIPY): "pulling"}, taints=(), ready=True, ready_since=NOW - 1)
+    memory = planned(GateMemory(), ready).memory
+    silent = replace(ready, ready=False, taints=(NOT_READY,), ready_since=None)
+    assert planned(memory, silent).actions == []
+
+
+def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
+    def wants(name: str, image: str) -> Pod:
+        return user(name, terms=(NodeTerm((Requirement(label(image), "NotIn", frozenset({"pulling"})),), ()),))
+
+    there = node("new", ready_for=0, labels={label(GPU): "pulling"})
+    there = replace(there, allocatable={**there.allocatable, "pods": 2})
+    found = openings([there], [wants("ada", SCIPY), wants("bob", GPU), wants("eve", SCIPY)])[0]
+    assert found == {"new": {label(SCIPY), label(GPU)}}
 
 
 pods = st.builds(

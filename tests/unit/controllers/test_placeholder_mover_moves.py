@@ -21,18 +21,7 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from roost_core.release.reader import Reader
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.builders import NAMESPACE, RELEASE
-from tests.mover_world import LABEL, PULLED, MoverWorld, most_within_a_minute, settled_world
-
-
-def test_a_minute_never_sees_more_evictions_than_the_budget_and_none_in_a_new_leaders_first() -> None:
-    world = settled_world(placeholders=8, users=0, evictionsPerMinute=2)
-    world.add_node("new")
-    for _ in range(20):
-        world.run(23)
-        world.applier.evictions.spend_all() if world.turns % 7 == 0 else None
-    assert len(world.evictions) == 8
-    assert most_within_a_minute([eviction.at for eviction in world.evictions]) <= 2
-    assert all(eviction.landed == "new" for eviction in world.evictions)
+from tests.mover_world import LABEL, PULLED, MoverWorld, settled_world
 
 
 def test_placeholders_leave_the_node_with_most_users_first() -> None:

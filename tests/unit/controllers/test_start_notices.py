@@ -23,8 +23,6 @@ from roost.controllers.start_notices.estimates import (
     OF_REGISTRY,
     Estimate,
     PastWaits,
-    Spread,
-    in_turn,
 )
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
@@ -344,32 +342,6 @@ def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
 # Estimates
 
 
-def test_what_is_left_shrinks_while_a_usual_wait_goes_on_and_grows_for_one_that_is_overdue() -> None:
-    spread = Spread(math.log(60.0), 0.2**2)
-    lefts = [left.median for passed in (0, 10, 30, 50) if (left := spread.left(passed)) is not None]
-    assert lefts == sorted(lefts, reverse=True)
-    assert lefts[0] == pytest.approx(60.0)
-    assert spread.left(600.0) is None
-    for passed in (0.0, 20.0, 80.0):
-        left = spread.left(passed)
-        assert left is not None
-        assert 0 <= left.low <= left.median <= left.high
-
-
-def test_an_image_that_was_seen_counts_more_than_its_registry_and_that_more_than_nothing() -> None:
-    history = PastWaits()
-    assert history.expect(A_PULL, [("pull", OF_REGISTRY)]) == A_PULL
-    for number in range(20):
-        history = history.with_duration(100.0 if number % 2 else 400.0, "pull", "pull quay.io")
-    slow = history.expect(A_PULL, [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY)])
-    assert math.exp(slow.mean) == pytest.approx(200.0, rel=0.25)
-    history = history.with_duration(20.0, "pull", "pull quay.io", "pull quay.io/small")
-    levels = [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY), ("pull quay.io/small", OF_IMAGE)]
-    small = history.expect(A_PULL, levels)
-    assert math.exp(small.mean) == pytest.approx(20.0, rel=0.15)
-    assert small.variance < slow.variance
-
-
 def test_history_is_bounded_and_drops_what_was_seen_longest_ago() -> None:
     history = PastWaits()
     for number in range(MOST_KEYS + 5):
@@ -378,17 +350,6 @@ def test_history_is_bounded_and_drops_what_was_seen_longest_ago() -> None:
     assert "pull" in history.by_key
     assert "pull 0" not in history.by_key
     assert f"pull {MOST_KEYS + 4}" in history.by_key
-
-
-def test_waits_in_turn_add_up() -> None:
-    one = Spread(math.log(30.0), 0.1**2)
-    left = one.left(0.0)
-    assert left is not None
-    both = in_turn(left, one)
-    assert both.median == pytest.approx(60.0)
-    # They vary together, but not wholly.
-    assert 1.6 * (left.high - left.median) < both.high - both.median < 1.9 * (left.high - left.median)
-    assert in_turn(Estimate(1.0, 2.0, 3.0)) == Estimate(1.0, 2.0, 3.0)
 
 
 def test_four_in_five_waits_last_as_long_as_is_said() -> None:
