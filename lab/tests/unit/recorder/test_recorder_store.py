@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.tests.recorded import empty_database, empty_store
-from roost_lab.commands import records, report, why
+from roost.__main__ import main
+from roost_lab.commands import records, why
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
@@ -354,7 +355,7 @@ def stamp(path: Path, revision: str) -> None:
 READERS: list[Callable[[str], int]] = [
     lambda database: why.run("p", database, None),
     lambda database: records.export(database, "sniffer", 0),
-    lambda database: report.run(database, report.ReportOptions("json")),
+    lambda database: main(["report", "--database", database, "--format", "json"]),
 ]
 
 
