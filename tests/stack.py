@@ -402,12 +402,13 @@ class Stack:
         self.webhooks.append(webhook)
         return webhook
 
-    def start_scheduler(self, minor: str | None = None) -> Scheduler:
+    def start_scheduler(self, minor: str | None = None, *, named: bool = False) -> Scheduler:
         """Start a replica of the rendered scheduler, with the rendered flags that say how it works.
 
-        minor: another kube-scheduler than the cluster's.
+        minor: another kube-scheduler than the cluster's. named: on a host with the rendered name; needs root.
         """
-        (container,) = self._pod_spec("scheduler")["containers"]
+        spec = self._pod_spec("scheduler")
+        (container,) = spec["containers"]
         rendered = [flag for flag in container["command"] if flag.startswith(_SCHEDULER_FLAGS)]
         scheduler = start_scheduler(
             self.cluster,
@@ -415,6 +416,7 @@ class Stack:
             kubeconfig=self._account("scheduler"),
             flags=(*rendered, *self._scheduler_flags),
             minor=minor,
+            host=spec["hostname"] if named else "",
         )
         self.schedulers.append(scheduler)
         return scheduler

@@ -360,6 +360,8 @@ class Facts:
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
+    # The host's name that the scheduler's Lease was looked at for. None: it wasn't looked at.
+    scheduler_host: str | None = None
 
 
 def pod_key(namespace: str, name: str) -> str:

@@ -20,6 +20,7 @@ def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:
         settings.reads_nodes,
         settings.sets_scheduler,
         settings.leases,
+        settings.scheduler_host,
         settings.shared_namespaces,
     )
 

@@ -276,6 +276,7 @@ class _Watches:
                 client,
                 settings.namespace,
                 name,
+                host=settings.scheduler_host if part == SCHEDULER else "",
                 on_change=on_change,
                 on_error=metrics.count_watch_error,
                 clock=clock,
@@ -401,6 +402,7 @@ class _Watches:
             warm=self._warm,
             lowest_priority=self._lowest_priority(),
             leases={part: lease.state for part, lease in self.leases.items()},
+            scheduler_host=self.settings.scheduler_host,
         )
         return facts, seen
 

@@ -38,12 +38,16 @@ class LeaseWatch:
         namespace: str,
         name: str,
         *,
+        host: str = "",
         on_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = steady_seconds,
         clock_time: Callable[[], float] = time.time,
     ) -> None:
-        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read."""
+        """on_change: called after `state` has changed; on_error: with `kind`, after a failed read.
+
+        host: of the holder that is asked for, as for LeaseObserver.
+        """
         self.kind = f"lease/{name}"
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
@@ -51,7 +55,7 @@ class LeaseWatch:
         self._on_error = on_error
         self._clock = clock
         self._clock_time = clock_time
-        self._observer = LeaseObserver()
+        self._observer = LeaseObserver(f"{name}-", host)
         # Whether the Lease was read at least once, successfully or not.
         self.has_looked = False
         # Why the last read failed; "" if it didn't.

@@ -30,17 +30,25 @@ class LeaseState(StrEnum):
     STALE = "stale"
     # It doesn't exist, or nobody has ever renewed it.
     NEVER_HELD = "never-held"
+    # Its holder has another configuration than the one that is asked for.
+    OUTDATED = "outdated"
 
     @property
     def is_away(self) -> bool:
-        """Whether the holder is known not to be at work."""
-        return self in (LeaseState.STALE, LeaseState.NEVER_HELD)
+        """Whether the holder is known not to be at work, or not at this work."""
+        return self in (LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.OUTDATED)
 
 
 class LeaseObserver:
     """One Lease as one observer sees it. `state` and `age_seconds` are safe to read from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: str = "", host: str = "") -> None:
+        """host: of a holder that has the configuration that is asked for. hosts: how those of all such programs begin.
+
+        client-go's identity of a holder is its host's name, an underscore and a UUID. Holders on other hosts, as with
+        hostNetwork, don't tell their configuration. "": it isn't asked for.
+        """
+        self._hosts, self._host = hosts, host
         # The state by the last observation.
         self.state = LeaseState.UNKNOWN
         # Holder and time of the last renewal, and when it happened by our clock.
@@ -72,7 +80,8 @@ class LeaseObserver:
             self.state = LeaseState.NEVER_HELD
         else:
             is_stale = now - self._renewed_at > self._stale_seconds
-            self.state = LeaseState.STALE if is_stale else LeaseState.HELD
+            held = LeaseState.OUTDATED if self._is_outdated(self._renewal[0]) else LeaseState.HELD
+            self.state = LeaseState.STALE if is_stale else held
 
     def fail(self, now: float, *, is_refused: bool) -> None:
         """Note that the Lease could not be read: what was seen last is believed no longer than a silent holder.
@@ -84,6 +93,10 @@ class LeaseObserver:
         self._is_refused = is_refused
         if now - self._blind_since > self._stale_seconds:
             self.state = LeaseState.STALE
+
+    def _is_outdated(self, holder: str) -> bool:
+        host = holder.rpartition("_")[0]
+        return bool(self._host) and host.startswith(self._hosts) and host != self._host
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime")

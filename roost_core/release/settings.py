@@ -112,6 +112,12 @@ class ReleaseSettings:
         return {part: self.read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
 
     @cached_property
+    def scheduler_host(self) -> str:
+        """The host's name of a scheduler that has the profiles of the values; "": it isn't known."""
+        host = self.document.get("schedulerHost") or ""
+        return host and self.read.name(host, "schedulerHost", DNS_NAME, "a host's name")
+
+    @cached_property
     def placeholder_names(self) -> tuple[str, ...]:
         """Names of the placeholder sets; pods that name none belong to the first."""
         entries = read_mappings(self.read, self.document.get("placeholders"), "placeholders")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
+import os
+import shutil
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from tests.harness.binaries import ensure_binary
+from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.ports import LOOPBACK, ReservedPort
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ def start_scheduler(
     flags: Sequence[str] = (),
     minor: str | None = None,
     leader_elect: bool | None = None,
+    host: str = "",
 ) -> Scheduler:
     """Start a kube-scheduler.
 
@@ -101,6 +104,7 @@ def start_scheduler(
     `clientConnection.kubeconfig` is set in it, since a program outside the cluster finds no mounted token.
     kubeconfig: as whom it runs; admin by default. leader_elect: None leaves the configuration's own choice, which is on
     unless it says otherwise. flags: added last, so they win. minor: another than the cluster's.
+    host: the name that it takes its host to have, as in a pod with this `hostname`; needs root.
     """
     program = ensure_binary("kube-scheduler", minor or cluster.minor)
     number = next(_numbers)
@@ -121,9 +125,19 @@ def start_scheduler(
         f"--cert-dir={cluster.folder / f'scheduler-{number}-certificates'}",
         *flags,
     ]
+    if host:
+        arguments = ["--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host, str(program), *arguments]
+        program = _unshare()
     process = cluster.run.start(f"kube-scheduler-{number}", program, arguments, log_path=log_path)
     cluster.on_stop(port.release)
     return Scheduler(process, port, config_path)
+
+
+def _unshare() -> Path:
+    program = shutil.which("unshare")
+    if program is None or os.geteuid() != 0:
+        raise HarnessUnavailableError("a host's name of its own needs root and the command unshare (util-linux)")
+    return Path(program)
 
 
 def scheduler_config(*profiles: Mapping[str, Any], leader_elect: bool = False) -> dict[str, Any]:

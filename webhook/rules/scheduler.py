@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _AWAY_BECAUSE: Final = {
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
     LeaseState.NEVER_HELD: "Roost's scheduler has never held its Lease",
+    LeaseState.OUTDATED: "the scheduler that leads has other profiles, and one with these hasn't started yet",
 }
 
 
@@ -38,6 +39,9 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
     settings, chosen = case.settings, case.pod.scheduler_name
     name = own_scheduler_name(settings, case.pod_class)
     state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
+    if case.facts.scheduler_host not in (None, settings.scheduler_host):
+        # The values have just changed: whoever leads was asked for other profiles.
+        state = LeaseState.OUTDATED
     if not chosen or chosen == DEFAULT_SCHEDULER or chosen in settings.replace_schedulers:
         if state.is_away:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"

@@ -86,3 +86,40 @@ def test_a_scheduler_that_never_came_is_not_named(
         )
         assert stack.create_pod(user("late"))["spec"]["schedulerName"] == stack.scheduler_name("user")
         assert stack.wait_for_node("late") == "node-1"
+
+
+def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    """An upgrade may bring a scheduler that can't start: the old one leads on, and doesn't know the profile."""
+    fake_nodes.create("node-1")
+    values = {"placeholders": [], "scheduler": FAST}
+    with (
+        Stack(control_plane, namespace, values, scheduler=False, webhook=False) as stack,
+        start_scheduler(control_plane),
+    ):
+        old = stack.start_scheduler(named=True)
+        old.wait_leading()
+        webhook = stack.start_webhook()
+        webhook.wait_ready()
+        assert stack.create_pod(user("before"))["spec"]["schedulerName"] == stack.scheduler_name("user")
+
+        def is_away() -> bool:
+            return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
+
+        stack.apply(
+            {
+                "scheduler": {**FAST, "profiles": {"lab": {"strategy": "spread"}}},
+                "podClasses": {"user": {"profile": "lab"}},
+            }
+        )
+        wait_until(is_away, 20, "the webhook to see that the leader lacks the profile")
+        assert stack.create_pod(user("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
+        assert stack.wait_for_node("meanwhile") == "node-1"
+
+        new = stack.start_scheduler(named=True)
+        old.kill()
+        new.wait_leading(30)
+        wait_until(lambda: not is_away(), 20, "the webhook to see the new leader")
+        assert stack.create_pod(user("after"))["spec"]["schedulerName"] == stack.scheduler_name("lab")
+        assert stack.wait_for_node("after") == "node-1"

@@ -141,6 +141,26 @@ def test_one_that_was_never_read_is_stale_after_two_durations() -> None:
     assert states == [LeaseState.UNKNOWN, LeaseState.UNKNOWN, LeaseState.STALE]
 
 
+@pytest.mark.parametrize(
+    ("holder", "asked", "state"),
+    [
+        ("hub-roost-scheduler-new_1-2", "hub-roost-scheduler-new", LeaseState.HELD),
+        ("hub-roost-scheduler-old_1-2", "hub-roost-scheduler-new", LeaseState.OUTDATED),
+        ("hub-roost-scheduler-7d9f-x1_1-2", "hub-roost-scheduler-new", LeaseState.OUTDATED),
+        # On the host's network; and where no host is asked for.
+        ("ip-10-0-0-1_1-2", "hub-roost-scheduler-new", LeaseState.HELD),
+        ("hub-roost-scheduler-old_1-2", "", LeaseState.HELD),
+    ],
+)
+def test_a_holder_with_another_configuration_is_outdated(holder: str, asked: str, state: LeaseState) -> None:
+    observer = LeaseObserver("hub-roost-scheduler-", asked)
+    observer.see(lease(1, holder=holder), 1, EPOCH + 1)
+    assert observer.state is state
+    assert state.is_away is (state is LeaseState.OUTDATED)
+    observer.see(lease(1, holder=holder), 40, EPOCH + 40)
+    assert observer.state is LeaseState.STALE
+
+
 class FakeServer:
     """Answers each read with the next of its answers, the last one for ever."""
 

@@ -34,6 +34,12 @@ def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: st
     assert [decision.left_to_cluster for decision in desk.decisions] == [state.value]
 
 
+def test_a_leader_that_was_asked_for_other_profiles_is_not_named() -> None:
+    known = replace(HERE, leases={SCHEDULER: LeaseState.HELD}, scheduler_host="hub-roost-scheduler-old")
+    placed = place(user_pod(), known)
+    assert placed["spec"]["schedulerName"] == "default-scheduler"
+
+
 @pytest.mark.parametrize("state", [LeaseState.HELD, LeaseState.UNKNOWN])
 def test_a_scheduler_that_is_there_or_of_which_nothing_is_known_is_named(state: LeaseState) -> None:
     desk = Desk(known=replace(HERE, leases={SCHEDULER: state}))
