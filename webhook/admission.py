@@ -18,7 +18,7 @@ from roost_core.placement.labels import (
     OWN_PLACEHOLDER,
     PART_OF_LABEL,
 )
-from webhook.bounds import MAX_OPERATIONS, MOST, Bound, exceeded
+from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
 from webhook.facts import PlacedPod
 from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
 from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads
@@ -114,7 +114,7 @@ def decide(
         return _skipped(name, reason)
     bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
     if bound is not None:
-        return beyond(bound, name)
+        return Decision(Result.BEYOND_BOUNDS, name, bound)
     if gets_requests_only:
         by_default = RequestByDefault(pod_class.resources)
         operations = patch_for(pod, [by_default])
@@ -151,7 +151,7 @@ def decide(
         warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(dropped)}")
     operations = patch_for(pod, fitting)
     if len(operations) > MAX_OPERATIONS:
-        return beyond(Bound.OPERATIONS, name)
+        return Decision(Result.BEYOND_BOUNDS, name, Bound.OPERATIONS)
     return Decision(
         Result.PATCHED if operations else Result.UNCHANGED,
         name,
@@ -180,13 +180,6 @@ def reason_to_skip(pod: PodBody) -> str:
     if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
         return "own-pod"
     return DAEMON_SET if pod.is_daemon else ""
-
-
-def beyond(bound: Bound, pod_class: str | None = None) -> Decision:
-    """The decision on a review that exceeds a bound: its pod is admitted unchanged."""
-    warning = f"Roost: pod admitted unchanged: more than {MOST[bound]}"
-    audit = {"beyond-bounds": bound.value}
-    return Decision(Result.BEYOND_BOUNDS, pod_class, bound.value, audit=audit, warnings=[warning])
 
 
 def _skipped(pod_class: str, reason: str) -> Decision:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.objects.fields import child_list, child_object
-
 if TYPE_CHECKING:
     from roost_core.objects.pod_body import PodBody
 
@@ -85,18 +83,6 @@ MOST: Final = {
 }
 
 
-def is_oversized(body: bytes) -> bool:
-    """Whether a review is too large to be parsed; doesn't parse it."""
-    if len(body) <= MAX_JSON_PARTS:
-        # Each part has at least one byte, so a body of the usual size needn't be searched.
-        return False
-    return (
-        len(body) > MAX_BODY_BYTES
-        or body.count(b"{") + body.count(b"[") > MAX_JSON_PARTS
-        or body.count(b'"') > 2 * MAX_JSON_TEXTS
-    )
-
-
 def exceeded(pod: PodBody, nodes: int) -> Bound | None:
     """The first bound that the pod exceeds, None when there is none. nodes: how many the cluster has.
 
@@ -113,13 +99,12 @@ def exceeded(pod: PodBody, nodes: int) -> Bound | None:
         return Bound.LABELS
     if len(pod.annotations) > MAX_ANNOTATIONS:
         return Bound.ANNOTATIONS
-    tolerations = child_list(pod.spec, "tolerations", "spec") or ()
-    if len(tolerations) > MAX_TOLERATIONS:
+    tolerations, node_selector = len(pod.tolerations), len(pod.node_selector)
+    if tolerations > MAX_TOLERATIONS:
         return Bound.TOLERATIONS
-    node_selector = child_object(pod.spec, "nodeSelector", "spec") or ()
-    if len(node_selector) > MAX_NODE_SELECTOR:
+    if node_selector > MAX_NODE_SELECTOR:
         return Bound.NODE_SELECTOR
-    steps = len(tolerations) + len(node_selector)
+    steps = tolerations + node_selector
     if pod.affinity:
         counted = _count_affinity(pod)
         if isinstance(counted, Bound):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_core.objects.fields import JSONObject, child_list, child_object
+from roost_core.objects.fields import JSONObject, MalformedObjectError, child_object
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL
@@ -97,13 +97,18 @@ def is_binderhub_spread_term(term: object) -> bool:
     return term == {"weight": _BINDERHUB_WEIGHT, "podAffinityTerm": builds}
 
 
-def node_rule(preference: object) -> tuple[object, ...] | None:
+def node_rule(preference: object) -> object | None:
     """What a node selector term asks for: the same for two whose parts are in another order; None: it can't be read."""
+    if type(preference) is dict and not preference.get("matchExpressions"):
+        fields = preference.get("matchFields")
+        if type(fields) is list and len(fields) == 1:
+            # Which node it names is the usual question, and a field has one value: worth a short way.
+            return fields
     term = read_node_term(preference)
     return None if term is None else tuple(map(frozenset, term))
 
 
-def pod_rule(term: object) -> tuple[object, ...] | None:
+def pod_rule(term: object) -> object | None:
     """The same of a pod affinity term; None also for one with keys that aren't compared."""
     if type(term) is not dict or term.get("matchLabelKeys") or term.get("mismatchLabelKeys"):
         return None
@@ -185,17 +190,37 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a place
     that has to change isn't of a pod's shape.
     """
+    annotations: dict[str, str] = {}
+    required: list[JSONObject] = []
+    nodes: list[JSONObject] = []
+    pods: dict[str, list[JSONObject]] = {"podAffinity": [], "podAntiAffinity": []}
+    scheduler, drops, by_default = pod.scheduler_name, DropBinderHubTerms(sticky=False, spread=False), None
+    for change in changes:
+        if isinstance(change, PreferNode):
+            nodes.append(change.term)
+        elif isinstance(change, RequireNode):
+            required.append(change.expression)
+        elif isinstance(change, PreferPods):
+            pods["podAffinity" if change.towards else "podAntiAffinity"].append(change.term)
+        elif isinstance(change, Annotate):
+            annotations[change.key] = change.value
+        elif isinstance(change, SetScheduler):
+            scheduler = change.name
+        elif isinstance(change, RequestByDefault):
+            by_default = change.requests
+        else:
+            drops = change
     operations: list[Operation] = []
-    annotations = {change.key: change.value for change in changes if isinstance(change, Annotate)}
     if annotations:
         _patch_annotations(pod, annotations, operations)
-    scheduler = next((change.name for change in changes if isinstance(change, SetScheduler)), pod.scheduler_name)
     if scheduler != pod.scheduler_name:
         operations.append(_add("/spec/schedulerName", scheduler))
-    _patch_affinity(pod, changes, operations)
-    for change in changes:
-        if isinstance(change, RequestByDefault):
-            _patch_requests(pod, change.requests, operations)
+    branches = {"nodeAffinity": _node_affinity(pod, required, nodes, drop_sticky=drops.sticky)}
+    for name, terms in pods.items():
+        branches[name] = _pod_affinity(pod, name, terms, drop_spread=drops.spread and name == "podAntiAffinity")
+    _patch_affinity(pod, branches, operations)
+    if by_default:
+        _patch_requests(pod, by_default, operations)
     return operations
 
 
@@ -215,54 +240,43 @@ def _new(
     terms: list[JSONObject],
     present: Sequence[object],
     part: str,
-    rule_of: Callable[[object], tuple[object, ...] | None],
+    rule_of: Callable[[object], object | None],
 ) -> list[JSONObject]:
-    """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves."""
+    """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves.
+
+    Roost's own can always be read, so what can't be read is no rival.
+    """
     if not terms:
         return []
-    parts = [rival.get(part) for rival in present if type(rival) is dict]
-    rules = [rule_of(rival) for rival in parts]
+    rules = [rule_of(rival.get(part)) for rival in present if type(rival) is dict]
     new_terms = []
     for term in terms:
-        preferred = term[part]
-        rule = rule_of(preferred)
-        if preferred not in parts if rule is None else rule not in rules:
+        rule = rule_of(term[part])
+        if rule not in rules:
             new_terms.append(term)
-            parts.append(preferred)
             rules.append(rule)
     return new_terms
 
 
-def _patch_affinity(pod: PodBody, changes: Sequence[Change], operations: list[Operation]) -> None:
-    towards = [change.term for change in changes if isinstance(change, PreferPods) and change.towards]
-    away = [change.term for change in changes if isinstance(change, PreferPods) and not change.towards]
-    drops = next((change for change in changes if isinstance(change, DropBinderHubTerms)), _DROP_NONE)
-    branches = (
-        ("nodeAffinity", _node_affinity(pod, changes, drop_sticky=drops.sticky)),
-        ("podAffinity", _pod_affinity(pod, "podAffinity", towards, drop_spread=False)),
-        ("podAntiAffinity", _pod_affinity(pod, "podAntiAffinity", away, drop_spread=drops.spread)),
-    )
+# One part of an affinity: what it is when it isn't there yet, and what to do to the one that is.
+_Branch = tuple[JSONObject, "Sequence[Operation]"]
+
+
+def _patch_affinity(pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]) -> None:
     if pod.spec.get("affinity") is None:
-        affinity = {name: whole for name, (whole, _) in branches if whole}
+        affinity = {name: whole for name, (whole, _) in branches.items() if whole}
         if affinity:
             operations.append(_add(_AFFINITY, affinity))
         return
-    for name, (whole, parts) in branches:
+    for name, (whole, parts) in branches.items():
         if whole and pod.affinity.get(name) is None:
             operations.append(_add(f"{_AFFINITY}/{name}", whole))
         else:
             operations.extend(parts)
 
 
-_DROP_NONE: Final = DropBinderHubTerms(sticky=False, spread=False)
-# One part of an affinity: what it is when it isn't there yet, and what to do to the one that is.
-_Branch = tuple[JSONObject, "Sequence[Operation]"]
-
-
-def _node_affinity(pod: PodBody, changes: Sequence[Change], *, drop_sticky: bool) -> _Branch:
-    node_affinity, path = pod.node_affinity, f"{_AFFINITY}/nodeAffinity"
-    required = [change.expression for change in changes if isinstance(change, RequireNode)]
-    wanted = [change.term for change in changes if isinstance(change, PreferNode)]
+def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONObject], *, drop_sticky: bool) -> _Branch:
+    path = f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
     whole: JSONObject = {}
     if required:
@@ -279,7 +293,7 @@ def _node_affinity(pod: PodBody, changes: Sequence[Change], *, drop_sticky: bool
     added = _new(wanted, remaining, "preference", node_rule)
     if added:
         whole[PREFERRED] = added
-        _append(node_affinity, path, added, operations)
+        _append(pod.node_affinity, path, added, operations)
     return whole, operations
 
 
@@ -299,9 +313,11 @@ def _require_in_every_term(
         missing = [expression for expression in required if not _holds(term, expression)]
         if not missing:
             continue
-        expressions = child_list(term, "matchExpressions", "a node selector term")
+        expressions = term.get("matchExpressions")
         if expressions is None:
             operations.append(_add(f"{path}/{index}/matchExpressions", missing))
+        elif type(expressions) is not list:
+            raise MalformedObjectError("a node selector term.matchExpressions is not a list")
         else:
             operations.extend(_add(f"{path}/{index}/matchExpressions/-", expression) for expression in missing)
 
@@ -316,18 +332,18 @@ def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations
 def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
     if not wanted and not drop_spread:
         return {}, ()
-    pod_affinity = child_object(pod.affinity, name, "spec.affinity")
-    if pod_affinity is None:
+    present = pod.preferred_pod_terms.get(name)
+    if present is None:
         return ({PREFERRED: _new(wanted, (), "podAffinityTerm", pod_rule)} if wanted else {}), ()
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
-    remaining: Sequence[object] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{name}") or ()
+    remaining: Sequence[object] = present
     if drop_spread:
         operations += _removals(remaining, is_binderhub_spread_term, path)
         remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
     added = _new(wanted, remaining, "podAffinityTerm", pod_rule)
     if added:
-        _append(pod_affinity, path, added, operations)
+        _append(pod.affinity[name], path, added, operations)
     return {}, operations
 
 

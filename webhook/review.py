@@ -17,8 +17,8 @@ import orjson
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
-from webhook.admission import Decision, Result, beyond, decide
-from webhook.bounds import MOST, Bound, is_oversized
+from webhook.admission import Decision, Result, decide
+from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
 from webhook.facts import pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
@@ -72,7 +72,12 @@ def uid_of_oversized(body: bytes) -> str | None:
     Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx the API server applies
     the webhook's failurePolicy, which is Ignore by default.
     """
-    if not is_oversized(body):
+    # Each part has at least one byte, so a body of the usual size needn't be searched.
+    if len(body) <= MAX_JSON_PARTS or (
+        len(body) <= MAX_BODY_BYTES
+        and body.count(b"{") + body.count(b"[") <= MAX_JSON_PARTS
+        and body.count(b'"') <= 2 * MAX_JSON_TEXTS
+    ):
         return None
     head = _HEAD.match(body)
     if head is None:
@@ -121,13 +126,17 @@ def _is_pod(request: Mapping[str, object]) -> bool:
 def _allow(uid: str, decision: Decision) -> Answer:
     """Write the answer `allowed`, with a JSON Patch when there are operations."""
     response: dict[str, object] = {"uid": uid, "allowed": True}
+    audit, warnings = decision.audit, decision.warnings
+    if decision.result is Result.BEYOND_BOUNDS:
+        audit = {"beyond-bounds": decision.reason}
+        warnings = [f"Roost: pod admitted unchanged: more than {MOST[Bound(decision.reason)]}"]
     if decision.operations:
         response["patchType"] = "JSONPatch"
         response["patch"] = b64encode(orjson.dumps(decision.operations)).decode("ascii")
-    if decision.audit:
-        response["auditAnnotations"] = decision.audit
-    if decision.warnings:
-        response["warnings"] = [warning[:_MAX_WARNING] for warning in decision.warnings]
+    if audit:
+        response["auditAnnotations"] = audit
+    if warnings:
+        response["warnings"] = [warning[:_MAX_WARNING] for warning in warnings]
     return Answer(200, orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}))
 
 
@@ -166,7 +175,7 @@ class Reviewer:
         try:
             oversized = uid_of_oversized(body)
             if oversized is not None:
-                decision = beyond(Bound.BODY)
+                decision = Decision(Result.BEYOND_BOUNDS, reason=Bound.BODY)
                 answer = _allow(oversized, decision)
             else:
                 review = parse_review(body)

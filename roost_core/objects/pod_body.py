@@ -52,8 +52,36 @@ class PodBody(NamedTuple):
     # None: no required node affinity.
     required_node_terms: list[Any] | None
     preferred_node_terms: list[Any]
-    # Created by the DaemonSet controller: bound to one node by a required term.
-    is_daemon: bool
+    # Preferred terms of `podAffinity` and `podAntiAffinity`; without a branch that the pod doesn't have.
+    preferred_pod_terms: Mapping[str, list[Any]]
+
+    @property
+    def tolerations(self) -> list[Any]:
+        """As written."""
+        return child_list(self.spec, "tolerations", "spec") or []
+
+    @property
+    def node_selector(self) -> JSONObject:
+        """The labels that its node must have, as written."""
+        return child_object(self.spec, "nodeSelector", "spec") or NOTHING
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether the DaemonSet controller created it: bound to one node by a required term, it names it as owner."""
+        metadata = child_object(self.body, "metadata", "object") or NOTHING
+        owners = child_list(metadata, "ownerReferences", "metadata") or ()
+        if any(
+            type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
+            for owner in owners
+        ):
+            return True
+        terms = self.required_node_terms
+        fields = terms[0].get("matchFields") if terms and len(terms) == 1 and type(terms[0]) is dict else None
+        if type(fields) is not list or len(fields) != 1 or type(fields[0]) is not dict:
+            return False
+        values = fields[0].get("values")
+        names_node = fields[0].get("key") == "metadata.name" and fields[0].get("operator") == "In"
+        return names_node and type(values) is list and len(values) == 1
 
     @property
     def rules(self) -> NodeRules:
@@ -64,9 +92,7 @@ class PodBody(NamedTuple):
 
     def _read_rules(self) -> NodeRules:
         return read_node_rules(
-            child_texts(self.spec, "nodeSelector", "spec"),
-            self.required_node_terms,
-            child_list(self.spec, "tolerations", "spec") or (),
+            child_texts(self.spec, "nodeSelector", "spec"), self.required_node_terms, self.tolerations
         )
 
     @property
@@ -89,31 +115,6 @@ class PodBody(NamedTuple):
         return ""
 
 
-def _names_one_node(terms: list[Any] | None) -> bool:
-    """The shape of the DaemonSet controller's one term: matchFields metadata.name In one node."""
-    if terms is None or len(terms) != 1 or type(terms[0]) is not dict:
-        return False
-    fields = terms[0].get("matchFields")
-    if type(fields) is not list or len(fields) != 1 or type(fields[0]) is not dict:
-        return False
-    field = fields[0]
-    values = field.get("values")
-    return (
-        field.get("key") == "metadata.name"
-        and field.get("operator") == "In"
-        and type(values) is list
-        and len(values) == 1
-    )
-
-
-def _owned_by_daemon_set(metadata: JSONObject) -> bool:
-    owners = child_list(metadata, "ownerReferences", "metadata")
-    return bool(owners) and any(
-        type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
-        for owner in owners or ()
-    )
-
-
 def read_pod_body(body: object, namespace: str) -> PodBody:
     """Read a pod from an admission request. Raises MalformedObjectError, and nothing else, whatever `body` is."""
     if type(body) is not dict:
@@ -133,6 +134,11 @@ def read_pod_body(body: object, namespace: str) -> PodBody:
     terms = None
     if required is not None:
         terms = child_list(required, "nodeSelectorTerms", f"{where}.required") or []
+    pod_terms = {}
+    for branch in ("podAffinity", "podAntiAffinity") if affinity else ():
+        pod_affinity = child_object(affinity, branch, "spec.affinity")
+        if pod_affinity is not None:
+            pod_terms[branch] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
     return PodBody(
         body=body,
         spec=spec,
@@ -149,5 +155,5 @@ def read_pod_body(body: object, namespace: str) -> PodBody:
         node_affinity=node_affinity,
         required_node_terms=terms,
         preferred_node_terms=child_list(node_affinity, PREFERRED, where) or [],
-        is_daemon=_owned_by_daemon_set(metadata) or _names_one_node(terms),
+        preferred_pod_terms=pod_terms,
     )

@@ -47,6 +47,9 @@ def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_
     here = facts(node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0")
     placed = place(build_pod(), here, rules)
     assert node_terms(placed) == [sticky_term("ip-10-0-0-1")]
+    # Though BinderHub's equal term goes.
+    chosen = build_pod(affinity=prefers_nodes(sticky_term("ip-10-0-0-1")))
+    assert node_terms(place(chosen, here, rules)) == [sticky_term("ip-10-0-0-1")]
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == "node-0"
     assert place(placed, here, rules) == placed
 
@@ -74,6 +77,10 @@ def test_binderhubs_spreading_term_gives_way_by_its_shape_only() -> None:
     terms = {PREFERRED: [keep[0], spread_term(), keep[1]], "requiredDuringSchedulingIgnoredDuringExecution": required}
     placed = place(build_pod(affinity={"podAntiAffinity": terms}), FIVE)
     assert placed["spec"]["affinity"]["podAntiAffinity"] == {**terms, PREFERRED: keep}
+    # Builds that avoid builds say so in the same words.
+    avoids = settings(podClasses={"build": {"avoid": {"build": 100}}})
+    placed = place(build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), FIVE, avoids)
+    assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
 
 
 def test_binderhubs_terms_stay_in_classes_without_a_home() -> None:
@@ -130,7 +137,7 @@ def test_a_build_reviewed_again_keeps_its_home_whatever_the_load_is_by_then() ->
 
 
 def test_a_copied_annotation_without_its_terms_is_no_home() -> None:
-    body = build_pod()
+    body = build_pod(affinity=prefers_nodes({"weight": 1, "preference": {"matchExpressions": [expression("a", "b")]}}))
     body["metadata"]["annotations"][HOME_TARGET_ANNOTATION] = "node-of-another-life"
     placed = place(body, FIVE)
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]

@@ -25,7 +25,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
-from webhook.patch import MAX_ANNOTATIONS_BYTES, node_rule, pointer
+from webhook.patch import node_rule, pointer
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def annotated(room_bytes: int, more: dict[str, str] | None = None) -> Object:
     more = {**body["metadata"]["annotations"], **(more or {})}
     # Of two bytes a letter.
     used_bytes = sum(len(key) + len(value) for key, value in more.items()) + len("notes1")
-    left_bytes = MAX_ANNOTATIONS_BYTES - used_bytes - room_bytes
+    left_bytes = 256 * 1024 - used_bytes - room_bytes
     body["metadata"]["annotations"] = {"notes": "é" * (left_bytes // 2) + "1" + "x" * (left_bytes % 2), **more}
     return body
 
@@ -74,7 +74,7 @@ def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -
         placed = desk.place(body)
         found = placed["metadata"]["annotations"]
         assert found.keys() - body["metadata"]["annotations"].keys() == fitting
-        assert sum(len(f"{key}{value}".encode()) for key, value in found.items()) <= MAX_ANNOTATIONS_BYTES
+        assert sum(len(f"{key}{value}".encode()) for key, value in found.items()) <= 256 * 1024
         assert homes_of(placed)[0][1] == RING[0]
         (warning,) = desk.answer(body)["warnings"]
         assert [key in warning for key in (POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION)] == [

@@ -55,8 +55,11 @@ def test_an_operators_equal_pair_term_is_not_doubled_whatever_its_weight_or_spel
     assert pod_terms(placed, "podAffinity") == [own]
 
 
-@pytest.mark.parametrize("more", [{"namespaces": ["other"]}, {"namespaceSelector": {}}, {"topologyKey": "zone"}])
-def test_a_pair_term_about_other_namespaces_or_places_is_another_term(more: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [{"namespaces": ["other"]}, {"namespaceSelector": {}}, {"topologyKey": "zone"}, {"matchLabelKeys": ["version"]}],
+)
+def test_a_pair_term_about_other_namespaces_places_or_pods_is_another_term(more: dict[str, object]) -> None:
     own = pair({"component": "singleuser-server"}, 100, **more)
     placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
     assert pod_terms(placed, "podAffinity") == [own, pair({"component": "singleuser-server"}, 100)]
