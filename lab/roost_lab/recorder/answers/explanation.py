@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
-from roost_lab.recorder.answers.steps import draw
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
 
@@ -30,7 +29,6 @@ def explain(story: PodStory) -> str:
         _alternatives(story),
         _while_waiting(story),
         _waits(story),
-        draw(story),
         _help(story),
         _end(story),
         _doubts(story),

@@ -1,22 +1,14 @@
-"""The steps of a pod's start with their spans, and a drawing of them for a terminal."""
+"""The steps of a pod's start with their spans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import show_span, show_time
 from roost_lab.recorder.store.records import Phase, PodSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_lab.recorder.answers.pod_story import PodStory
-
-WIDTH: Final = 40
-# Plain: terminals and pipes of any encoding take it.
-_MARK: Final = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,40 +58,3 @@ def steps_of(story: PodStory) -> list[StartStep]:
         reached = [at_us for at_us in (scheduled_us, accepted_us, initialized_us, started_us) if at_us is not None]
         steps.append(StartStep("ready" if started_us else "containers", "", max(reached), gone_us))
     return sorted(steps, key=lambda step: (step.from_us, step.to_us or step.from_us))
-
-
-_WORDS: Final = {
-    "gates": "scheduling gates",
-    "node": "finding a node",
-    "kubelet": "kubelet accepts",
-    "pull-queue": "behind other pulls",
-    "pull": "pulling",
-    "init": "init containers",
-    "containers": "containers start",
-    "ready": "becoming ready",
-}
-
-
-def draw(story: PodStory) -> Iterator[str]:
-    """The steps under each other, each where and as long as it was; nothing when only one took time."""
-    steps = steps_of(story)
-    ends = [step.to_us for step in steps if step.to_us is not None]
-    begin_us = story.pod["created_us"]
-    if story.heard_us is not None and any(step.to_us is None for step in steps):
-        ends.append(story.heard_us)
-    end_us = max(ends, default=0)
-    whole_us = end_us - begin_us
-    # One that took less than a mark would say nothing.
-    shown = [step for step in steps if step.to_us is None or (step.to_us - step.from_us) * WIDTH * 2 >= whole_us > 0]
-    if whole_us < US or len(shown) < 2:
-        return
-    yield f"By time, from {show_time(begin_us)}, {show_span(whole_us)} in all:"
-    for step in shown:
-        to_us = step.to_us if step.to_us is not None else end_us
-        span_us = to_us - step.from_us
-        first = min(WIDTH - 1, max(0, (step.from_us - begin_us) * WIDTH // whole_us))
-        length = max(1, min(WIDTH - first, round(span_us * WIDTH / whole_us)))
-        bar = f"{' ' * first}{_MARK * length}{'>' if step.to_us is None else ''}"
-        so_far = " so far" if step.to_us is None else ""
-        detail = f" {step.detail}" if step.detail else ""
-        yield f"  {_WORDS[step.name]:<18} |{bar:<{WIDTH + 1}}| {show_span(max(0, span_us))}{so_far}{detail}"

@@ -143,7 +143,7 @@ class Recording:
         # Pods' specs, each cached once.
         self._specs: dict[PodSpec, PodSpec] = {}
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
-            NODES: lambda item: read_node(item) or malformed(item),
+            NODES: read_node,
             PODS: self._read_pod,
             EVENTS: read_event,
         }
@@ -208,12 +208,12 @@ class Recording:
             self._follow(self._queue.get_nowait())
         self._try_flush()
 
-    def _read_pod(self, item: JSONObject) -> PodReading | Malformed:
+    def _read_pod(self, item: JSONObject) -> PodReading | None:
         """Called in the thread of the pods' stream."""
         if len(self._specs) > MAX_SPECS:
             # Most belong to pods that are gone.
             self._specs.clear()
-        return read_pod(item, self._settings.key_sources, self._specs) or malformed(item)
+        return read_pod(item, self._settings.key_sources, self._specs)
 
     def _take(self, notice: WatchEvent) -> None:
         """Called in a stream's thread; waits while the queue is full."""
@@ -269,44 +269,36 @@ class Recording:
         return max(MICRO_US, now_us - since_us)
 
     def _records(self, notice: WatchEvent, now_us: int, late_us: int) -> list[Record]:
-        assembler, kind = self._assembler, notice.kind
-        if isinstance(notice.item, Malformed):
-            return self._malformed(notice, notice.item, now_us, late_us)
+        assembler, kind, key, item = self._assembler, notice.kind, notice.key, notice.item
+        if isinstance(item, Malformed):
+            log.warning("not recorded kind=%s key=%s: malformed object", kind, key)
+            self._metrics.not_recorded.labels(kind).inc()
+            if notice.change is not WatchEventType.DELETED:
+                assembler.malformed(kind, key, item.uid)
+                return []
+            item = None
+        listed = notice.change is WatchEventType.LISTED
         match notice.change:
             case WatchEventType.LISTING:
                 assembler.listing(kind)
             case WatchEventType.LOST:
-                assembler.lost(kind, str(notice.item))
+                assembler.lost(kind, str(item))
             case WatchEventType.SYNCED:
                 return assembler.synced(kind, now_us)
-            case WatchEventType.BOOKMARK:
-                return []
             case WatchEventType.DELETED if kind == PODS:
-                return assembler.pod_deleted(notice.key, notice.item, now_us, late_us=late_us)
+                return assembler.pod_deleted(key, item, now_us, late_us=late_us)
             case WatchEventType.DELETED if kind == NODES:
-                return assembler.node_deleted(notice.key, now_us)
-            case WatchEventType.DELETED:
+                return assembler.node_deleted(key, now_us)
+            case WatchEventType.DELETED | WatchEventType.BOOKMARK:
                 # Events expire.
-                return []
+                pass
             case _ if kind == PODS:
-                listed = notice.change is WatchEventType.LISTED
-                return assembler.pod(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
+                return assembler.pod(key, item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
-                listed = notice.change is WatchEventType.LISTED
-                return assembler.node(notice.key, notice.item, now_us, listed=listed, late_us=late_us)
-            case _ if notice.item is not None:
-                return assembler.event(notice.item)
+                return assembler.node(key, item, now_us, listed=listed, late_us=late_us)
+            case _ if item is not None:
+                return assembler.event(item)
         return []
-
-    def _malformed(self, notice: WatchEvent, item: Malformed, now_us: int, late_us: int) -> list[Record]:
-        log.warning("not recorded kind=%s key=%s: malformed object", notice.kind, notice.key)
-        self._metrics.not_recorded.labels(notice.kind).inc()
-        if notice.change is not WatchEventType.DELETED:
-            self._assembler.malformed(notice.kind, notice.key, item.uid)
-            return []
-        if notice.kind == PODS:
-            return self._assembler.pod_deleted(notice.key, None, now_us, late_us=late_us)
-        return self._assembler.node_deleted(notice.key, now_us) if notice.kind == NODES else []
 
     def _flush(self) -> None:
         """Store what waits; retry until it is stored or the recorder stops."""
@@ -356,8 +348,9 @@ def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
 def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
     def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see WatchEvent.item
         try:
-            return read(item)
+            found = read(item)
         except Exception:  # noqa: BLE001 - one bad object must not block those that come after it
-            return malformed(item)
+            found = None
+        return malformed(item) if found is None else found
 
     return read_any

@@ -32,6 +32,7 @@ MAX_SCHEDULER: Final = 63
 UID: Final = sa.String(64)
 NAME: Final = sa.String(MAX_NAME)
 IMAGE: Final = sa.String(MAX_IMAGE)
+DETAIL: Final = sa.String(MAX_DETAIL)
 LABEL: Final = sa.String(63)
 TEXT: Final = sa.Text()
 NUMBER: Final = sa.Integer()
@@ -160,6 +161,9 @@ class PodSource(StrEnum):
     WATCH = "watch"
 
 
+END_REASONS: Final = ("deleted", "preempted", "evicted", "finished", "failed", "node-gone", "unseen")
+
+
 class PodRecord(
     Record,
     name="pod",
@@ -192,19 +196,9 @@ class PodRecord(
     memory_bytes: int = column(LARGE, Merge.BETTER, "bytes of memory that it requests", default=0)
     created_us: int = column(LARGE, Merge.BETTER_MIN)
     deleted_us: int | None = column(LARGE, Merge.END, default=None)
-    # One of `end_reason` of recording/pod_records.py.
-    end_reason: str | None = column(
-        sa.String(32), Merge.END, "deleted, preempted, evicted, finished, failed, node-gone, unseen", default=None
-    )
-    source: str = column(
-        SOURCE,
-        Merge.MAX,
-        "what the row was made from: watch, pod, sniffer, event (Events alone: times are estimates)",
-        default=PodSource.WATCH,
-    )
-    warm_target: str = column(
-        NAME, Merge.BETTER, "the node that the webhook chose first in its warm set; or empty", default=""
-    )
+    end_reason: str | None = column(sa.String(32), Merge.END, ", ".join(END_REASONS), default=None)
+    source: str = column(SOURCE, Merge.MAX, "what it was made from; event: estimated times", default=PodSource.WATCH)
+    warm_target: str = column(NAME, Merge.BETTER, "the webhook's first choice in its warm set; or empty", default="")
 
 
 class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", "created_us"),)):
@@ -216,9 +210,7 @@ class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", 
     ready_us: int | None = column(LARGE, Merge.MIN, default=None)
     images_ready_us: int | None = column(LARGE, Merge.MIN, default=None)
     gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
-    allocatable: str | None = column(
-        TEXT, Merge.LAST, "JSON object: resource to amount (millicores, bytes, pieces)", default=None
-    )
+    allocatable: str | None = column(TEXT, Merge.LAST, "JSON object: resource to millicores or bytes", default=None)
     labels: str | None = column(TEXT, Merge.LAST, "JSON object: label to value", default=None)
     taints: str | None = column(TEXT, Merge.LAST, "key=value:effect, separated by commas", default=None)
     is_ready: bool | None = column(YES, Merge.LAST, default=None)
@@ -267,14 +259,10 @@ class PhaseRecord(Record, name="phase", with_rowid=False):
 
     pod_uid: str = column(UID, key=True)
     phase: Phase = column(WORD, comment=", ".join(Phase), key=True)
-    detail: str = column(
-        sa.String(MAX_DETAIL), comment="the image, container or gate; empty: the whole pod", key=True, default=""
-    )
+    detail: str = column(DETAIL, comment="the image, container or gate; empty: the whole pod", key=True, default="")
     at_us: int = column(LARGE, Merge.FINER)
     resolution_us: int = column(LARGE, Merge.FINER)
-    source: str = column(
-        SOURCE, Merge.FINER, "what told it: pod (its object), event, watch, sniffer, audit (an imported audit log)"
-    )
+    source: str = column(SOURCE, Merge.FINER, "what told it: pod (its object), event, watch; imported: sniffer, audit")
 
 
 class DecisionKind(StrEnum):
@@ -321,12 +309,7 @@ class DecisionRecord(
     nodes_feasible: int | None = column(NUMBER, Merge.FIRST, default=None)
     reasons: str = column(TEXT, comment="JSON object: reason to number of nodes", default="{}")
     message: str = column(TEXT, default="")
-    model: str | None = column(
-        WORD,
-        Merge.FIRST,
-        f"verdict of the scheduler's model on a binding: {', '.join(Verdict)}",
-        default=None,
-    )
+    model: str | None = column(WORD, Merge.FIRST, f"the model's verdict: {', '.join(Verdict)}", default=None)
     model_node: str | None = column(NAME, Merge.FIRST, "the node that the model prefers", default=None)
     model_note: str | None = column(TEXT, Merge.FIRST, "why the model differs, or was not asked", default=None)
 

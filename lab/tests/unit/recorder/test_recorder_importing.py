@@ -92,8 +92,6 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     assert "1 min 35 s for a node, after at least 1 failed attempt" in said
     assert "40 s for image" in said
     assert "Note: known from imported Events alone." in said
-    assert "becoming ready" not in said
-    assert "  containers start   |" in said
 
 
 def test_a_recorders_own_report_says_nothing_of_imports(tmp_path: Path) -> None:
