@@ -34,8 +34,10 @@ def report(merged: Merged, release: Release) -> list[Fault]:
     faults = find_all_faults(merged, release)
     if all(fault.severity == "warning" for fault in faults):
         faults += find_hints(merged)
+        from generator.render.manifests import render  # noqa: PLC0415 - faulty values need no Jinja2
+
         try:
-            _render(merged, release)
+            render(merged.values, release)
         except ValuesError as error:
             return [*faults, *error.faults]
     return faults
@@ -43,14 +45,10 @@ def report(merged: Merged, release: Release) -> list[Fault]:
 
 def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
     """Manifests and warnings. Raises as `check` does, and ValuesError for faults that only a template finds."""
+    from generator.render.manifests import render  # noqa: PLC0415 - as above
+
     warnings = check(merged, release)
-    return _render(merged, release), warnings
-
-
-def _render(merged: Merged, release: Release) -> list[Manifest]:
-    from generator.render.manifests import render  # noqa: PLC0415 - checking alone needs no Jinja2
-
-    return render(merged.values, release)
+    return render(merged.values, release), warnings
 
 
 def find_all_faults(merged: Merged, release: Release) -> list[Fault]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from generator.faults import Fault, Path, Severity, describe, show_path
+from generator.faults import Fault, Path, Severity, describe
 from generator.render.functions import core_pod
 from generator.values.release import Release
 
@@ -53,8 +53,7 @@ class Report:
         self._add(path, reason, "", fix, "hint")
 
     def _add(self, path: Path, found: str, expected: str, fix: str, severity: Severity) -> None:
-        file, line = self._places.of(path)
-        self.faults.append(Fault(file, line, show_path(path), str(found), expected, fix, severity))
+        self.faults.append(self._places.fault(path, str(found), expected, fix, severity))
 
 
 class Phrase(str):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
     """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
     image = mapping(scheduler.get("image"))
-    tag = text(image.get("tag")) or minor_for_cluster(mapping(image.get("tags")), release.kube_version)
+    tag = text(image.get("tag")) or minor_for_cluster(mapping(image.get("tags")), release.kube_minor)
     try:
         return kube_minor(tag)[1]
     except ValueError:
@@ -28,7 +28,7 @@ def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
 def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
     """The gates that it gets."""
     by_minor = mapping(scheduler.get("featureGates"))
-    chosen = mapping(by_minor.get(minor_for_cluster(by_minor, release.kube_version)))
+    chosen = mapping(by_minor.get(minor_for_cluster(by_minor, release.kube_minor)))
     return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}
 
 
@@ -38,7 +38,7 @@ def check_feature_gates(report: Report, release: Release) -> None:
     if scheduler.get("target") != "deploy":
         return
     minor, given = scheduler_minor(scheduler, release), gates_of(scheduler, release)
-    entry = minor_for_cluster(mapping(scheduler.get("featureGates")), release.kube_version)
+    entry = minor_for_cluster(mapping(scheduler.get("featureGates")), release.kube_minor)
     for name, is_given in given.items():
         path, gate = ("scheduler", "featureGates", entry, name), GATES.get(name)
         if gate is None:

@@ -7,7 +7,8 @@ attribute of nil is a fault, numbers print as Go's encoding/json prints a float6
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
@@ -20,8 +21,6 @@ from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from generator.values.release import Release
 
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
@@ -182,23 +181,23 @@ def read_key(obj: object, key: object) -> object:
     raise TemplateError(f"key {key!r} of {'nil' if obj is None else repr(obj)}, which is not a map")
 
 
-def minor_for_cluster(by_minor: Mapping[str, object], version: str) -> str:
+def minor_for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> str:
     """Pick the newest minor that the cluster has reached, else the oldest; "" when there is none."""
     minors = sorted(by_minor, key=kube_minor)
-    reached = [minor for minor in minors if kube_minor(minor) <= kube_minor(version)]
+    reached = [minor for minor in minors if kube_minor(minor) <= cluster]
     return (reached or minors[:1] or [""])[-1]
 
 
-def for_cluster(by_minor: Mapping[str, object], version: str) -> object:
+def for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> object:
     """Pick the entry of `minor_for_cluster`."""
-    return by_minor.get(minor_for_cluster(by_minor, version), "")
+    return by_minor.get(minor_for_cluster(by_minor, cluster), "")
 
 
-def puller_method(method: object, version: str) -> object:
+def puller_method(method: object, cluster: tuple[int, int]) -> object:
     """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and always from 1.36."""
     if method != "auto":
         return method
-    return "imageVolume" if kube_minor(version) >= (1, 35) else "noop"
+    return "imageVolume" if cluster >= (1, 35) else "noop"
 
 
 def in_registry(registry: object, image: str) -> str:
@@ -265,11 +264,8 @@ def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, obj
 
 def context(values: Mapping[str, object], release: Release, chart: Chart) -> dict[str, object]:
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
-    name, namespace = release.name, release.namespace
+    name, namespace, cluster = release.name, release.namespace, release.kube_minor
     base = labels.base_name(name, values.get("fullnameOverride"))
-
-    def kube_at_least(version: str) -> bool:
-        return kube_minor(release.kube_version) >= kube_minor(version)
 
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
         return labels.object_name(base, component, limit)
@@ -281,31 +277,26 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         image = read_key(values["placeholder"], "image")
         return in_registry(values.get("imageRegistry"), f"{read_key(image, 'name')}:{read_key(image, 'tag')}")
 
+    of_release: Sequence[Callable[..., object]] = (
+        labels.cluster_object_name, labels.scheduler_name, labels.dashboard_uid, labels.attract_label,
+        labels.pulled_label, labels.startup_taint, labels.readiness_taint, labels.pulled_prefix,
+        labels.attract_prefix, labels.images_condition, pulled_labels,
+    )  # fmt: skip
     functions: dict[str, Callable[..., object]] = {
-        "kube_at_least": kube_at_least,
+        **{function.__name__: partial(function, name, namespace) for function in of_release},
+        "kube_at_least": lambda version: cluster >= kube_minor(version),
         "object_name": object_name,
-        "cluster_object_name": lambda component: labels.cluster_object_name(name, namespace, component),
-        "scheduler_name": lambda profile: labels.scheduler_name(name, namespace, profile),
-        "dashboard_uid": lambda kind: labels.dashboard_uid(name, namespace, kind),
-        "attract_label": lambda placeholder_set: labels.attract_label(name, namespace, placeholder_set),
-        "pulled_label": lambda reference: labels.pulled_label(name, namespace, reference),
-        "startup_taint": lambda: labels.startup_taint(name, namespace),
-        "readiness_taint": lambda: labels.readiness_taint(name, namespace),
-        "pulled_prefix": lambda: labels.pulled_prefix(name, namespace),
-        "attract_prefix": lambda: labels.attract_prefix(name, namespace),
-        "images_condition": lambda: labels.images_condition(name, namespace),
         "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
-        "pullers": lambda singleuser, puller: pullers(base, singleuser, puller),
-        "pulled_labels": lambda singleuser, puller: pulled_labels(name, namespace, singleuser, puller),
-        "for_cluster": lambda by_minor: for_cluster(by_minor, release.kube_version),
-        "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, release.kube_version),
+        "pullers": partial(pullers, base),
+        "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
+        "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, cluster),
         "in_registry": lambda image: in_registry(values.get("imageRegistry"), image),
         "own_image": lambda: image_of_ours(values["image"]),
         "lab_image": lambda: image_of_ours(read_key(values["recorder"], "image")),
         "pause_image": pause_image,
-        "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), release.kube_version),
-        "placeholder_sets": lambda sets, defaults: placeholder_sets(base, sets, defaults),
+        "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), cluster),
+        "placeholder_sets": partial(placeholder_sets, base),
         "merge": merge,
         "core_pod": core_pod,
         "concat": concat,

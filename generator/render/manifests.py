@@ -15,7 +15,7 @@ from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from generator.render.environment import RestrictedEnvironment
@@ -84,11 +84,6 @@ def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tup
 @cache
 def _environment(folder: Path) -> tuple[RestrictedEnvironment, list[str]]:
     return make_environment(folder), template_names(folder)
-
-
-def stream(manifests: Sequence[Manifest]) -> str:
-    """All objects as one YAML stream for `kubectl apply -f -`."""
-    return "".join(f"---\n{manifest.text}" for manifest in manifests)
 
 
 def documents(output: str) -> list[str]:

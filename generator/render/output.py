@@ -1,9 +1,8 @@
-"""Write manifests to a folder for `kubectl apply -k`, which is replaced as a whole or not at all."""
+"""Write manifests: a stream, or a folder for `kubectl apply -k`, which is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,11 @@ KUSTOMIZATION: Final = "kustomization.yaml"
 # First line of Roost's kustomization: a folder without it isn't Roost's, and is left alone.
 MARK: Final = "# Written by roost render; the whole folder is replaced each time."
 _UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
+
+
+def stream(manifests: Sequence[Manifest]) -> str:
+    """All objects as one YAML stream for `kubectl apply -f -`."""
+    return "".join(f"---\n{manifest.text}" for manifest in manifests)
 
 
 def file_name(manifest: Manifest) -> str:
@@ -52,6 +56,8 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
 
     Raises UsageError when it holds what `roost render` didn't write, or can't be written.
     """
+    import tempfile  # noqa: PLC0415 - it shows in a render to stdout
+
     if not folder:
         raise UsageError('--output-dir "": is not a folder. Give a path.')
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jsonschema_rs import ValidationErrorKind
 
-from generator.faults import MISSING, Fault, Path, describe, show_path
+from generator.faults import MISSING, Fault, Path, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,32 +68,31 @@ class _Explainer:
                 if key not in known:
                     at = (*path, key)
                     fix = _nearest(key, known)
-                    yield at, self._fault(at, "an unknown key", _known_keys(known), fix)
+                    yield at, self._places.fault(at, "an unknown key", _known_keys(known), fix)
         elif keyword == "required":
             for key in argument:
                 if key not in instance:
                     at = (*path, key)
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
-                    yield at, self._fault(at, MISSING, expected, self._fix_of_missing(at))
+                    yield at, self._places.fault(at, MISSING, expected, self._fix_of_missing(at))
         elif isinstance(error.kind, ValidationErrorKind.PropertyNames):
             yield from self._name_fault(path, str(error.kind.error.instance), keyword, schema)
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
-            yield path, self._fault(path, count, f"{bound} {argument}", self.fix(schema))
+            yield path, self._places.fault(path, count, f"{bound} {argument}", self.fix(schema))
         elif keyword == "uniqueItems":
-            yield path, self._fault(path, "an entry twice", "each entry once", "Remove one of them.")
+            yield path, self._places.fault(path, "an entry twice", "each entry once", "Remove one of them.")
         else:
-            yield path, self._fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema))
+            yield (
+                path,
+                self._places.fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema)),
+            )
 
     def _name_fault(self, path: Path, name: str, keyword: str | int, schema: Schema) -> Iterator[tuple[Path, Fault]]:
         at = (*path, name)
         expected = self.expected(schema) if keyword != "maxLength" else f"at most {schema[keyword]} letters"
-        yield at, self._fault(at, f"the key {describe(name)}", expected, self.fix(schema))
-
-    def _fault(self, path: Path, found: str, expected: str, fix: str) -> Fault:
-        file, line = self._places.of(path)
-        return Fault(file, line, show_path(path), found, expected, fix)
+        yield at, self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema))
 
     def _fix_of_missing(self, path: Path) -> str:
         if not any(isinstance(step, int) for step in path):

@@ -42,7 +42,8 @@ def read_what_loads(
     unread: list[UsageError] = []
     for name in files:
         try:
-            loaded.append(load(read_file(name), name))
+            data = read_file(name)
+            loaded.append(load(data, name))
         except ValuesError as error:
             faults.extend(error.faults)
         except UsageError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from generator.faults import Fault, show_path
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from generator.faults import Path
+    from generator.faults import Path, Severity
 
 MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 64
@@ -75,6 +77,10 @@ class Places:
             if in_list or depth == len(path):
                 break
         return (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
+
+    def fault(self, path: Path, found: str, expected: str = "", fix: str = "", severity: Severity = "error") -> Fault:
+        """What is wrong with a key, with its place."""
+        return Fault(*self.of(path), show_path(path), found, expected, fix, severity)
 
 
 class LoadedFile(NamedTuple):

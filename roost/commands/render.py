@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from generator.pipeline import make
-from generator.render.manifests import stream
+from generator.render.output import stream, write_folder
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
 
@@ -39,8 +39,6 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0
-    from generator.render.output import write_folder  # noqa: PLC0415 - tempfile shows in a render to stdout
-
     write_folder(made, output_dir)
     sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
     return 0

@@ -22,7 +22,7 @@ from generator.render.functions import (
     to_json,
     to_pretty_json,
 )
-from generator.values.release import Release
+from generator.values.release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
 from tools.compile.chart import check_fresh, write_chart
@@ -297,7 +297,8 @@ def test_a_template_can_reach_nothing_but_its_context(source: str, tmp_path: Pat
 
 def test_the_image_follows_the_clusters_minor() -> None:
     tags = {"1.9": "a", "1.34": "b", "1.36": "c"}
-    assert [for_cluster(tags, version) for version in ("v1.8.1", "1.10", "v1.34.9-gke.1", "v1.99.0")] == list("aabc")
-    assert for_cluster({}, "v1.36.0") == ""
-    assert minor_for_cluster(tags, "v1.35.2") == "1.34"
-    assert minor_for_cluster({}, "v1.36.0") == ""
+    versions = [kube_minor(version) for version in ("v1.8.1", "1.10", "v1.34.9-gke.1", "v1.99.0")]
+    assert [for_cluster(tags, version) for version in versions] == list("aabc")
+    assert for_cluster({}, (1, 36)) == ""
+    assert minor_for_cluster(tags, (1, 35)) == "1.34"
+    assert minor_for_cluster({}, (1, 36)) == ""

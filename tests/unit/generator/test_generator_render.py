@@ -15,9 +15,9 @@ from generator.locations import chart_folder
 from generator.render.diff import compare, parse_manifests, read_folder, show
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json
-from generator.render.manifests import Identity, Manifest, documents, render, stream
+from generator.render.manifests import Identity, Manifest, documents, render
 from generator.render.order import rank
-from generator.render.output import KUSTOMIZATION, files_of, write_folder
+from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
