@@ -174,7 +174,7 @@ def _run(
         client,
         options.namespace,
         writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
-        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic, starts_spent=True),
+        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic),
         events=EventWriter(client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.evictions.inc,

@@ -79,7 +79,8 @@ class ScaleSet:
     why: str
 
     def __str__(self) -> str:
-        return f"scale {self.kind} {self.name} to {self.replicas} ({self.why})"
+        what = "buffer " if self.kind == "CapacityBuffer" else ""
+        return f"scale {what}{self.name} to {self.replicas} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from roost.controllers.headroom.learning import (
 )
 from roost.controllers.headroom.settings import read_headroom
 from roost.controllers.headroom.whole_nodes import (
-    Misfit,
     Pool,
     first_size_is_due,
     is_first_size,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSettings
+    from roost.controllers.headroom.whole_nodes import Misfit
 
 # An autoscaler answers within seconds, unless it restarts.
 IGNORED_SECONDS: Final = 120.0
@@ -46,25 +46,24 @@ _NEEDS: Final = (
 # wait for the next minute.
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
-REPLICAS: Final = "headroom_replicas"
-NEXT: Final = "headroom_next_change_seconds"
-WINDOW: Final = "headroom_window_active"
-BOOKED: Final = "headroom_booked"
-LEARNED: Final = "headroom_learned_hours"
-NODE_CPU: Final = "headroom_whole_node_cpu_cores"
-NODE_MEMORY: Final = "headroom_whole_node_memory_bytes"
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
-        REPLICAS,
+        "headroom_replicas",
         "Placeholders that a set should have now, of sets with windows or `learn`, or that count nodes.",
         ("set",),
     ),
-    GaugeDefinition(NEXT, "Seconds until the next start or end of one of the set's windows.", ("set",)),
-    GaugeDefinition(WINDOW, "1 for each window that gives the set's number now.", ("set", "window")),
-    GaugeDefinition(BOOKED, "Placeholders kept for booked events now, beside the windows'.", ("set",)),
-    GaugeDefinition(LEARNED, "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)),
-    GaugeDefinition(NODE_CPU, "CPU that a placeholder for a whole node can request.", ("set",)),
-    GaugeDefinition(NODE_MEMORY, "Memory that a placeholder for a whole node can request.", ("set",)),
+    GaugeDefinition(
+        "headroom_next_change_seconds", "Seconds until the next start or end of one of the set's windows.", ("set",)
+    ),
+    GaugeDefinition("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
+    GaugeDefinition("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
+    GaugeDefinition(
+        "headroom_learned_hours", "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)
+    ),
+    GaugeDefinition("headroom_whole_node_cpu_cores", "CPU that a placeholder for a whole node can request.", ("set",)),
+    GaugeDefinition(
+        "headroom_whole_node_memory_bytes", "Memory that a placeholder for a whole node can request.", ("set",)
+    ),
 )
 
 
@@ -162,11 +161,11 @@ class _Plan:
         computed_at, period = _period(placeholder_set, before, now)
         extra = self._booked.extra.get(name, 0)
         if name in self._booked.extra:
-            self.gauges[BOOKED][name,] = extra
+            self.gauges["headroom_booked"][name,] = extra
         for window in period.windows:
-            self.gauges[WINDOW][name, window] = 1.0
+            self.gauges["headroom_window_active"][name, window] = 1.0
         if period.until is not None:
-            self.gauges[NEXT][name,] = period.until - now.wall
+            self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
             self.waits.append(period.until - now.wall)
         replicas, why, learned = period.replicas, "", None
         if placeholder_set.learn is not None:
@@ -176,9 +175,9 @@ class _Plan:
             present = None if keeper is None or keeper.replicas is None else keeper.replicas - extra
             replicas, why = learned_number(placeholder_set.learn, learned, period, present, now)
             self.waits.append(seconds_until_change(placeholder_set.learn, now))
-            self.gauges[LEARNED][name,] = sum(each is not None for each in learned.history.growth)
+            self.gauges["headroom_learned_hours"][name,] = sum(each is not None for each in learned.history.growth)
         replicas = min(MAX_REPLICAS, replicas + extra)
-        self.gauges[REPLICAS][name,] = replicas
+        self.gauges["headroom_replicas"][name,] = replicas
         ignored_since = None
         if keeper is not None:
             ignored_since = self._find_ignored(name, keeper, before)
@@ -236,8 +235,8 @@ class _Plan:
                 self._resize(stateful_set, first, f"the values say so, and set {name}'s pool has no node yet")
             return after
         instance_type, size = room
-        self.gauges[NODE_CPU][name,] = size.cpu / 1000
-        self.gauges[NODE_MEMORY][name,] = float(size.memory)
+        self.gauges["headroom_whole_node_cpu_cores"][name,] = size.cpu / 1000
+        self.gauges["headroom_whole_node_memory_bytes"][name,] = float(size.memory)
         after = replace(after, instance_type=instance_type)
         if stateful_set is None or not stateful_set.container:
             return after

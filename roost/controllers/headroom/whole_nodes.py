@@ -57,11 +57,8 @@ class Size(NamedTuple):
         return {CPU: f"{self.cpu}m", MEMORY: f"{self.memory // _MEMORY_STEP}Mi"}
 
 
-class Misfit(NamedTuple):
-    """A size that is wrong, and since when (steady seconds)."""
-
-    too_large: bool
-    since: float
+# Whether a size is too large or too small, and since when (steady seconds).
+Misfit = tuple[bool, float]
 
 
 class Pool:
@@ -166,10 +163,10 @@ def plan_resize(
     gain = _gain(current, room)
     if not too_large and gain <= 1 + WORTH:
         return None, None, None
-    if misfit is None or misfit.too_large != too_large:
-        misfit = Misfit(too_large, now.steady)
+    if misfit is None or misfit[0] != too_large:
+        misfit = too_large, now.steady
     patience = SETTLE_SECONDS if too_large or gain >= FAR_OFF else PATIENCE_SECONDS
-    seconds_left = misfit.since + patience - now.steady
+    seconds_left = misfit[1] + patience - now.steady
     if resized_at is not None:
         seconds_left = max(seconds_left, resized_at + PATIENCE_SECONDS - now.steady)
     if seconds_left > 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import EvictPod
 from roost.controllers.placeholder_mover.move_memory import WINDOW_SECONDS, Move, settle_moves
@@ -81,11 +81,8 @@ MAX_PREDICTIONS: Final = 20
 MODEL_SECONDS: Final = 0.5
 
 
-class Hold(NamedTuple):
-    """Placeholders of a set that stay where they are for now although they aren't on the marked node."""
-
-    reason: Reason
-    number: int
+# Why placeholders of a set stay where they are for now although they aren't on the marked node, and how many.
+Hold = tuple[Reason, int]
 
 
 def plan_moves(
@@ -116,7 +113,7 @@ def plan_moves(
         elif reason is None and not model.follow_once(view.snapshot):
             reason = Reason("the scheduler's model is being made", MODEL_SECONDS)
         if reason is not None:
-            holds[name] = Hold(reason, len(elsewhere))
+            holds[name] = reason, len(elsewhere)
             continue
         assert mark is not None  # noqa: S101 - without a mark, the set stays
         served[name] = now.steady
@@ -128,7 +125,7 @@ def plan_moves(
         if hold is not None:
             holds[name] = hold
     model.undo()
-    view.waits += [hold.reason.seconds_left for hold in holds.values() if hold.reason.seconds_left is not None]
+    view.waits += [reason.seconds_left for reason, _ in holds.values() if reason.seconds_left is not None]
     return [*evictions, *notices], replace(memory, requested=requested, served=served), holds
 
 
@@ -157,12 +154,12 @@ def _choose_moves(
             continue
         profile = view.settings.profiles.get(pod.scheduler_name)
         if profile is None:
-            return chosen, Hold(Reason("their scheduler is not one of Roost's"), len(elsewhere))
+            return chosen, (Reason("their scheduler is not one of Roost's"), len(elsewhere))
         # A prediction costs more than counting, so the room is counted first.
         if not view.has_room(target, pod.spec):
             return chosen, None
         if model.predictions >= MAX_PREDICTIONS:
-            return chosen, Hold(Reason("the next plan goes on"), len(elsewhere) - len(chosen))
+            return chosen, (Reason("the next plan goes on"), len(elsewhere) - len(chosen))
         prediction = model.try_move(pod, mark.node, profile)
         if prediction is Prediction.REJECTED:
             return chosen, None
@@ -170,7 +167,7 @@ def _choose_moves(
             repelled.add(pod.node_name)
             continue
         if len(chosen) == budget:
-            return chosen, Hold(Reason("the minute's evictions are used up"), len(elsewhere) - len(chosen))
+            return chosen, (Reason("the minute's evictions are used up"), len(elsewhere) - len(chosen))
         set_name = pod.labels[PLACEHOLDER_SET_LABEL]
         chosen.append((pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady)))
-    return chosen, None if hold_reason is None else Hold(hold_reason, staying)
+    return chosen, None if hold_reason is None else (hold_reason, staying)

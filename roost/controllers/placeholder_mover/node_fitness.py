@@ -36,14 +36,6 @@ class Reason(NamedTuple):
     is_for_good: bool = False
 
 
-class Fitness(NamedTuple):
-    """Whether a node was fit when it was last judged, and since when."""
-
-    fit: bool
-    # Steady seconds.
-    since: float
-
-
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
     """What earlier plans saw; times are steady seconds."""
@@ -52,8 +44,9 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # By uid and name of a set, as sets differ in their tolerations: nodes that are unfit to attract, or were recently.
-    fitness: Mapping[tuple[str, str], Fitness] = field(default_factory=dict)
+    # By uid and name of a set, as sets differ in their tolerations: whether a node was fit to attract when it was last
+    # judged, and since when. Those that have been fit for a while are left out.
+    fitness: Mapping[tuple[str, str], tuple[bool, float]] = field(default_factory=dict)
 
 
 def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
@@ -66,9 +59,9 @@ def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettin
     recent = now.steady - settings.mark_after_seconds
     present = {node.uid for node in snapshot.nodes.values()}
     judged = {
-        (uid, name): fitness
-        for (uid, name), fitness in history.fitness.items()
-        if uid in present and not (fitness.fit and fitness.since < recent)
+        (uid, name): (fit, since)
+        for (uid, name), (fit, since) in history.fitness.items()
+        if uid in present and not (fit and since < recent)
     }
     return NodeHistory(ready, lost, judged)
 
@@ -101,7 +94,7 @@ class NodeJudge:
             return why
         fit_seconds = self._ready_seconds(node)
         if key in self.fitness:
-            fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True).since)
+            fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True))
         seconds_left = self._settings.mark_after_seconds - fit_seconds
         return Reason("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
@@ -114,14 +107,15 @@ class NodeJudge:
 
     def unfit_seconds(self, node: Node, placeholder_set: PlaceholderSet) -> float:
         """Seconds for which the node has been unfit to attract the set; 0.0 if it is fit."""
-        fitness = self.fitness.get((node.uid, placeholder_set.name))
-        return 0.0 if fitness is None or fitness.fit else self._now.steady - fitness.since
+        fit, since = self.fitness.get((node.uid, placeholder_set.name), (True, 0.0))
+        return 0.0 if fit else self._now.steady - since
 
-    def _note(self, key: tuple[str, str], *, fit: bool) -> Fitness:
+    def _note(self, key: tuple[str, str], *, fit: bool) -> float:
+        """Return since when the node is or isn't fit."""
         before = self.fitness.get(key)
-        if before is None or before.fit != fit:
-            before = self.fitness[key] = Fitness(fit, self._now.steady)
-        return before
+        if before is None or before[0] != fit:
+            before = self.fitness[key] = fit, self._now.steady
+        return before[1]
 
     def _why_unusable(self, node: Node) -> Reason | None:
         if node.deleting:

@@ -26,19 +26,24 @@ if TYPE_CHECKING:
     from roost.controllers.placeholder_mover.moves import Hold
     from roost.controllers.placeholder_mover.settings import MoverSettings
 
-PLACEHOLDERS: Final = "placeholders"
-PLANNED: Final = "placeholder_moves_planned"
-HELD: Final = "placeholder_moves_held"
-BACK_OFF: Final = "placeholder_back_off_seconds"
-MARK_AGE: Final = "placeholder_marked_node_age_seconds"
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
-        PLACEHOLDERS, "Placeholders by set: marked (on the marked node), bound (elsewhere), pending.", ("set", "state")
+        "placeholders",
+        "Placeholders by set: marked (on the marked node), bound (elsewhere), pending.",
+        ("set", "state"),
     ),
-    GaugeDefinition(PLANNED, "Placeholders that the last plan would evict.", ("set",)),
-    GaugeDefinition(HELD, "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
-    GaugeDefinition(BACK_OFF, "Seconds until placeholders of the set may move again after a wrong guess.", ("set",)),
-    GaugeDefinition(MARK_AGE, "Age of the node that attracts the set's placeholders.", ("set",)),
+    GaugeDefinition("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
+    GaugeDefinition(
+        "placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")
+    ),
+    GaugeDefinition(
+        "placeholder_back_off_seconds",
+        "Seconds until placeholders of the set may move again after a wrong guess.",
+        ("set",),
+    ),
+    GaugeDefinition(
+        "placeholder_marked_node_age_seconds", "Age of the node that attracts the set's placeholders.", ("set",)
+    ),
 )
 
 
@@ -108,8 +113,14 @@ def _gauges(view: View, marks: Mapping[str, Mark], moves: MoveMemory, holds: Map
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
             ages[name,] = max(0.0, now.wall - snapshot.nodes[mark.node].created)
-    held: dict[tuple[str, ...], float] = {(name, hold.reason.text): hold.number for name, hold in holds.items()}
-    return {PLACEHOLDERS: states, PLANNED: planned, HELD: held, BACK_OFF: back_offs, MARK_AGE: ages}
+    held: dict[tuple[str, ...], float] = {(name, reason.text): number for name, (reason, number) in holds.items()}
+    return {
+        "placeholders": states,
+        "placeholder_moves_planned": planned,
+        "placeholder_moves_held": held,
+        "placeholder_back_off_seconds": back_offs,
+        "placeholder_marked_node_age_seconds": ages,
+    }
 
 
 CONTROLLER: Final = Controller(

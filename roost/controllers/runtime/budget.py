@@ -18,16 +18,13 @@ WRITES_PER_MINUTE: Final = 600
 class MinuteBudget:
     """At most `per_minute` takes within any 60 s. Not thread-safe: one loop owns it."""
 
-    def __init__(self, per_minute: int, clock: Callable[[], float], *, starts_spent: bool = False) -> None:
-        """starts_spent: assume that an earlier leader has used up the last minute."""
+    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self.per_minute = per_minute
         self._clock = clock
         self._taken: deque[float] = deque()
-        if starts_spent:
-            self.spend_all()
 
     def spend_all(self) -> None:
-        """Use up the coming minute."""
+        """Use up the coming minute: an earlier leader may have used up the last one."""
         self._taken = deque([self._clock()] * self.per_minute)
 
     @property

@@ -113,16 +113,6 @@ class CalendarStarts:
                 yield time
 
 
-class _Calendar(NamedTuple):
-    """The parts of a calendar that are read."""
-
-    entries: list[list[Property]]
-    # By TZID: the zone that its program says it is.
-    zones: Mapping[str, str]
-    # That of times without one; "": none.
-    zone: str
-
-
 def parse_calendar(
     read: Reader,
     text: str,
@@ -140,13 +130,13 @@ def parse_calendar(
     if "BEGIN:VCALENDAR" not in text.upper():
         read.fault(key, text.strip()[:40] or None, "an iCalendar file, which begins with BEGIN:VCALENDAR")
         return ()
-    calendar = _split(text)
+    entries, zones, own_zone = _split(text)
     # By UID: series, occurrences of their own, the times that these replace, and from when on a series is another.
     series: list[tuple[str, Event]] = []
     single: list[Event] = []
     overridden: dict[str, set[int]] = {}
     changed_from: dict[str, tuple[int, Reading]] = {}
-    for entry in calendar.entries:
+    for entry in entries:
         if not may_go_on():
             read.fault(key, "a calendar that takes too long", "less: what is left of it doesn't count")
             break
@@ -157,7 +147,7 @@ def parse_calendar(
         at = f"{key}: {summary[:60] or uid[:60] or 'an event without SUMMARY'}"
         faults_before = read.count
         moved = of.get("RECURRENCE-ID")
-        reading = Reading(read, at, calendar)
+        reading = Reading(read, at, zones, own_zone)
         if moved is not None:
             instance = _moment(moved, reading._replace(quiet="people" not in ours))
             if instance is not None and moved.parameter("RANGE"):
@@ -205,7 +195,9 @@ class Reading(NamedTuple):
 
     read: Reader
     at: str
-    calendar: _Calendar
+    # By TZID: the zone that the calendar's program says it is. And that of times without one; "": none.
+    zones: Mapping[str, str]
+    zone: str
     # An event that isn't ours has no faults.
     quiet: bool = False
 
@@ -220,8 +212,8 @@ def _refuse_range(reading: Reading) -> None:
     reading.fault("RECURRENCE-ID;RANGE", "a change of all later occurrences", expected)
 
 
-def _split(text: str) -> _Calendar:
-    """Return the properties of each VEVENT, without those of components in it, and the zones."""
+def _split(text: str) -> tuple[list[list[Property]], Mapping[str, str], str]:
+    """Return the properties of each VEVENT, without those of components in it, the zones, and the calendar's own."""
     entries: list[list[Property]] = []
     zones: dict[str, str] = {}
     own_zone = tzid = ""
@@ -249,7 +241,7 @@ def _split(text: str) -> _Calendar:
             zones[tzid] = prop.value.strip()
         elif name == "X-WR-TIMEZONE":
             own_zone = prop.value.strip()
-    return _Calendar(entries, zones, own_zone)
+    return entries, zones, own_zone
 
 
 def _property(line: str) -> Property | None:
@@ -337,8 +329,8 @@ def _time(prop: Property, reading: Reading) -> tuple[datetime, str] | None:
         expected = "a date-time like 20261124T090000, for an event that takes all day says no time"
         reading.fault(name, prop.value or None, expected)
         return None
-    named = prop.parameter("TZID").strip('"') or reading.calendar.zone
-    zone = "UTC" if match[2] else find_zone(named) or find_zone(reading.calendar.zones.get(named, ""))
+    named = prop.parameter("TZID").strip('"') or reading.zone
+    zone = "UTC" if match[2] else find_zone(named) or find_zone(reading.zones.get(named, ""))
     if not zone:
         expected = (
             "TZID= with a zone of the IANA database, like Europe/Berlin, or Windows' name of one, or a time in UTC, "

@@ -64,13 +64,8 @@ GAUGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What one pod's user was told."""
-
-    reasons: tuple[str, ...] = ()
-    # Unix time from which the rest is told again.
-    again_at: float = 0.0
+# The reasons of what one pod's user was told, and the Unix time from which the rest is told again.
+Told = tuple[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,25 +146,25 @@ class _Teller:
 
     def tell_of_room(self, pod: Pod, past: PastWaits) -> None:
         """The pod waits for a node."""
-        told = self._told(pod)
+        reasons, _ = self._told(pod)
         since = pod.unschedulable_since or self._now.wall
         if self._now.wall - since < ROOM_SECONDS:
             self.waits.append(ROOM_SECONDS - (self._now.wall - since))
         elif pod.nominated_node:
-            if GIVES_WAY not in told.reasons:
-                self._tell(pod, told, GIVES_WAY, texts.GIVES_WAY)
-        elif ROOM not in told.reasons:
+            if GIVES_WAY not in reasons:
+                self._tell(pod, GIVES_WAY, texts.GIVES_WAY)
+        elif ROOM not in reasons:
             keys = keys_of_pool(pod)
             spread = past.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
             usual = spread.left(0.0) if keys[0] in past.by_key else None
             text = texts.ROOM_UNKNOWN
             if usual is not None:
                 text = texts.with_estimate(texts.ROOM, usual)
-            self._tell(pod, told, ROOM, text)
+            self._tell(pod, ROOM, text)
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""
-        told = self._told(pod)
+        reasons, again_at = self._told(pod)
         needed = self._pulls.needed_by(bound)
         passed = self._now.wall - bound.since
         if not needed:
@@ -178,45 +173,44 @@ class _Teller:
             self.waits.append(PULL_SECONDS - passed)
             return
         left = self._left(needed, past)
-        if DOWNLOAD not in told.reasons:
+        if DOWNLOAD not in reasons:
             # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
             if left is not None:
                 others = sum(pull.image not in bound.lacking for pull in needed)
                 text = texts.with_estimate(_text_of_download(others), left, others=others)
-                self._tell_left(pod, told, DOWNLOAD, text, left)
-            elif LONGER not in told.reasons:
-                self._tell(pod, told, LONGER, texts.LONGER)
+                self._tell_left(pod, DOWNLOAD, text, left)
+            elif LONGER not in reasons:
+                self._tell(pod, LONGER, texts.LONGER)
         elif left is None:
-            if LONGER not in told.reasons:
-                self._tell(pod, told, LONGER, texts.LONGER)
-        elif self._now.wall >= told.again_at:
-            if left.median >= WORTH_TELLING_SECONDS and len(told.reasons) < MOST_NOTICES - 1:
-                self._tell_left(pod, told, LEFT, texts.with_estimate(texts.STILL, left), left)
+            if LONGER not in reasons:
+                self._tell(pod, LONGER, texts.LONGER)
+        elif self._now.wall >= again_at:
+            if left.median >= WORTH_TELLING_SECONDS and len(reasons) < MOST_NOTICES - 1:
+                self._tell_left(pod, LEFT, texts.with_estimate(texts.STILL, left), left)
         else:
-            self.waits.append(told.again_at - self._now.wall)
+            self.waits.append(again_at - self._now.wall)
 
     def _left(self, needed: Sequence[QueuedPull], past: PastWaits) -> Estimate | None:
         first = _pull_of(needed[0].image, past).left(self._now.wall - needed[0].begin)
         return None if first is None else in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
 
     def _told(self, pod: Pod) -> Told:
-        told = self._memory.told.get(pod.uid, Told())
-        self.told[pod.uid] = told
-        return told
+        return self.told.setdefault(pod.uid, self._memory.told.get(pod.uid, ((), 0.0)))
 
-    def _tell_left(self, pod: Pod, told: Told, reason: str, message: str, left: Estimate) -> None:
+    def _tell_left(self, pod: Pod, reason: str, message: str, left: Estimate) -> None:
         again_at = self._now.wall + max(WORTH_TELLING_SECONDS, left.median / 2)
-        self._tell(pod, Told(told.reasons, again_at), reason, message)
+        self._tell(pod, reason, message, again_at)
         self.waits.append(again_at - self._now.wall)
 
-    def _tell(self, pod: Pod, told: Told, reason: str, message: str) -> None:
-        if len(told.reasons) >= MOST_NOTICES:
+    def _tell(self, pod: Pod, reason: str, message: str, again_at: float | None = None) -> None:
+        reasons, before = self._told(pod)
+        if len(reasons) >= MOST_NOTICES:
             return
         if self.count >= MOST_A_MINUTE:
             self.waits.append(MINUTE_SECONDS - (self._now.steady - self.counted_from))
             return
         self.count += 1
-        self.told[pod.uid] = Told((*told.reasons, reason), told.again_at)
+        self.told[pod.uid] = (*reasons, reason), before if again_at is None else again_at
         self.notices.append(Notice.on_pod(pod, reason, message))
 
 

@@ -21,7 +21,9 @@ class Clock:
 )
 def test_no_minute_ever_holds_more_than_the_budget(per_minute: int, gaps: list[float], starts_spent: bool) -> None:
     clock = Clock()
-    budget = MinuteBudget(per_minute, clock, starts_spent=starts_spent)
+    budget = MinuteBudget(per_minute, clock)
+    if starts_spent:
+        budget.spend_all()
     taken = []
     for gap in gaps:
         clock.now += gap
@@ -34,7 +36,8 @@ def test_no_minute_ever_holds_more_than_the_budget(per_minute: int, gaps: list[f
 
 def test_a_new_leader_waits_out_the_minute_before_it() -> None:
     clock = Clock()
-    budget = MinuteBudget(3, clock, starts_spent=True)
+    budget = MinuteBudget(3, clock)
+    budget.spend_all()
     assert not budget.take()
     wait_seconds = budget.seconds_until_next()
     assert WINDOW_SECONDS <= wait_seconds <= WINDOW_SECONDS + 0.01
@@ -43,7 +46,8 @@ def test_a_new_leader_waits_out_the_minute_before_it() -> None:
 
 
 def test_a_budget_of_nothing_is_never_worth_waiting_for() -> None:
-    budget = MinuteBudget(0, Clock(), starts_spent=True)
+    budget = MinuteBudget(0, Clock())
+    budget.spend_all()
     assert not budget.take()
     assert budget.seconds_until_next() == float("inf")
 

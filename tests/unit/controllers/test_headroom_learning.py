@@ -13,7 +13,6 @@ from roost.controllers.contract.actions import Action, KeepHistory, Notice, Scal
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.headroom.plan import LEARNED
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
@@ -138,7 +137,7 @@ def test_a_set_has_the_forecast_within_min_and_max(backend: str) -> None:
         hub = Hub({**_document(), "placeholderBackend": backend}, {"default": _history(growth)})
         hub.turn()
         assert hub.replicas == replicas
-        assert hub.gauges[LEARNED]["default",] == 21 * 24
+        assert hub.gauges["headroom_learned_hours"]["default",] == 21 * 24
 
 
 def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
@@ -220,7 +219,7 @@ def test_users_who_come_and_wait_and_go_are_learned_and_stored_each_hour() -> No
     # A new leader goes on from there.
     hub.restart()
     hub.turn()
-    assert hub.gauges[LEARNED]["default",] == 21 * 24 + 2
+    assert hub.gauges["headroom_learned_hours"]["default",] == 21 * 24 + 2
 
 
 def test_others_pods_do_not_count() -> None:
