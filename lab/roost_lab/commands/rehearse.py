@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -13,49 +12,6 @@ from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions,
 from roost_lab.simulator.sweep.rehearsal import read_event, rehearse
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.rehearsal import Rehearsal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearseOptions:
-    """The command line."""
-
-    event: str
-    files: tuple[str, ...]
-    values: tuple[str, ...]
-    traces: tuple[str, ...]
-    launches: float
-    assumptions: tuple[str, ...]
-    seeds: int
-    form: str
-
-
-def run(options: RehearseOptions) -> int:
-    """Print what came of it; 1 for faults of trace or assumptions."""
-    try:
-        rehearsal = _rehearse(options)
-    except (AssumptionsError, TraceError) as error:
-        for line in str(error).splitlines():
-            print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    sys.stdout.write(rehearsal.to_json() if options.form == "json" else f"{rehearsal.sentence()}\n")
-    return 0
-
-
-def _rehearse(options: RehearseOptions) -> Rehearsal:
-    assumed = dict(read_assumption(text, "--assume") for text in options.assumptions)
-    assumptions = make_assumptions(assumed, "--assume")
-    return rehearse(
-        read_event(options.event),
-        options.files,
-        Settings(values=options.values),
-        trace_of(options.traces) if options.traces else None,
-        assumptions,
-        seeds=options.seeds,
-        launches=options.launches,
-    )
 
 
 @click.command("rehearse")
@@ -80,14 +36,31 @@ def _rehearse(options: RehearseOptions) -> Rehearsal:
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def _command(**options: Any) -> int:  # noqa: ANN401 - click's
+def _command(
+    *,
+    event: str,
+    files: tuple[str, ...],
+    values: tuple[str, ...],
+    traces: tuple[str, ...],
+    assumptions: tuple[str, ...],
+    form: str,
+    **days: Any,  # noqa: ANN401 - click's
+) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
 
     \b
     roost rehearse -f values.yaml --event "2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin"
     """
-
-    return run(RehearseOptions(**options))
+    try:
+        assumed = make_assumptions(dict(read_assumption(text, "--assume") for text in assumptions), "--assume")
+        trace = trace_of(traces) if traces else None
+        found = rehearse(read_event(event), files, Settings(values=values), trace, assumed, **days)
+    except (AssumptionsError, TraceError) as error:
+        for line in str(error).splitlines():
+            print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
+        return 1
+    sys.stdout.write(found.to_json() if form == "json" else f"{found.sentence()}\n")
+    return 0
 
 
 COMMAND: Final = _command

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from generator.faults import UsageError
 from roost_core.kube.process import version
@@ -24,7 +25,6 @@ from roost_lab.simulator.setup.checks import AssumptionsError, check_images
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
-from roost_lab.simulator.sweep.progress import ProgressDisplay
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
 from roost_lab.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep, usual_workers
@@ -151,13 +151,17 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     _check(jobs)
     files = _record_files(options, [policy.name for policy in policies])
     store = ResultStore(_results_folder(options))
-    display = ProgressDisplay(talk, len({job.key for job in jobs}))
+    columns = (TextColumn("replays"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    left = (TextColumn("left"), TimeRemainingColumn())
+    bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
+    replays = len({job.key for job in jobs})
+    task = bar.add_task("", total=replays)
     try:
-        with display:
-            results = run_sweep(jobs, _spread(options), store, report=display)
+        with bar:
+            results = run_sweep(jobs, _spread(options), store, report=lambda _end: bar.advance(task))
     except KeyboardInterrupt:
         talk.print(
-            f"Stopped: {display.done} of {display.replays} replays are done and kept in {store.folder}. {GOES_ON}",
+            f"Stopped: {bar.tasks[0].completed:.0f} of {replays} replays are kept in {store.folder}. {GOES_ON}",
             markup=False,
             soft_wrap=True,
         )

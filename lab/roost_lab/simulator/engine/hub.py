@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
-from roost_lab.simulator.engine.culling import next_look
 from roost_lab.simulator.engine.entities import Launch, SimPod
 from roost_lab.simulator.engine.node_images import USER as FOR_USER
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
@@ -218,10 +218,16 @@ class Hub:
         return self._until_culled(60.0 * (model.least_minutes + more))
 
     def _until_culled(self, seconds: float) -> float:
-        every = self._world.assumed.cull_every_seconds
-        return (
-            seconds if not every else next_look(self._world.now + seconds, every, self._world.chance) - self._world.now
-        )
+        """From now until the culler's first run after so many seconds; it runs with one phase under all policies.
+
+        Servers whose users have gone leave in groups so. Lengths that a trace tells hold their culler's looks already.
+        """
+        world = self._world
+        every = world.assumed.cull_every_seconds
+        if not every:
+            return seconds
+        phase, ends = world.chance.uniform("culler", "phase") * every, world.now + seconds
+        return max(ends, phase + ceil((ends - phase) / every) * every) - world.now
 
     def _end(self, pod: SimPod) -> None:
         if self._world.sim_pods.get(pod.key) is not pod:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
-NO_LABELS: Final[Mapping[str, str]] = {}
 RULES_FILE: Final = "release.json"
 # From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
 _ADMISSION_POLICY_MINOR: Final = (1, 36)
@@ -131,15 +130,13 @@ class Policy:
     default_priority: Priority
     # Taints of new nodes until they hold their images: the release's, if it has one.
     startup_taints: tuple[str, ...]
+    # The values from which all of this was rendered.
+    merged: Merged = field(repr=False)
     # Placeholders are CapacityBuffers, which aren't simulated.
     has_capacity_buffers: bool = False
-    # Labels of the nodes that users are sent to: `singleuser.nodeSelector`.
-    user_nodes: Mapping[str, str] = field(default_factory=dict)
     # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the webhook, and name the
     # hub's own scheduler (`other_scheduler`), whose profile is among `profiles`.
     outsiders: frozenset[str] = frozenset()
-    # The values from which all of this was rendered; None: it was read from manifests alone.
-    merged: Merged | None = field(default=None, repr=False)
 
     def profile_of(self, scheduler_name: str) -> Profile:
         """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that name."""
@@ -147,22 +144,22 @@ class Policy:
 
     def place_of(self, path: Path) -> tuple[str, int]:
         """File and line of a key of its values."""
-        return (f"policy {self.name}", 0) if self.merged is None else self.merged.places.of(path)
+        return self.merged.places.of(path)
+
+    @property
+    def user_nodes(self) -> Mapping[str, str]:
+        """Labels of the nodes that users are sent to: `singleuser.nodeSelector`."""
+        return _user_nodes(self.merged.values)
 
     def in_minor(self, minor: int) -> Policy:
         """The same values in a cluster of this minor of Kubernetes. Raises as load_policy does."""
-        return self if minor == self.minor else self._rendered_again(self.namespace, minor)
+        return self if minor == self.minor else self._rendered(self.namespace, minor)
 
     def in_namespace(self, namespace: str) -> Policy:
         """The same values, installed in another namespace of the same cluster. Raises as load_policy does."""
-        return self if namespace == self.namespace else self._rendered_again(namespace, self.minor)
+        return self if namespace == self.namespace else self._rendered(namespace, self.minor)
 
-    def _rendered_again(self, namespace: str, minor: int) -> Policy:
-        if self.merged is None:
-            raise ValueError(
-                f"policy {self.name} has no values to render for namespace {namespace} and Kubernetes 1.{minor}: it is "
-                f"of {self.namespace} and 1.{self.minor}"
-            )
+    def _rendered(self, namespace: str, minor: int) -> Policy:
         return _rendered(self.name, self.merged, Release(self.release, namespace, f"v1.{minor}.0"))
 
     def make_planners(self) -> tuple[Planner[Any], ...]:
@@ -205,11 +202,13 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
         raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
-    rules = manifests
-    if _has_admission_policies(values, release):
-        rules = render(_static_rules(values), release)
-    user_nodes = (values.get("singleuser") or {}).get("nodeSelector") or {}
-    return replace(read_policy(name, manifests, release, user_nodes, scheduler_minor=minor, rules=rules), merged=merged)
+    rules = render(_static_rules(values), release) if _has_admission_policies(values, release) else manifests
+    return _read_policy(name, merged, manifests, release, scheduler_minor=minor, rules=rules)
+
+
+def _user_nodes(values: Mapping[str, Any]) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (values.get("singleuser") or {}).get("nodeSelector") or {}
+    return labels
 
 
 def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
@@ -233,16 +232,16 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     }
 
 
-def read_policy(
+def _read_policy(
     name: str,
+    merged: Merged,
     manifests: Sequence[Manifest],
     release: Release,
-    user_nodes: Mapping[str, str] = NO_LABELS,
     *,
     scheduler_minor: int,
     rules: Sequence[Manifest],
 ) -> Policy:
-    """Read the rendered objects back. user_nodes: labels by which users select their nodes.
+    """Read the rendered objects back.
 
     scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than the cluster's.
     rules: the objects with the webhook, or with one that does what the admission policies do.
@@ -278,7 +277,7 @@ def read_policy(
         name=name,
         release=release.name,
         namespace=release.namespace,
-        digest=_digest([*bodies, dict(user_nodes), {"minor": minor, "scheduler": scheduler_minor}]),
+        digest=_digest([*bodies, dict(_user_nodes(merged.values)), {"minor": minor, "scheduler": scheduler_minor}]),
         minor=minor,
         profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
         cluster_profile=default_profile(minor),
@@ -291,8 +290,8 @@ def read_policy(
         user_class=user_class if user_class in priorities else "",
         default_priority=default,
         startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
+        merged=merged,
         has_capacity_buffers=has_buffers,
-        user_nodes=user_nodes,
     )
 
 

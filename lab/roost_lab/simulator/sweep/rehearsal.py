@@ -283,31 +283,20 @@ def play_days(
     """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits count."""
     # One repository is the whole event.
     assumptions = replace(assumptions, quota_per_repository=0, quota_total=0)
-    waits: list[float] = []
-    p95: list[float] = []
+    by_seed: list[list[float]] = []
     hours: list[float] = []
     cold: list[int] = []
     without_server = 0
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
-        found: list[tuple[float, bool]] = []
-
-        def note(
-            number: int,
-            seconds: float,
-            is_up: bool,
-            ours: frozenset[int] = ours,
-            found: list[tuple[float, bool]] = found,
-        ) -> None:
-            if number in ours:
-                found.append((seconds, is_up))
-
-        world.measures.on_wait = note
+        ended: list[tuple[int, float, bool]] = []
+        world.measures.on_wait = lambda *wait, ended=ended: ended.append(wait)
         result = world.play(attempts)
-        here = sorted(seconds for seconds, _ in found)
+        found = [(seconds, is_up) for number, seconds, is_up in ended if number in ours]
         without_server += sum(not is_up for _, is_up in found)
-        waits += here
-        p95.append(quantile(here, 0.95))
+        by_seed.append(sorted(seconds for seconds, _ in found))
         hours.append(result.node_hours)
         cold.append(result.cold)
-    return Days(sorted(waits), p95, hours, cold, without_server)
+    waits = sorted(seconds for of_seed in by_seed for seconds in of_seed)
+    p95 = [quantile(of_seed, 0.95) for of_seed in by_seed]
+    return Days(waits, p95, hours, cold, without_server)

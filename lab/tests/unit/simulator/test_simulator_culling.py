@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from lab.tests.small_worlds import BEGIN, WatchedHub, WatchedWorld, attempt, comparable, play, small
+from lab.tests.small_worlds import BEGIN, WatchedHub, WatchedWorld, attempt, play, small
 from lab.tests.small_worlds import without_pullers as bare
-from roost_lab.simulator.engine.culling import next_look
-from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
 
 EVERY = 600.0
-
-
-@given(st.floats(0, 2e9), st.floats(1, 1e5), st.integers(0, 50))
-def test_a_look_comes_within_one_round_and_never_before(moment: float, every: float, seed: int) -> None:
-    look = next_look(moment, every, Chance(seed))
-    assert moment <= look < moment + every + 1e-3
-    assert next_look(look + every / 2, every, Chance(seed)) == pytest.approx(look + every, abs=1e-3)
 
 
 def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY) -> dict[int, float]:
@@ -64,10 +51,3 @@ def test_a_session_is_no_shorter_than_drawn_and_by_less_than_a_round_longer() ->
 def test_lengths_that_a_trace_tells_stay_as_they_are() -> None:
     assert ends(1, stays=1234.0) == ends(1, stays=1234.0, every=0.0)
     assert min(ends(1, stays=1234.0).values()) > BEGIN + 1234
-
-
-def test_as_usual_there_is_no_culler() -> None:
-    said = [attempt(number, 60.0 * number, session_seconds=None) for number in range(10)]
-    usual, _ = play(said, bare("z2jh"), small(room=20))
-    without, _ = play(said, bare("z2jh"), small(room=20, cull_every_seconds=0.0))
-    assert comparable(usual) == comparable(without)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roost.__main__ import main
+from roost_lab.judge import SEEDS, Score, describe, helps, judge, latest
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.survey import trace_of
-from roost_lab.simulator.sweep.verdict import SEEDS, Score, describe, helps, judge, latest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
