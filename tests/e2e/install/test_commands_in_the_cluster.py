@@ -87,6 +87,8 @@ def check_page(view: subprocess.Popen[str], forward: subprocess.Popen[str]) -> N
     address = view.stdout.readline().strip()
     assert address.startswith("http://127.0.0.1:8095/?token=")
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), urllib.request.ProxyHandler({}))
+    # As the page's own script asks.
+    opener.addheaders = [("X-Roost-View", "1")]
 
     def read(address: str) -> bytes:
         with opener.open(address.replace(":8095/", f":{port}/"), timeout=30) as answer:
