@@ -2,28 +2,36 @@
 
 Owns what grows and what is pulled. Cluster Autoscaler's own binary can't be built from a Go module proxy; what is
 played here are the rules that decide which pod makes it add a node, after its code as of 1.34: static_autoscaler.go,
-filter_out_schedulable.go, mixed_nodeinfos_processor.go, node_info_utils.go. Nothing here is shared with the code that
-is tested.
+filter_out_schedulable.go, mixed_nodeinfos_processor.go, node_info_utils.go. As it does itself, it asks the scheduler's
+own filters.
 """
 
 from __future__ import annotations
 
-import copy
 import http.client
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import read_profiles
+from roost_core.scheduler.state import ClusterState
 from tests.e2e.pair_cases import IMAGE_BYTES
 from tests.harness.api import ApiError
 from tests.harness.nodes import NODES, FakeNodes, read_taint
 from tests.harness.pods import PODS, PodKeeper
+from tests.harness.scheduler import scheduler_config
 from tests.harness.talk import say
+from tests.scheduling import filter_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from tests.e2e.pair_cases import Pool
     from tests.harness.api import Api
 
@@ -37,9 +45,11 @@ SCAN_SECONDS = 4.0
 STABLE_SECONDS = 6.0
 # --expendable-pods-priority-cutoff.
 PRIORITY_CUTOFF = -10
+DEFAULT_PROFILE = read_profiles(scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR)[
+    "default-scheduler"
+]
 # What a new node's template never has: taints that say how the node is just now.
 _PASSING_TAINTS = ("node.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "ToBeDeletedByCluster")
-_UNITS = {"m": 1e-3, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "k": 1e3, "M": 1e6, "G": 1e9}
 
 
 class Kubelets:
@@ -101,41 +111,25 @@ def images_of(pod: Object) -> set[str]:
     return found | {one["image"]["reference"] for one in spec.get("volumes", ()) if "image" in one}
 
 
-@dataclass(slots=True)
-class Machine:
-    """A node as its filters see it: one that is there, one on its way, or a template."""
+class Room:
+    """Nodes with what they hold, by kube-scheduler's filters (its model, which a test holds against the real one).
 
-    labels: Mapping[str, str]
-    taints: Sequence[Mapping[str, str]]
-    free: dict[str, float]
-    name: str = ""
+    Nobody is pre-empted.
+    """
 
-    def fits(self, pod: Object) -> bool:
-        """kube-scheduler's filters, as far as these pods go; nobody is pre-empted."""
-        spec = pod["spec"]
-        if any(self.free.get(key, 0.0) < amount for key, amount in requests_of(pod).items() if amount):
-            return False
-        if any(self.labels.get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
-            return False
-        hard = [taint for taint in self.taints if taint["effect"] != "PreferNoSchedule"]
-        if not all(_is_tolerated(taint, spec.get("tolerations", ())) for taint in hard):
-            return False
-        required = (
-            spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-        )
-        return required is None or any(self._matches(term) for term in required["nodeSelectorTerms"])
+    def __init__(self, nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> None:
+        self._state = ClusterState(nodes, pods)
 
-    def take(self, pod: Object) -> None:
-        for key, amount in requests_of(pod).items():
-            self.free[key] = self.free.get(key, 0.0) - amount
+    def add(self, node: Node) -> None:
+        self._state.set_node(node)
 
-    def fresh(self) -> Machine:
-        return Machine(labels=self.labels, taints=self.taints, free=dict(self.free), name=self.name)
-
-    def _matches(self, term: Object) -> bool:
-        asked = [(one, self.labels.get(one["key"])) for one in term.get("matchExpressions", ())]
-        asked += [(one, self.name) for one in term.get("matchFields", ())]
-        return bool(asked) and all(_expression_holds(one, value) for one, value in asked)
+    def place(self, pod: Pod) -> bool:
+        """Put a pod on the first node that takes it, if there is one."""
+        for name, verdict in filter_nodes(pod, self._state, DEFAULT_PROFILE).items():
+            if verdict is None:
+                self._state.add_pod(replace(pod, node_name=name))
+                return True
+        return False
 
 
 @dataclass(slots=True)
@@ -152,7 +146,7 @@ class Added:
 class _Group:
     pool: Pool
     # What became of nodes that there were: kept when the last has gone.
-    template: Machine | None = None
+    template: Node | None = None
     nodes: list[str] = field(default_factory=list)
 
 
@@ -235,28 +229,24 @@ class ClusterAutoscaler:
 
     def asks_for(self, nodes: Sequence[Object], pods: Sequence[Object]) -> tuple[str, int] | None:
         """Say which group is to have how many more nodes; one group a scan."""
-        ready = {node["metadata"]["name"]: node for node in nodes if _is_ready(node)}
-        there = {name: _machine(node) for name, node in ready.items() if not node["spec"].get("unschedulable")}
-        waiting = []
-        for pod in pods:
-            node = pod["spec"].get("nodeName") or pod.get("status", {}).get("nominatedNodeName")
-            if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-                continue
-            if node in there:
-                there[node].take(pod)
-            elif not node and _is_unschedulable(pod):
-                waiting.append(pod)
+        ready = {node.name: node for node in map(read_node, nodes) if node.ready}
+        room = Room(ready.values(), map(read_pod, pods))
         templates = {one.pool.name: self._template(one, ready) for one in self._groups}
-        coming = [templates[one.pool].fresh() for one in self.added if one.name not in ready]
-        waiting.sort(key=lambda pod: -pod["spec"].get("priority", 0))
-        helpless = [pod for pod in waiting if not _place(pod, (*there.values(), *coming))]
+        for one in self.added:
+            if one.name not in ready:
+                room.add(replace(templates[one.pool], name=one.name))
+        waiting = [
+            pod for body in pods if _is_unschedulable(body) and (pod := read_pod(body)).priority >= PRIORITY_CUTOFF
+        ]
+        waiting.sort(key=lambda pod: -pod.priority)
+        helpless = [pod for pod in waiting if not pod.nominated_node and not room.place(pod)]
         for group in self._groups:
             asked = self._asked(group, templates[group.pool.name], helpless)
             if asked:
                 return group.pool.name, asked
         return None
 
-    def _template(self, group: _Group, ready: Mapping[str, Object]) -> Machine:
+    def _template(self, group: _Group, ready: Mapping[str, Node]) -> Node:
         now = self._now()
         for name in group.nodes:
             if name not in ready:
@@ -268,19 +258,26 @@ class ClusterAutoscaler:
         if group.template is not None:
             return group.template
         pool = group.pool
-        resources = {"cpu": pool.cpu, "memory": pool.memory, "pods": "110", **pool.extra_resources}
-        free = {key: quantity(value) for key, value in resources.items()}
-        return Machine({GROUP_LABEL: pool.name, **pool.labels}, [read_taint(taint) for taint in pool.taints], free)
+        return read_node(
+            {
+                "metadata": {"name": "template", "labels": {GROUP_LABEL: pool.name, **pool.labels}},
+                "spec": {"taints": [read_taint(taint) for taint in pool.taints]},
+                "status": {
+                    "allocatable": {"cpu": pool.cpu, "memory": pool.memory, "pods": "110", **pool.extra_resources}
+                },
+            }
+        )
 
     @staticmethod
-    def _asked(group: _Group, template: Machine, helpless: Sequence[Object]) -> int:
+    def _asked(group: _Group, template: Node, helpless: Sequence[Pod]) -> int:
         """How many nodes the pods that would fit one of the group fill."""
-        fresh: list[Machine] = []
+        filled, count = Room(), 0
         for pod in helpless:
-            if template.fits(pod) and not _place(pod, fresh):
-                fresh.append(template.fresh())
-                fresh[-1].take(pod)
-        return max(0, min(len(fresh), group.pool.most - len(group.nodes)))
+            if not filled.place(pod) and Room([template]).place(pod):
+                count += 1
+                filled.add(replace(template, name=f"template-{count}"))
+                filled.place(pod)
+        return max(0, min(count, group.pool.most - len(group.nodes)))
 
     def _add(self, group: _Group) -> None:
         pool = group.pool
@@ -298,77 +295,15 @@ class ClusterAutoscaler:
         self.added.append(Added(self._now(), pool.name, name))
 
 
-def _place(pod: Object, machines: Iterable[Machine]) -> bool:
-    for one in machines:
-        if one.fits(pod):
-            one.take(pod)
-            return True
-    return False
-
-
-def sanitised(node: Object) -> Machine:
+def sanitised(node: Node) -> Node:
     """A node of the group as it would be if it came now: its labels stay, all of them."""
-    found = _machine(copy.deepcopy(node))
-    taints = [taint for taint in found.taints if not taint["key"].startswith(_PASSING_TAINTS)]
-    return Machine({**found.labels, HOSTNAME: "template"}, taints, found.free, "template")
-
-
-def _machine(node: Object) -> Machine:
-    free = {key: quantity(value) for key, value in node["status"]["allocatable"].items()}
-    metadata = node["metadata"]
-    return Machine(metadata.get("labels", {}), node["spec"].get("taints", []), free, metadata["name"])
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = node.get("status", {}).get("conditions") or []
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-
-
-def _is_unschedulable(pod: Object) -> bool:
-    if pod["metadata"].get("deletionTimestamp") or pod["spec"].get("priority", 0) < PRIORITY_CUTOFF:
-        return False
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
-
-
-def requests_of(pod: Object) -> dict[str, float]:
-    """What a pod takes of a node: its containers' sum, or its greediest init container."""
-    total: dict[str, float] = {"pods": 1.0}
-    for one in pod["spec"]["containers"]:
-        for key, value in one.get("resources", {}).get("requests", {}).items():
-            total[key] = total.get(key, 0.0) + quantity(value)
-    for one in pod["spec"].get("initContainers", ()):
-        for key, value in one.get("resources", {}).get("requests", {}).items():
-            total[key] = max(total.get(key, 0.0), quantity(value))
-    return total
-
-
-def quantity(value: str | float) -> float:
-    """A Kubernetes quantity, of those that occur here."""
-    text = str(value)
-    for unit, factor in _UNITS.items():
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * factor
-    return float(text)
-
-
-def _is_tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, str]]) -> bool:
-    return any(
-        one.get("key", taint["key"]) == taint["key"]
-        and one.get("effect", taint["effect"]) == taint["effect"]
-        and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
-        for one in tolerations
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith(_PASSING_TAINTS))
+    return replace(
+        node, name="template", labels={**node.labels, HOSTNAME: "template"}, taints=taints, unschedulable=False
     )
 
 
-def _expression_holds(expression: Object, value: str | None) -> bool:
-    operator, values = expression["operator"], expression.get("values", [])
-    if operator == "In":
-        return value in values
-    if operator == "NotIn":
-        return value not in values
-    if operator == "Exists":
-        return value is not None
-    if operator == "DoesNotExist":
-        return value is None
-    raise ValueError(f"found operator {operator}, expected In, NotIn, Exists or DoesNotExist")
+def _is_unschedulable(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or []
+    is_told = any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
+    return is_told and not pod["metadata"].get("deletionTimestamp")
