@@ -88,6 +88,11 @@ def read_page(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
+def _logged_port(process: Process) -> int:
+    """The port that the machine picked, which the log names."""
+    return int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
+
+
 class Replica:
     """One replica of a rendered program of Roost's, as a process on loopback."""
 
@@ -181,7 +186,6 @@ class Stack:
         self._over = threading.Event()
         self._versions = itertools.count(1)
         self._scheduler_flags = tuple(scheduler_flags)
-        self.roost = ROOST  # the program that runs as webhook, controllers and recorder
         self._stack = contextlib.ExitStack()
         self._starts = 0
         self.schedulers: list[Scheduler] = []
@@ -265,10 +269,8 @@ class Stack:
         gone = [manifest for manifest in before if _identity(manifest) not in kept]
         if gone:
             self.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone))
-        self._mount("webhook")
-        self._mount("scheduler")
-        self._mount("controllers")
-        self._mount("recorder")
+        for component in ("webhook", "controllers", "recorder"):
+            self._mount(component)
 
     def bring(self, values: Mapping[str, Any]) -> None:
         """Put the manifests, which are what these values give, into the cluster."""
@@ -280,14 +282,14 @@ class Stack:
             if "configMap" not in volume:
                 continue
             found = self.find("ConfigMap", volume["configMap"]["name"])
-            self.write_mounted(self._folder_of(component, volume["name"]), found["data"])
+            self._write_mounted(f"{component}-{volume['name']}", found["data"])
 
     def _make_certificate(self) -> None:
         """Give the webhook a certificate, and the values what they say of one that is given."""
         now = time.time()
         authority = make_authority("test", now, DAY_SECONDS)
         leaf = sign_leaf(authority, (LOOPBACK,), now, DAY_SECONDS)
-        self.write_mounted(CERTIFICATE, {"tls.crt": leaf.certificate_pem.decode(), "tls.key": leaf.key_pem.decode()})
+        self._write_mounted(CERTIFICATE, {"tls.crt": leaf.certificate_pem.decode(), "tls.key": leaf.key_pem.decode()})
         bundle = base64.b64encode(authority.certificate_pem).decode()
         self._certificates = {"mode": "secret", "secretName": "given", "caBundle": bundle}
 
@@ -303,25 +305,20 @@ class Stack:
             data = {key: base64.b64decode(value).decode() for key, value in found.get("data", {}).items()}
             if data != mounted:
                 mounted = data
-                self.write_mounted(CERTIFICATE, data)
+                self._write_mounted(CERTIFICATE, data)
 
     def _pod_spec(self, component: str) -> Object:
         """The pod of a rendered Deployment; {} when it isn't rendered."""
         found: Object = self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
         return found
 
-    @staticmethod
-    def _folder_of(component: str, volume: str) -> str:
-        """Where a volume's files are, below our folder: controllers and recorder mount two ConfigMaps, others one."""
-        return f"{component}-{volume}" if component in ("controllers", "recorder") else component
-
-    def write_mounted(self, component: str, data: Mapping[str, str]) -> None:
-        """Swap in a new version of what is mounted for `component`."""
-        version = self.folder / f"{component}-{next(self._versions)}"
+    def _write_mounted(self, volume: str, data: Mapping[str, str]) -> None:
+        """Swap in a new version of what a volume, COMPONENT-NAME, holds."""
+        version = self.folder / f"{volume}-{next(self._versions)}"
         version.mkdir()
         for name, text in data.items():
             (version / name).write_text(text)
-        link, fresh = self.folder / component, self.folder / f".{component}-new"
+        link, fresh = self.folder / volume, self.folder / f".{volume}-new"
         fresh.symlink_to(version.name)
         fresh.rename(link)
 
@@ -339,8 +336,9 @@ class Stack:
 
     def scheduler_configuration(self) -> Object:
         """The rendered KubeSchedulerConfiguration."""
-        (path,) = (self.folder / "scheduler").glob("*.yaml")
-        loaded: Object = yaml.safe_load(path.read_text())
+        (name,) = (one["configMap"]["name"] for one in self._pod_spec("scheduler")["volumes"] if "configMap" in one)
+        (text,) = self.find("ConfigMap", name)["data"].values()
+        loaded: Object = yaml.safe_load(text)
         return loaded
 
     def pretend_scheduler(self) -> None:
@@ -383,21 +381,9 @@ class Stack:
 
     def start_webhook(self, *flags: str) -> Webhook:
         """Start a replica with the rendered command; loopback and files replace what a kubelet would provide."""
-        command = self.deployments["webhook"]["spec"]["template"]["spec"]["containers"][0]["command"]
         metrics_port = self._stack.enter_context(ReservedPort())
-        arguments = [
-            *command[1:],
-            f"--settings={self.folder / 'webhook' / 'release.json'}",
-            f"--certificate-folder={self.folder / CERTIFICATE}",
-            f"--kubeconfig={self._account('webhook')}",
-            f"--bind-address={LOOPBACK}",
-            f"--port={self.port.number}",
-            f"--metrics-port={metrics_port.number}",
-            *flags,
-        ]
-        self._starts += 1
-        name = f"webhook-{self.release}-{self.namespace}-{self._starts}"
-        process = self.cluster.run.start(name, self.roost, arguments)
+        ports = (f"--port={self.port.number}", f"--metrics-port={metrics_port.number}")
+        process = self._start("webhook", *ports, *flags)
         webhook = Webhook(process, self.port.number, metrics_port.number)
         self.webhooks.append(webhook)
         return webhook
@@ -421,30 +407,26 @@ class Stack:
         self.schedulers.append(scheduler)
         return scheduler
 
-    def controllers_arguments(self) -> list[str]:
-        """The rendered arguments of `roost controllers`, as the rendered account."""
-        return self._arguments("controllers")
-
-    def recorder_arguments(self) -> list[str]:
-        """The rendered arguments of `roost record`, as the rendered account."""
-        return self._arguments("recorder")
-
-    def _arguments(self, component: str) -> list[str]:
+    def arguments(self, component: str) -> list[str]:
         """The rendered arguments of `roost`, with the mounted files where we keep them, as the rendered account."""
         pod = self._pod_spec(component)
         (container,) = pod["containers"]
-        files = {volume["name"] for volume in pod["volumes"] if "configMap" in volume}
-        mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"] if mount["name"] in files}
+        volumes = {one["name"] for one in pod["volumes"] if "configMap" in one or "secret" in one}
+        mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"] if one["name"] in volumes}
 
         def here(argument: str) -> str:
-            option, _, path = argument.partition("=")
-            volume = mounts.get(path.rpartition("/")[0])
-            if volume is None:
-                return argument
-            return f"{option}={self.folder / self._folder_of(component, volume) / path.rpartition('/')[2]}"
+            for path, volume in mounts.items():
+                argument = argument.replace(f"={path}", f"={self.folder / f'{component}-{volume}'}")
+            return argument
 
         arguments = [here(argument) for argument in container["command"][1:]]
         return [*arguments, f"--kubeconfig={self._account(component)}"]
+
+    def _start(self, component: str, *flags: str, environment: Mapping[str, str] | None = None) -> Process:
+        self._starts += 1
+        name = f"{component}-{self.release}-{self.namespace}-{self._starts}"
+        arguments = [*self.arguments(component), f"--bind-address={LOOPBACK}", *flags]
+        return self.cluster.run.start(name, ROOST, arguments, environment=environment)
 
     def start_controllers(self, *flags: str) -> Controllers:
         """Start a replica of the controllers with the rendered command; does not wait until it leads."""
@@ -452,25 +434,15 @@ class Stack:
             self._pretends_controllers = False
             lease = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/{self._controllers_lease}"
             self.cluster.api.delete(lease)
-        self._starts += 1
-        # The machine picks the port, and the log names it.
-        arguments = [*self.controllers_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
-        process = self.cluster.run.start(
-            f"controllers-{self.release}-{self.namespace}-{self._starts}", self.roost, arguments
-        )
-        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
-        controllers = Controllers(process, port)
+        process = self._start("controllers", "--port=0", *flags)
+        controllers = Controllers(process, _logged_port(process))
         self.controllers.append(controllers)
         return controllers
 
     def start_recorder(self, *flags: str) -> Replica:
         """Start the recorder with the rendered command and variables; its volumes are folders below ours."""
-        self._starts += 1
-        arguments = [*self.recorder_arguments(), f"--bind-address={LOOPBACK}", "--port=0", *flags]
-        name = f"recorder-{self.release}-{self.namespace}-{self._starts}"
-        process = self.cluster.run.start(name, self.roost, arguments, environment=self.recorder_environment())
-        port = int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
-        recorder = Replica(process, port)
+        process = self._start("recorder", "--port=0", *flags, environment=self.recorder_environment())
+        recorder = Replica(process, _logged_port(process))
         self.recorders.append(recorder)
         return recorder
 
@@ -508,7 +480,7 @@ class Stack:
     def plan(self) -> str:
         """What `roost controllers --dry-run` prints, as the rendered account."""
         done = subprocess.run(
-            [self.roost, *self.controllers_arguments(), "--dry-run"], capture_output=True, text=True, check=False
+            [ROOST, *self.arguments("controllers"), "--dry-run"], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}")

@@ -12,6 +12,7 @@ import itertools
 import math
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ from tests.stack import Stack
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from roost_lab.traces.attempt import Attempt
     from tests.harness.api import Watch
     from tests.stack import Replica
 
@@ -62,49 +64,31 @@ STORED_SECONDS: Final = 180.0
 COUNTERS: Final = ("changes", "rows", "odd_objects", "store_errors", "stream_errors", "waits")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One launch as it is played: seconds of the test's clock after the beginning."""
-
-    at_seconds: float
-    stay_seconds: float
-    repository: str
-    image: str
-    # On the node with a kubelet, where its image is pulled.
-    is_real: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One record of the trace: seconds after the beginning, and how long the user stays."""
-
-    at: float
-    repository: str
-    image: str
-    stay_seconds: float
-
-
 def fraction(*parts: object) -> float:
     """A number from 0 to 1 that belongs to these parts, and to no order of drawing."""
     digest = blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") + 0.5) / 2**64
 
 
-def launches_of(trace: Path, day: int) -> list[Launch]:
+def launches_of(trace: Path, day: int) -> list[Attempt]:
     """One day of the trace, its midnight at 0; day 0 is the first."""
     launches = []
     begin: float | None = None
-    for attempt in open_trace([trace], seed=1, counts=InputCounts()):
-        begin = attempt.moment // DAY * DAY if begin is None else begin
-        at = attempt.moment - begin - day * DAY
-        if at >= DAY:
+    for launch in open_trace([trace], seed=1, counts=InputCounts()):
+        begin = (launch.moment // DAY + day) * DAY if begin is None else begin
+        if launch.moment >= begin + DAY:
             break
         # Ten minutes until the culler takes an idle user, and a log-normal rest: median 26, ninth decile 62.
-        rest = NormalDist(math.log(16), math.log(52 / 16) / 1.2816).inv_cdf(fraction("stay", attempt.number))
-        name = blake2b(attempt.image.encode(), digest_size=6).hexdigest()
-        image, stay_seconds = f"registry.example.org/binder-{name}:1", 60.0 * (10.0 + math.exp(rest))
-        launches.append(Launch(at, attempt.repository, image, stay_seconds))
-    return [launch for launch in launches if launch.at >= 0]
+        rest = NormalDist(math.log(16), math.log(52 / 16) / 1.2816).inv_cdf(fraction("stay", launch.number))
+        name = blake2b(launch.image.encode(), digest_size=6).hexdigest()
+        launches.append(
+            launch._replace(
+                moment=launch.moment - begin,
+                image=f"registry.example.org/binder-{name}:1",
+                session_seconds=60.0 * (10.0 + math.exp(rest)),
+            )
+        )
+    return [launch for launch in launches if launch.moment >= 0]
 
 
 def real_images(count: int) -> list[str]:
@@ -112,32 +96,27 @@ def real_images(count: int) -> list[str]:
     return [f"quay.io/day/course-{index}:1" for index in range(count)]
 
 
-def busiest(launches: Sequence[Launch], seconds: float) -> list[Launch]:
+def busiest(launches: Sequence[Attempt], seconds: float) -> list[Attempt]:
     """The launches of the busiest span of so many seconds, which begins at 0."""
-    first = 0
-    best = (0, 0)
-    for last, launch in enumerate(launches):
-        while launches[first].at <= launch.at - seconds:
-            first += 1
-        best = max(best, (last - first + 1, -first))
-    begin = launches[-best[1]].at
-    return [launch for launch in _moved(launches, begin) if 0 <= launch.at < seconds]
+    moments = [launch.moment for launch in launches]
+
+    def count(begin: float) -> int:
+        return bisect_left(moments, begin + seconds) - bisect_left(moments, begin)
+
+    begin = max(moments, key=count)
+    return [one._replace(moment=one.moment - begin) for one in launches if begin <= one.moment < begin + seconds]
 
 
-def _moved(launches: Sequence[Launch], by: float) -> list[Launch]:
-    return [Launch(one.at - by, one.repository, one.image, one.stay_seconds) for one in launches]
-
-
-def plan_sessions(launches: Sequence[Launch], speed: float, real_share: float, images: Sequence[str]) -> list[Session]:
-    """All of them, so many times as fast; a share, drawn by index, pulls for real."""
+def plan_sessions(launches: Sequence[Attempt], speed: float, real_share: float, images: Sequence[str]) -> list[Attempt]:
+    """All of them, so many times as fast; a share, drawn by index, pulls for real, on the node with a kubelet."""
     sessions = []
     ranks = {name: rank for rank, (name, _) in enumerate(Counter(one.repository for one in launches).most_common())}
     for index, launch in enumerate(launches):
-        is_real = fraction("real", index) < real_share
         # Repositories share the images that there are.
-        image = images[ranks[launch.repository] % len(images)] if is_real else launch.image
-        stay_seconds = max(1.0, launch.stay_seconds / speed)
-        sessions.append(Session(launch.at / speed, stay_seconds, launch.repository, image, is_real))
+        real = images[ranks[launch.repository] % len(images)]
+        image = real if fraction("real", index) < real_share else launch.image
+        stay_seconds = max(1.0, (launch.session_seconds or 0.0) / speed)
+        sessions.append(launch._replace(moment=launch.moment / speed, image=image, session_seconds=stay_seconds))
     return sessions
 
 
@@ -241,7 +220,7 @@ class Witness:
 class Size:
     """How much is played."""
 
-    sessions: Sequence[Session]
+    sessions: Sequence[Attempt]
     speed: float
     placeholders: int
     real_images: Sequence[str]
@@ -335,8 +314,8 @@ class PlayedDay:
         # Every session begins when the trace says, or as soon as the machine gets there.
         for index, session in enumerate(self.size.sessions):
             name = f"jupyter-{index}"
-            self._at(session.at_seconds, partial(self._launch, name, session))
-        end_seconds = max(session.at_seconds for session in self.size.sessions)
+            self._at(session.moment, partial(self._launch, name, session))
+        end_seconds = max(session.moment for session in self.size.sessions)
         self.began_at = time.monotonic()
         told_at = 0.0
         # Apart, so that launches that the machine can't keep up with don't hold ends up.
@@ -377,22 +356,23 @@ class PlayedDay:
         except Exception as error:  # noqa: BLE001 - the day goes on; `_settle` raises it
             self._faults.append(repr(error))
 
-    def _launch(self, name: str, session: Session) -> None:
+    def _launch(self, name: str, session: Attempt) -> None:
         with self._lock:
             if self._running[session.repository] >= REPOSITORY_QUOTA:
                 self.refused += 1
                 return
             self._running[session.repository] += 1
+        is_real = session.image in self.size.real_images
         container = {
             "name": "notebook",
             "image": session.image,
-            "resources": {"requests": REAL_REQUESTS if session.is_real else USER_REQUESTS},
+            "resources": {"requests": REAL_REQUESTS if is_real else USER_REQUESTS},
         }
         body = {
             "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
             "spec": {
                 "containers": [container],
-                "nodeSelector": {POOL: "real" if session.is_real else "user"},
+                "nodeSelector": {POOL: "real" if is_real else "user"},
                 "priorityClassName": self.priority,
                 "terminationGracePeriodSeconds": 1,
                 "automountServiceAccountToken": False,
@@ -400,7 +380,7 @@ class PlayedDay:
         }
         uid = self.launched[name] = self.cluster.create_pod(body, self.namespace)["metadata"]["uid"]
         now = time.monotonic() - self.began_at
-        self._at(now + session.stay_seconds, lambda: self._end(name, uid, session.repository), is_end=True)
+        self._at(now + (session.session_seconds or 0.0), lambda: self._end(name, uid, session.repository), is_end=True)
 
     def _end(self, name: str, uid: str, repository: str) -> None:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"

@@ -207,7 +207,7 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
         password = url.split(":")[2].partition("@")[0]
         assert password not in recorder.process.log_path.read_text()
         # Anybody on the node may read a command.
-        assert password not in " ".join(stack.recorder_arguments())
+        assert password not in " ".join(stack.arguments("recorder"))
 
 
 def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_has(cluster: ControlPlane) -> None:
@@ -215,7 +215,7 @@ def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_h
         record_a_start(stack)
         deployment = stack.deployments["recorder"]
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        ours = dict(argument.split("=", 1) for argument in stack.recorder_arguments() if "=" in argument)
+        ours = dict(argument.split("=", 1) for argument in stack.arguments("recorder") if "=" in argument)
         rendered = dict(argument.split("=", 1) for argument in container["command"] if "=" in argument)
         # In the pod, the account is the pod's own.
         account = ["--kubeconfig", ours["--kubeconfig"]]
