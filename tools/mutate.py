@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 # Of each part: its files, and the tests that hold it.
 PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "rules": (("webhook/rules/*.py",), ("tests/unit/webhook/test_[a-lopw]*.py", "tests/unit/webhook/test_requests.py")),
+    "rules": (
+        ("webhook/rules/*.py",),
+        (
+            "tests/unit/webhook/test_[a-lopw]*.py",
+            "tests/unit/webhook/test_re*.py",
+            "tests/unit/webhook/test_scheduler*.py",
+        ),
+    ),
     "ring": (("roost_core/placement/rendezvous.py",), ("tests/unit/roost_core/test_placement_rendezvous.py",)),
     "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_[ghp]*.py", "tests/unit/webhook/test_requests.py")),
     "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),

@@ -19,10 +19,8 @@ def request_by_default(case: Case) -> Iterator[RequestByDefault]:
 
 def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     """The pod's requests, or those that its class gives to pods without any. Raises MalformedObjectError."""
-    own, by_default = read_requests(case.pod.spec), case.pod_class.resources
-    if own or not by_default:
-        return own
-    return read_requests({"containers": [{"resources": {"requests": by_default}} for _ in case.pod.containers]})
+    by_default = {"resources": {"requests": case.pod_class.resources}}
+    return read_requests(case.pod.spec) or read_requests({"containers": [by_default] * len(case.pod.containers)})
 
 
 RULE: Final = Rule(request_by_default, lambda _settings, pod_class: bool(pod_class.resources))
