@@ -18,12 +18,11 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Verdict, check_all
-from webhook.admission import Decision, Result
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.facts import Facts
-from webhook.metrics import Metrics
+from webhook.metrics import Metrics, show
 from webhook.policy_file import PolicyFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roost_core.release.settings import ReleaseSettings
+    from webhook.admission import Decision
     from webhook.options import WebhookOptions
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class _Replica:
 
     def _set_up_facts(self) -> None:
         facts = self._facts = FactsKeeper(connect(self._options.kubeconfig), self._metrics, self._reviewer.pod_seen)
-        self._metrics.show_facts_age(facts.age_seconds)
+        self._metrics.facts_age.set_function(facts.age_seconds)
         self._checks["facts"] = facts.verdict
         self._work.append(facts.run)
 
@@ -178,7 +178,7 @@ class _Replica:
     def _metrics_text(self) -> bytes:
         now = time.monotonic()
         if not self._page or now - self._page_at >= METRICS_SECONDS:
-            self._metrics.show_ring(self._reviewer.ring_sizes())
+            show(self._metrics.ring_nodes, self._reviewer.ring_sizes())
             self._page, self._page_at = self._metrics.text(), now
         return self._page
 
@@ -186,10 +186,4 @@ class _Replica:
         if is_dry_run:
             # Nothing is created: alerts and graphs are about pods.
             return
-        self._metrics.count_review(decision.pod_class, decision.result, seconds)
-        if decision.result is Result.BEYOND_BOUNDS:
-            self._metrics.count_beyond_bounds(decision.reason)
-        if decision.degraded:
-            self._metrics.count_degradation(decision.pod_class, decision.degraded)
-        if decision.left_to_cluster:
-            self._metrics.count_left_to_cluster(decision.pod_class, decision.left_to_cluster)
+        self._metrics.count_decision(decision, seconds)

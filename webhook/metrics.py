@@ -11,8 +11,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from webhook.admission import Result
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from webhook.admission import Decision
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
 DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
@@ -53,7 +57,7 @@ class Metrics:
             "class",
             "reason",
         )
-        self._waiting = self._gauge(
+        self.waiting = self._gauge(
             "roost_webhook_pods_waiting_for_scheduler",
             "Pods there now that name Roost's scheduler and have no node, by class.",
             "class",
@@ -64,22 +68,20 @@ class Metrics:
         self._part_away = self._gauge(
             "roost_webhook_part_away", "1 while nobody renews the Lease of a part of Roost.", "part"
         )
-        self._ring_nodes = self._gauge(
-            "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
-        )
-        self._facts_age = self._gauge("roost_webhook_facts_age_seconds", "Time since the cluster was last heard of.")
-        self._policy = self._gauge("roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision")
+        self.ring_nodes = self._gauge("roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class")
+        self.facts_age = self._gauge("roost_webhook_facts_age_seconds", "Time since the cluster was last heard of.")
+        self.policy = self._gauge("roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision")
         self.policy_reload_failures = self._counter(
             "roost_webhook_policy_reload_failures", "Policies refused; the last good one stayed."
         )
         self.policy_reload_failures.inc(0)
-        self._certificate_expiry = self._gauge(
+        self.certificate_expiry = self._gauge(
             "roost_webhook_certificate_expiry_timestamp_seconds", "When a certificate ends, in Unix time.", "kind"
         )
-        self._unplaced = self._gauge(
+        self.unplaced = self._gauge(
             "roost_webhook_unplaced_pods", "Pods there now that came through without being placed, by class.", "class"
         )
-        self._unplaced_seen = self._counter(
+        self.unplaced_seen = self._counter(
             "roost_webhook_unplaced_pods_seen", "Pods that came through without being placed, each once.", "class"
         )
         self._watch_errors = self._counter("roost_webhook_watch_errors", "Lists and watches that failed.", "kind")
@@ -97,32 +99,21 @@ class Metrics:
         """The whole registry in Prometheus's text format."""
         return generate_latest(self.registry)
 
-    def count_review(self, pod_class: str | None, result: str, seconds: float) -> None:
-        """One review: its class, its result, and how long it took."""
-        key = (pod_class or NO_CLASS, result)
+    def count_decision(self, decision: Decision, seconds: float) -> None:
+        """One review: its class, its result, how long it took, and why a pod got less than its class has."""
+        pod_class = decision.pod_class or NO_CLASS
+        key = (pod_class, decision.result)
         child = self._review_children.get(key)
         if child is None:
             child = self._review_children[key] = self._reviews.labels(*key)
         child.inc()
         self._durations.observe(seconds)
-
-    def count_degradation(self, pod_class: str | None, reason: str) -> None:
-        """Count one pod whose images the gate didn't require."""
-        self._degradations.labels(pod_class or NO_CLASS, reason).inc()
-
-    def count_beyond_bounds(self, bound: str) -> None:
-        """Count one pod that was admitted unchanged, by the bound that it exceeds."""
-        self._beyond_bounds.labels(bound).inc()
-
-    def count_left_to_cluster(self, pod_class: str | None, reason: str) -> None:
-        """One pod that kept the cluster's scheduler."""
-        self._left_to_cluster.labels(pod_class or NO_CLASS, reason).inc()
-
-    def show_waiting(self, counts: Mapping[str, int]) -> None:
-        """Pods that wait for Roost's scheduler now, for every class that is watched."""
-        self._waiting.clear()
-        for pod_class, pods in counts.items():
-            self._waiting.labels(pod_class).set(pods)
+        if decision.result is Result.BEYOND_BOUNDS:
+            self._beyond_bounds.labels(decision.reason).inc()
+        if decision.degraded:
+            self._degradations.labels(pod_class, decision.degraded).inc()
+        if decision.left_to_cluster:
+            self._left_to_cluster.labels(pod_class, decision.left_to_cluster).inc()
 
     def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
         """Show the age of each part's Lease and whether the part is away, read on each scrape; drop all others."""
@@ -132,35 +123,13 @@ class Metrics:
             self._lease_age.labels(part).set_function(age_seconds)
             self._part_away.labels(part).set_function(is_away)
 
-    def show_ring(self, sizes: Mapping[str, int]) -> None:
-        """Ring nodes of each class with a home; classes that have none any more disappear."""
-        self._ring_nodes.clear()
-        for pod_class, nodes in sizes.items():
-            self._ring_nodes.labels(pod_class).set(nodes)
-
-    def show_facts_age(self, age_seconds: Callable[[], float]) -> None:
-        """Show the age of the facts, read on each scrape."""
-        self._facts_age.set_function(age_seconds)
-
-    def show_policy(self, revision: str) -> None:
-        """The revision in use, and no other."""
-        self._policy.clear()
-        self._policy.labels(revision).set(1)
-
-    def show_certificate(self, kind: str, expiry: float) -> None:
-        """When the `ca` or `leaf` ends, in Unix time."""
-        self._certificate_expiry.labels(kind).set(expiry)
-
-    def show_unplaced(self, counts: Mapping[str, int]) -> None:
-        """Unplaced pods there now, for every class that is watched."""
-        self._unplaced.clear()
-        for pod_class, pods in counts.items():
-            self._unplaced.labels(pod_class).set(pods)
-
-    def count_unplaced(self, pod_class: str) -> None:
-        """Count one pod when it is first seen unplaced."""
-        self._unplaced_seen.labels(pod_class).inc()
-
     def count_watch_error(self, kind: str) -> None:
         """One list or watch that failed."""
         self._watch_errors.labels(kind).inc()
+
+
+def show(gauge: Gauge, values: Mapping[str, float]) -> None:
+    """Show these values by the gauge's one label; those of before disappear."""
+    gauge.clear()
+    for label, value in values.items():
+        gauge.labels(label).set(value)

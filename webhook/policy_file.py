@@ -9,6 +9,7 @@ from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import MAX_DOCUMENT_BYTES, Reader, SettingsError
 from roost_core.release.settings import ReleaseSettings
+from webhook.metrics import show
 from webhook.rules import unread_keys
 from webhook.settings import read_settings
 
@@ -86,7 +87,7 @@ class PolicyFile:
         if settings.revision == self.settings.revision:
             return
         self.settings = settings
-        self._metrics.show_policy(settings.revision)
+        show(self._metrics.policy, {settings.revision: 1})
         log.info("policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes))
         self._on_change(settings)
 

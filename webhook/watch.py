@@ -33,6 +33,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
 from roost_core.release.settings import SCHEDULER
 from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
+from webhook.metrics import show
 from webhook.node_images import NodeImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
@@ -299,8 +300,8 @@ class _Watches:
         self._unplaced: dict[str, tuple[str, str]] = {}
         # Class of pods that are waiting for Roost's scheduler, by key.
         self._waiting: dict[str, str] = {}
-        self._metrics.show_unplaced(dict.fromkeys(settings.classes, 0))
-        self._metrics.show_waiting(dict.fromkeys(settings.classes, 0))
+        show(metrics.unplaced, dict.fromkeys(settings.classes, 0))
+        show(metrics.waiting, dict.fromkeys(settings.classes, 0))
         self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self.leases.items()})
 
     @property
@@ -450,17 +451,17 @@ class _Watches:
                 if pod is not None and pod.is_unplaced:
                     if self._unplaced.get(key, ("", ""))[0] != pod.uid:
                         self._unplaced[key] = (pod.uid, name)
-                        self._metrics.count_unplaced(name)
+                        self._metrics.unplaced_seen.labels(name).inc()
                 else:
                     self._unplaced.pop(key, None)
         if homes:
             self._homes = self._homes.updated(homes)
         if self._unplaced != was_unplaced:
             counts = Counter(name for _, name in self._unplaced.values())
-            self._metrics.show_unplaced({name: counts[name] for name in self.settings.classes})
+            show(self._metrics.unplaced, {name: counts[name] for name in self.settings.classes})
         if self._waiting != was_waiting:
             counts = Counter(self._waiting.values())
-            self._metrics.show_waiting({name: counts[name] for name in self.settings.classes})
+            show(self._metrics.waiting, {name: counts[name] for name in self.settings.classes})
         return list(homes)
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:

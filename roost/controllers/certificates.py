@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import (
     Certificate,
     PkiError,
@@ -25,7 +25,7 @@ from roost_core.kube.pki import (
     still_valid,
 )
 from roost_core.kube.readiness import Verdict
-from roost_core.kube.trust import Conflict
+from roost_core.kube.trust import CONFLICTS
 
 if TYPE_CHECKING:
     import threading
@@ -133,10 +133,10 @@ class CertificateKeeper:
         fault = ""
         try:
             in_order = self.tick()
-        except Conflict:
-            # Another writer was first: the next tick reads what it wrote.
-            return False
         except (ClusterError, PkiError) as error:
+            if isinstance(error, ApiError) and error.status in CONFLICTS:
+                # Another writer was first: the next tick reads what it wrote.
+                return False
             in_order, fault = False, str(error)
         except Exception:  # the thread must outlive any fault: without it no leaf would be renewed
             log.exception("certificates failed")
@@ -147,7 +147,7 @@ class CertificateKeeper:
         return in_order
 
     def tick(self) -> bool:
-        """Check CA, bundle and leaf, and fix one step of each. Raises Conflict, ClusterError, PkiError.
+        """Check CA, bundle and leaf, and fix one step of each. Raises ClusterError, PkiError.
 
         Return whether there was nothing to fix.
         """

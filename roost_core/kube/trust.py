@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import Client, ClusterError, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 # The owner of caBundle in managed fields.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
 OPAQUE: Final = "Opaque"
-CONFLICT: Final = 409
-# The status of a JSON Patch whose `test` fails.
-TEST_FAILED: Final = 422
-
-
-class Conflict(ClusterError):  # noqa: N818 - a state of things to look at again, not a failure
-    """Another client wrote first: read again."""
+# Another client wrote first: read again. 422: the `test` of a JSON Patch failed.
+CONFLICTS: Final = frozenset({409, 422})
 
 
 class SharedSecret:
@@ -49,33 +44,22 @@ class SharedSecret:
         return body, data
 
     def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
-        """Create the Secret, or replace the data of the one that was read. Raises Conflict, ClusterError."""
+        """Create the Secret, or replace the data of the one that was read. Raises ApiError (409), ClusterError."""
         if before is not None and before.get("type", OPAQUE) != OPAQUE:
             raise ClusterError(
                 f"Secret {self._name} is of type {before['type']}, and Roost writes {OPAQUE} ones only: "
                 "delete it, or set another webhook.certificates.secretName"
             )
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-        try:
-            if before is None:
-                metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
-                owner = self._owner()
-                if owner is not None:
-                    metadata["ownerReferences"] = [owner]
-                body = {
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "type": OPAQUE,
-                    "metadata": metadata,
-                    "data": encoded,
-                }
-                self._client.create(self._folder, body)
-            else:
-                self._client.replace(f"{self._folder}/{self._name}", {**before, "data": encoded})
-        except ApiError as error:
-            if error.status == CONFLICT:
-                raise Conflict(str(error)) from None
-            raise
+        if before is not None:
+            self._client.replace(f"{self._folder}/{self._name}", {**before, "data": encoded})
+            return
+        metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}
+        owner = self._owner()
+        if owner is not None:
+            metadata["ownerReferences"] = [owner]
+        body = {"apiVersion": "v1", "kind": "Secret", "type": OPAQUE, "metadata": metadata, "data": encoded}
+        self._client.create(self._folder, body)
 
 
 class BundleField:
@@ -102,18 +86,13 @@ class BundleField:
         return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Set bundles of entries as they were last read. Raises Conflict if they have changed, ClusterError."""
+        """Set bundles of entries as they were last read. Raises ApiError (422: they have changed), ClusterError."""
         operations: list[JSONObject] = [{"op": "test", "path": "/metadata/resourceVersion", "value": self._version}]
         for index, name in enumerate(self._names):
             if name in entries:
                 value = base64.b64encode(entries[name]).decode()
                 operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value})
-        try:
-            self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
-        except ApiError as error:
-            if error.status in {CONFLICT, TEST_FAILED}:
-                raise Conflict(str(error)) from None
-            raise
+        self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:

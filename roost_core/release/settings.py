@@ -114,8 +114,8 @@ class ReleaseSettings:
     @cached_property
     def scheduler_host(self) -> str:
         """The host's name of a scheduler that has the profiles of the values; "": it isn't known."""
-        host = self.document.get("schedulerHost") or ""
-        return host and self.read.name(host, "schedulerHost", DNS_NAME, "a host's name")
+        host = self.document.get("schedulerHost")
+        return self.read.name(host, "schedulerHost", DNS_NAME, "a host's name") if host else ""
 
     @cached_property
     def placeholder_names(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
-from roost_core.scheduler.preemption import Nomination, NoNomination, no_node_text, preempt
+from roost_core.scheduler.preemption import Nomination, no_node_text, preempt
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
@@ -191,10 +191,9 @@ def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nom
             if cycle.profile.minor < 37:
                 said.append("no new claims to deallocate")
         elif plugin == DEFAULT_PREEMPTION:
-            outcome = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
-            if isinstance(outcome, NoNomination):
-                said.append(f"preemption: {outcome.message}")
-            else:
+            nomination, message = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
+            if nomination is not None:
                 # From 1.37 on success is told too, in place of what the plugins before said.
-                return outcome, "" if cycle.profile.minor < 37 else f"preemption: {outcome.message}"
+                return nomination, "" if cycle.profile.minor < 37 else f"preemption: {message}"
+            said.append(f"preemption: {message}")
     return None, ", ".join(said)

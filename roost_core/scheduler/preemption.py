@@ -6,7 +6,7 @@ Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import selector_matches
@@ -41,20 +41,6 @@ class Nomination:
     # Nodes that are just as good: kube-scheduler takes any of these and `node`.
     equals: tuple[str, ...] = ()
 
-    @property
-    def message(self) -> str:
-        """As the FailedScheduling event says it, from 1.37 on."""
-        return f"found a potential placement for pod on node {self.node}, preempting {len(self.victims)} victims"
-
-
-@dataclass(frozen=True, slots=True)
-class NoNomination:
-    """Why no pod is pre-empted, as in the FailedScheduling Event."""
-
-    message: str
-    # Verdicts of the dry runs, by node.
-    rejections: Mapping[str, Rejection] | None = None
-
 
 def preempt(
     pod: Pod,
@@ -63,8 +49,8 @@ def preempt(
     rejections: Mapping[str, Rejection] | None = None,
     *,
     offset: int = 0,
-) -> Nomination | NoNomination:
-    """Find the node and the victims for a pod that fits on no node.
+) -> tuple[Nomination | None, str]:
+    """Find the node and the victims for a pod that fits on no node, and the message as in the FailedScheduling Event.
 
     rejections: what the filters said of each node, when that is known. offset: where among the nodes that could help
     the search begins; kube-scheduler draws it, and it matters only where more nodes could help than are tried (100 by
@@ -76,9 +62,9 @@ def preempt(
             row.name: verdict for row in state.ordered if (verdict := cycle.check_with_nominated(row)) is not None
         }
     if not pod.preempts:
-        return NoNomination(NEVER)
+        return None, NEVER
     if _is_waiting(pod, state, rejections):
-        return NoNomination(WAITING)
+        return None, WAITING
     helpful = [
         row for row in state.ordered if (verdict := rejections.get(row.name)) is not None and not verdict.unresolvable
     ]
@@ -95,10 +81,13 @@ def preempt(
         if len(candidates) >= wanted and any(not candidate.violations for candidate in candidates):
             break
     if not candidates:
-        return NoNomination(no_node_text(len(state.rows), failures, NOT_HELPFUL), failures)
+        return None, no_node_text(len(state.rows), failures, NOT_HELPFUL)
     best = _best(candidates)
-    return Nomination(
-        best[0].node, best[0].victims, best[0].violations, tuple(candidate.node for candidate in best[1:])
+    chosen = replace(best[0], equals=tuple(candidate.node for candidate in best[1:]))
+    # kube-scheduler says so from 1.37 on.
+    return (
+        chosen,
+        f"found a potential placement for pod on node {chosen.node}, preempting {len(chosen.victims)} victims",
     )
 
 

@@ -547,8 +547,8 @@ def _messages_of(decision: Decision) -> list[str]:
     if nomination is None:
         return [decision.message]
     # Just as good is also: as many victims.
-    others = [replace(nomination, node=node) for node in nomination.equals]
-    return [decision.message, *(decision.message.replace(nomination.message, other.message) for other in others)]
+    names = [f"on node {node}," for node in (nomination.node, *nomination.equals)]
+    return [decision.message.replace(names[0], name) for name in names]
 
 
 def _told(decision: Decision) -> str:

@@ -87,7 +87,7 @@ class CertificateFiles:
             self._reject(f"{self._folder}: {CERTIFICATE_FILE} is not a PEM certificate")
             return
         self._expiry, self._fault = expiry, ""
-        self._metrics.show_certificate("leaf", expiry)
+        self._metrics.certificate_expiry.labels("leaf").set(expiry)
         log.info("certificate in use expires=%s", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry)))
 
     def run(self, stop: threading.Event) -> None:

@@ -10,7 +10,7 @@ import pytest
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, NoNomination, preempt
+from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, preempt
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
@@ -138,8 +138,8 @@ class TestPreemption:
             pod("b-one", on="b", requests={"cpu": "1"}, priority=-5),
         ]
         state = ClusterState([node("a", cpu="3"), node("b", cpu="3")], there)
-        found = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
-        assert isinstance(found, Nomination)
+        found, _ = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        assert found is not None
         assert (found.node, [one.name for one in found.victims]) == ("a", ["a-one"])
         decision = schedule(pod("p", requests={"cpu": "1"}), state, DEFAULT)
         assert decision.nomination == found
@@ -148,17 +148,18 @@ class TestPreemption:
         assert decision.message == f"{failed} {told}"
         assert schedule(pod("p", requests={"cpu": "1"}), state, default_profile(36)).message == failed
 
-    def candidates(self, *pods: Pod, budgets: Iterable[DisruptionBudget] = ()) -> Nomination | NoNomination:
+    def candidates(self, *pods: Pod, budgets: Iterable[DisruptionBudget] = ()) -> Nomination:
         names = sorted({one.node_name for one in pods})
         state = ClusterState([node(name, cpu="1") for name in names], pods, Surroundings(budgets=tuple(budgets)))
-        return preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        found, _ = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
+        assert found is not None
+        return found
 
     def placeholder(self, name: str, on: str, priority: int, cpu: str = "1", **more: Any) -> Pod:
         return pod(name, on=on, priority=priority, requests={"cpu": cpu}, **more)
 
     def chosen(self, *pods: Pod, budgets: Iterable[DisruptionBudget] = ()) -> str:
         found = self.candidates(*pods, budgets=budgets)
-        assert isinstance(found, Nomination)
         assert not found.equals
         return found.node
 
@@ -172,26 +173,26 @@ class TestPreemption:
 
     def test_of_nodes_just_as_good_all_are_named(self) -> None:
         found = self.candidates(self.placeholder("x", "b", -10), self.placeholder("y", "a", -10))
-        assert isinstance(found, Nomination)
         assert (found.node, found.equals) == ("a", ("b",))
 
     def test_nobody_goes_for_a_pod_that_never_pre_empts_or_still_waits_for_victims(self) -> None:
         victim = self.placeholder("x", "a", -10)
         state = ClusterState([node("a", cpu="1")], [victim])
         meek = pod("p", requests={"cpu": "1"}, preemptionPolicy="Never")
-        assert preempt(meek, state, DEFAULT) == NoNomination(NEVER)
+        assert preempt(meek, state, DEFAULT) == (None, NEVER)
         state.add_pod(replace(victim, leaving=True, preempted=True))
         waiting = pod("p", requests={"cpu": "1"}, status={"nominatedNodeName": "a"})
-        assert preempt(waiting, state, DEFAULT) == NoNomination(WAITING)
+        assert preempt(waiting, state, DEFAULT) == (None, WAITING)
 
     def test_when_nothing_helps_the_dry_runs_are_told(self) -> None:
         equal = self.placeholder("x", "a", 0)
         state = ClusterState([node("a", cpu="1"), node("b", cordoned=True)], [equal])
-        found = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
-        assert isinstance(found, NoNomination)
-        assert found.message == (
-            "0/2 nodes are available: 1 No preemption victims found for incoming pod,"
-            " 1 Preemption is not helpful for scheduling."
+        assert preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT) == (
+            None,
+            (
+                "0/2 nodes are available: 1 No preemption victims found for incoming pod,"
+                " 1 Preemption is not helpful for scheduling."
+            ),
         )
 
 

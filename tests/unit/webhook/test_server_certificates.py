@@ -23,9 +23,8 @@ from roost.controllers.certificates import (
     Lifetimes,
     service_names,
 )
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import PkiError, leaf_names, make_authority, read_authority, read_leaf, sign_leaf, split_bundle
-from roost_core.kube.trust import Conflict
 from webhook.certificates.tls import ServingCertificate, TlsError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class FakeSecret:
 
     def write(self, before: Object | None, data: Mapping[str, bytes]) -> None:
         if (before is None) != (self.data is None) or (before is not None and before["version"] != self.version):
-            raise Conflict("somebody else was faster")
+            raise ApiError(409, "somebody else was faster")
         self.data, self.version, self.writes = dict(data), self.version + 1, self.writes + 1
 
 
