@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from roost_core.objects.images import normalise_reference
 from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE, Node
+from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.scheduler.node_rows import bump
 
@@ -54,6 +55,8 @@ class PlacedPod(NamedTuple):
     images: tuple[str, ...] = ()
     # It is bound and none of its containers runs yet.
     is_starting: bool = False
+    # Images, normalised and not among `images`, that its node can't pull now.
+    failing: tuple[str, ...] = ()
 
 
 class Homes:
@@ -237,6 +240,7 @@ class WarmFacts:
         pods, loads = to_change(self.pods), to_change(self._loads)
         pulling, pulls, in_use = to_change(self._pulling), to_change(self._pulls), to_change(self._in_use)
         seen: dict[str, dict[str, None]] = {}
+        failed: dict[str, list[str]] = {}
         for key, pod in changes.items():
             before = pods.pop(key, None)
             was_pulling = key in pulling
@@ -251,6 +255,8 @@ class WarmFacts:
                     known = self._images.get(before.node, _NO_IMAGES)
                     used = [image for image in before.images if image in known]
                     seen.setdefault(before.node, {}).update(dict.fromkeys(used))
+                elif pod is not None and pod.failing:
+                    failed.setdefault(pod.node, []).extend(pod.failing)
             if pod is not None:
                 pods[key] = pod
                 bump(loads, pod.node, 1)
@@ -268,6 +274,10 @@ class WarmFacts:
         self.pods, self._loads, self._pulling, self._pulls, self._in_use = pods, loads, pulling, pulls, in_use
         moved: list[_Move] = []
         found = {node: self._use(node, images, moved, to_change) for node, images in seen.items()}
+        for node, images in failed.items():
+            known, brought = found.get(node) or self._use(node, (), moved, to_change)
+            _drop([image for image in dict.fromkeys(images) if image in known], known, node, moved)
+            found[node] = known, brought
         self._remember(found, moved, to_change)
 
     def _use(
@@ -356,6 +366,8 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
+    # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
+    failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
     # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods without a class.
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.
@@ -404,7 +416,27 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
         target = str(annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or "")
         # Pods may write anything: no node is called so.
         return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
+    failing = _failing_containers(_object(pod, "status"))
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    written = dict.fromkeys(str(one.get("image") or "") for one in containers)
-    images = [normalise_reference(one) for one in written if one and len(one) <= MAX_REFERENCE]
-    return PlacedPod(pod_class, str(bound), tuple(images[:MAX_IMAGES]), phase == "Pending")
+    written: dict[str, bool] = {}
+    for one in containers:
+        image = str(one.get("image") or "")
+        if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
+            written[image] = written.get(image, False) or one.get("name") in failing
+    return PlacedPod(
+        pod_class,
+        str(bound),
+        tuple(normalise_reference(image) for image, fails in written.items() if not fails),
+        phase == "Pending",
+        tuple(normalise_reference(image) for image, fails in written.items() if fails),
+    )
+
+
+def _failing_containers(status: JSONObject) -> set[str]:
+    """Names of containers whose image can't be pulled now."""
+    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    return {
+        str(one.get("name"))
+        for one in statuses
+        if _object(_object(one, "state"), "waiting").get("reason") in PULL_FAULTS
+    }

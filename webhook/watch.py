@@ -38,10 +38,11 @@ from webhook.node_images import NodeImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.scheduler import own_scheduler_name
+from webhook.rules.warm import FAILED_PULL_SECONDS
 from webhook.settings import watched_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roost_core.kube.client import Client
     from roost_core.objects.pod_body import PodBody
@@ -209,6 +210,7 @@ class _Watches:
         clock: Callable[[], float],
     ) -> None:
         self.settings = settings
+        self._clock = clock
         self.stop = threading.Event()
         self._metrics = metrics
         rulebook = Rulebook(settings)
@@ -294,6 +296,8 @@ class _Watches:
         # Without nodes nothing reads them, and nothing says which to forget.
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
         self._images = NodeImages()
+        # When each node last couldn't pull an image, by both.
+        self._failed_pulls: dict[tuple[str, str], float] = {}
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -401,6 +405,7 @@ class _Watches:
             shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
+            failed_pulls=self._failed_pulls,
             lowest_priority=self._lowest_priority(),
             leases={part: lease.state for part, lease in self.leases.items()},
             scheduler_host=self.settings.scheduler_host,
@@ -441,6 +446,7 @@ class _Watches:
             if changes and name in self._warm:
                 warm = {key: pod.placed if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
+            self._note_pulls(pod.placed for pod in changes.values() if pod is not None and pod.placed is not None)
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -463,6 +469,18 @@ class _Watches:
             counts = Counter(self._waiting.values())
             show(self._metrics.waiting, {name: counts[name] for name in self.settings.classes})
         return list(homes)
+
+    def _note_pulls(self, pods: Iterable[PlacedPod]) -> None:
+        """Remember which images nodes couldn't pull, until one of their containers starts."""
+        failed = dict(self._failed_pulls)
+        now = self._clock()
+        for pod in pods:
+            failed.update(((pod.node, image), now) for image in pod.failing)
+            if failed and not pod.is_starting:
+                for image in pod.images:
+                    failed.pop((pod.node, image), None)
+        if failed != self._failed_pulls:
+            self._failed_pulls = {key: at for key, at in failed.items() if now - at < FAILED_PULL_SECONDS}
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
         counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from webhook.facts import WarmFacts
 
 
+# For how long a node isn't preferred for an image that it couldn't pull.
+FAILED_PULL_SECONDS: Final = 300.0
+
+
 class WarmNeeds(NamedTuple):
     """What a pod itself says of its warm nodes: the same for all pods with the same spec."""
 
@@ -102,6 +106,9 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     for reference, normalised in needs.images:
         images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
     slots = _slots(pod_class, pod_class.warm, needs, nodes)
+    failed = case.facts.failed_pulls.items()
+    for node in {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL_SECONDS}:
+        slots.pop(node, None)
     return order_warm_nodes(pod_class.warm, slots, facts, images)
 
 
@@ -110,7 +117,7 @@ def _brought_images(case: Case) -> frozenset[str]:
     return case.settings.gate.managed_images if case.settings.pullers_run else frozenset()
 
 
-def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> Mapping[str, int]:
+def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> dict[str, int]:
     """How many such pods each node takes, the oldest node first: of those that the class prefers most.
 
     With others an old node of another pool would join the set.

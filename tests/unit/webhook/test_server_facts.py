@@ -331,6 +331,31 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
     assert threading.active_count() == before
 
 
+@pytest.mark.usefixtures("hasty")
+def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_container_of_it_starts(
+    server: FakeServer, kept: Kept
+) -> None:
+    def user(name: str, phase: str, *waits_for: str) -> Object:
+        body = pod(name, "singleuser-server", node_name="n1")
+        body["spec"]["containers"] = [{"name": "notebook", "image": "example.org/x:1"}]
+        statuses = [{"name": "notebook", "state": {"waiting": {"reason": reason}}} for reason in waits_for]
+        body["status"] = {"phase": phase, "containerStatuses": statuses}
+        return body
+
+    failed = ("n1", "example.org/x:1")
+    server.objects["/api/v1/nodes", ""] = [node("n1")]
+    server.objects[USERS] = [user("ada", "Pending", "ErrImagePull")]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: failed in kept.keeper.facts.failed_pulls)
+    assert not kept.keeper.facts.warm["user"].holds(*failed)
+    server.objects[USERS] = []
+    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
+    assert failed in kept.keeper.facts.failed_pulls
+    server.objects[USERS] = [user("bob", "Running")]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].holds(*failed))
+    assert kept.keeper.facts.failed_pulls == {}
+
+
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 

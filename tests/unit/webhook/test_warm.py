@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from roost_core.release.reader import SettingsError
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
+from webhook.rules.warm import FAILED_PULL_SECONDS
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -306,6 +308,32 @@ def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> 
     )
 
 
+def waiting(reason: str, container: str = "main") -> dict[str, Any]:
+    return {"name": container, "state": {"waiting": {"reason": reason}}}
+
+
+def test_an_image_that_cannot_be_pulled_is_not_among_the_images_of_the_pod() -> None:
+    body = pod_on("n1", "x", "y", "y", phase="Pending")
+    for container, name in zip(body["spec"]["containers"], ("main", "side", "other"), strict=True):
+        container["name"] = name
+    body["status"]["containerStatuses"] = [waiting("ImagePullBackOff"), waiting("ContainerCreating", "side")]
+    read = PlacedPod("user", "n1", ("docker.io/library/y:latest",), True, ("docker.io/library/x:latest",))
+    assert read_placed_pod(body, "user") == read
+    body["status"]["initContainerStatuses"] = [waiting("ErrImagePull", "other")]
+    found = read_placed_pod(body, "user")
+    assert found is not None
+    assert (found.images, len(found.failing)) == ((), 2)
+
+
+def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
+    started = WarmFacts({"ns/a": on("n1", ("x", "y"), True), "ns/b": on("n2", ("x",))})
+    assert started.holders("x") == {"n1", "n2"}
+    failing = started.updated({"ns/a": PlacedPod("user", "n1", ("y",), True, ("x",))})
+    assert (failing.holders("x"), failing.holders("y"), failing.pulls_on("n1")) == ({"n2"}, {"n1"}, 1)
+    gone = failing.updated({"ns/a": None})
+    assert (gone.holders("x"), gone.holders("y")) == ({"n2"}, {"n1"})
+
+
 def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
     longest, longer = "n" * 253, "n" * 254
     assert read_placed_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest}), "user") == on(longest, ())
@@ -343,6 +371,15 @@ def test_a_nodes_room_and_age_are_read_and_of_nonsense_there_is_no_node() -> Non
 def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
     running = {f"jhub/{index}": on(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
+
+
+def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes() -> None:
+    facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0, ("n2", "another"): 990.0})
+    desk = Desk(settings(podClasses=WARM), facts)
+    assert desk.now == 1000.0
+    assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
+    desk.now += FAILED_PULL_SECONDS
+    assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
 
 
 N1, N2, N3 = (node(f"n{number}") for number in (1, 2, 3))
