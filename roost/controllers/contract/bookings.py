@@ -126,13 +126,6 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
-def all_events(settings: BookingSettings, sources: Mapping[str, BookingSource]) -> Iterator[tuple[str, Event]]:
-    """Every event that is booked anywhere, with the hub that it is for, the values' own first."""
-    yield from (("", event) for event in settings.booked)
-    for _, source in sorted(sources.items()):
-        yield from ((source.hub, event) for event in source.events)
-
-
 def bookings_at(
     settings: BookingSettings, sources: Mapping[str, BookingSource], now: float
 ) -> tuple[Sequence[Booking], float | None]:
@@ -143,7 +136,9 @@ def bookings_at(
     found: list[Booking] = []
     changes: list[float] = []
     step = int(now) // _STEP * _STEP
-    for hub, event in all_events(settings, sources):
+    booked = [("", event) for event in settings.booked]
+    booked += [(source.hub, event) for _, source in sorted(sources.items()) for event in source.events]
+    for hub, event in booked:
         start = first_start_after(event, step - int(settings.settle_seconds))
         if start is None:
             continue

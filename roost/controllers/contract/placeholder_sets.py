@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.release.reader import Document, Reader
+    from roost_core.release.reader import Reader
+    from roost_core.release.settings import ReleaseSettings
 
 # Cluster-autoscaler's API, which Karpenter serves too.
 CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"
@@ -84,15 +85,12 @@ class PlaceholderSet:
         return self.count_by is CountBy.NODES and not self.has_buffer
 
 
-def has_buffers(document: Document) -> bool:
-    """Whether autoscalers keep the room for placeholders, without any pod."""
-    return document.get("placeholderBackend") == "capacityBuffer"
-
-
-def read_placeholder_sets(read: Reader, document: Document, release: str, namespace: str) -> tuple[PlaceholderSet, ...]:
-    """Read `placeholders`. Faults go to the reader."""
+def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...]:
+    """Read `placeholders`. Faults go to the release's reader."""
+    read = release.read
+    has_buffer = release.document.get("placeholderBackend") == "capacityBuffer"
     sets = []
-    for index, entry in enumerate(read.items(document.get("placeholders"), "placeholders")):
+    for index, entry in enumerate(read.items(release.document.get("placeholders"), "placeholders")):
         at = f"placeholders[{index}]"
         body = read.mapping(entry, at)
         name = read.text(body.get("name"), f"{at}.name")
@@ -109,14 +107,14 @@ def read_placeholder_sets(read: Reader, document: Document, release: str, namesp
         placeholder_set = PlaceholderSet(
             name=name,
             stateful_set=read.text(body.get("statefulSet"), f"{at}.statefulSet"),
-            label=attract_label(release, namespace, name),
+            label=attract_label(release.name, release.namespace, name),
             rules=rules,
             replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
             count_by=read.choice(body.get("countBy", CountBy.PODS.value), f"{at}.countBy", CountBy),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             requests=read.mapping(resources.get("requests"), f"{at}.resources.requests"),
             learn=_read_learn(read, body.get("learn"), f"{at}.learn"),
-            has_buffer=has_buffers(document),
+            has_buffer=has_buffer,
         )
         if placeholder_set.learn is not None and placeholder_set.count_by is CountBy.NODES:
             read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,47 +17,36 @@ S = TypeVar("S")
 
 
 class Planner(Generic[M]):
-    """One controller at work: (snapshot, memory, now) -> Planned, and (memory, done, now) -> memory."""
+    """One controller at work, with its settings and its memory."""
 
-    def __init__(
-        self,
-        name: str,
-        plan: Callable[[Snapshot, M, Moment], Planned[M]],
-        empty: M,
-        *,
-        note: Callable[[M, Sequence[Done], Moment], M] = lambda memory, _done, _now: memory,
-        gauges: Sequence[GaugeDefinition] = (),
-        pace_seconds: float = 0.0,
-    ) -> None:
-        """Begin with the memory `empty`; note: the default ignores outcomes."""
-        self.name = name
-        self.gauges = tuple(gauges)
-        self._plan = plan
-        self._note = note
-        self._empty = empty
-        self._memory = empty
-        self._pace_seconds = pace_seconds
+    def __init__(self, controller: Controller[S, M], settings: S) -> None:
+        self.name = controller.name
+        self.gauges = tuple(controller.gauges)
+        self._controller: Controller[Any, M] = controller
+        self._settings = settings
+        self._memory = controller.empty
         # The last plan, and when it was made.
         self._last: tuple[Planned[M], float] | None = None
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[M]:
         """Make a plan, an empty one where the last was made just now; its memory is kept for the next."""
+        pace_seconds = self._controller.pace_seconds
         if self._last is not None:
             last, made_at = self._last
-            seconds_left = made_at + self._pace_seconds - now.steady
-            if 0.0 < seconds_left <= self._pace_seconds:
+            seconds_left = made_at + pace_seconds - now.steady
+            if 0.0 < seconds_left <= pace_seconds:
                 return replace(last, actions=(), wake_after_seconds=seconds_left)
-        planned = self._plan(snapshot, self._memory, now)
+        planned = self._controller.plan(snapshot, self._memory, self._settings, now)
         self._memory, self._last = planned.memory, (planned, now.steady)
         return planned
 
     def note(self, done: Sequence[Done], now: Moment) -> None:
         """Take note of the outcomes of the last plan's actions."""
-        self._memory = self._note(self._memory, done, now)
+        self._memory = self._controller.note(self._memory, done, self._settings, now)
 
     def forget(self) -> None:
         """Drop all memory."""
-        self._memory, self._last = self._empty, None
+        self._memory, self._last = self._controller.empty, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +69,4 @@ class Controller(Generic[S, M]):
     def planner(self, release: ReleaseDocument) -> Planner[M] | None:
         """Make its planner; None: it has nothing to do."""
         settings = self.read(release)
-        if settings is None:
-            return None
-        return Planner(
-            self.name,
-            lambda snapshot, memory, now: self.plan(snapshot, memory, settings, now),
-            self.empty,
-            note=lambda memory, done, now: self.note(memory, done, settings, now),
-            gauges=self.gauges,
-            pace_seconds=self.pace_seconds,
-        )
+        return None if settings is None else Planner(self, settings)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.placeholder_sets import PlaceholderSet, has_buffers, read_placeholder_sets
+from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.settings import ReleaseSettings
 
 if TYPE_CHECKING:
@@ -34,14 +34,9 @@ class ReleaseDocument(ReleaseSettings):
         self.minor = minor
 
     @cached_property
-    def has_buffers(self) -> bool:
-        """Whether autoscalers keep the room for placeholders, without any pod."""
-        return has_buffers(self.document)
-
-    @cached_property
     def sets(self) -> tuple[PlaceholderSet, ...]:
         """`placeholders`."""
-        return read_placeholder_sets(self.read, self.document, self.name, self.namespace)
+        return read_placeholder_sets(self)
 
     @cached_property
     def history_name(self) -> str:

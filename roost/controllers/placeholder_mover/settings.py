@@ -79,7 +79,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     def seconds(key: str, low: int = 0) -> float:
         return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
-    enabled = read.flag(mover.get("enabled"), f"{at}.enabled") and not release.has_buffers
+    is_on = read.flag(mover.get("enabled"), f"{at}.enabled")
     profiles, fault = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
         release=release.name,
@@ -90,7 +90,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         flap_seconds=seconds("flapSeconds"),
         back_off_seconds=seconds("backOffSeconds", 1),
         max_back_off_seconds=seconds("maxBackOffSeconds", 1),
-        sets=release.sets if enabled else (),
+        sets=tuple(each for each in release.sets if is_on and not each.has_buffer),
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,

@@ -120,7 +120,7 @@ class Watching:
         if all_namespaces and any(needs_namespace_labels(each.namespace_selector) for each in pod_classes):
             self._namespaces = watch("/api/v1/namespaces", _read_labels, "namespaces")
         self._buffers: WatchCache[CapacityBufferState] | None = None
-        if release.has_buffers and release.sets:
+        if any(each.has_buffer for each in release.sets):
             path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
             self._buffers = watch(path, read_capacity_buffer, "capacitybuffers", is_vital=False, label_selector=ours)
         self._histories: WatchCache[Mapping[str, str]] | None = None

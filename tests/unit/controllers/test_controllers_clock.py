@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import EvictPod, Planned
-from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import ControllersMetrics
+from tests.unit.controllers.test_controllers_loop import planner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from roost.controllers.contract.planner import Planner
 
 EVICTIONS_PER_MINUTE = 3
 
@@ -76,7 +78,7 @@ def test_however_the_wall_clock_jumps_and_the_lead_changes_no_minute_has_more_ev
 ) -> None:
     now, wall, leads = [0.0], [1.8e9], [True]
     client = Recorder(lambda: now[0])
-    loop = make_loop(client, lambda: now[0], lambda: wall[0], Planner("m", evict_everything, 0), lambda: leads[0])
+    loop = make_loop(client, lambda: now[0], lambda: wall[0], planner_of("m", evict_everything), lambda: leads[0])
     for seconds, jump, is_leader in steps:
         now[0] += seconds
         wall[0] += jump
@@ -98,7 +100,7 @@ class Turns:
             self.times.append(time.monotonic())
             return Planned(actions=(), memory=memory)
 
-        planner = Planner("m", plan, 0)
+        planner = planner_of("m", plan)
         self.loop = make_loop(Recorder(time.monotonic), time.monotonic, time.time, planner, lambda: self.leads)
         self._thread = threading.Thread(target=self.loop.run, args=(self.stop,))
 

@@ -19,7 +19,7 @@ from roost.controllers.contract.actions import (
     Planned,
     ScaleSet,
 )
-from roost.controllers.contract.planner import Planner
+from roost.controllers.contract.planner import Controller, Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
@@ -114,6 +114,25 @@ class World:
         )
 
 
+def planner_of(
+    name: str, plan: Callable[[Snapshot, int, Moment], Planned[int]], note: Callable[[Sequence[Done]], object] = len
+) -> Planner[int]:
+    """A planner without settings."""
+
+    def heed(memory: int, done: Sequence[Done], _settings: bool, _now: Moment) -> int:
+        note(done)
+        return memory
+
+    controller: Controller[bool, int] = Controller(
+        name=name,
+        read=lambda _release: True,
+        plan=lambda snapshot, memory, _settings, now: plan(snapshot, memory, now),
+        empty=0,
+        note=heed,
+    )
+    return Planner(controller, True)
+
+
 def evict(name: str) -> EvictPod:
     return EvictPod(namespace="hub", name=name, uid=f"uid-{name}", why="a test")
 
@@ -122,7 +141,7 @@ def asks_for(*actions: Action) -> Planner[int]:
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
         return Planned(actions=actions, memory=memory + 1, gauges={"placeholders": {("default",): float(memory)}})
 
-    return Planner("asker", plan, 0)
+    return planner_of("asker", plan)
 
 
 def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | None]:
@@ -307,7 +326,7 @@ def test_a_fault_in_one_plan_stops_no_other() -> None:
 
     world = World()
     good = asks_for(DeletePod(namespace="hub", name="p", uid="u", why=""))
-    wait_seconds = world.loop(Planner("broken", broken, 0), good).turn()
+    wait_seconds = world.loop(planner_of("broken", broken), good).turn()
     assert [verb for verb, _, _ in world.client.requests] == ["DELETE"]
     assert wait_seconds <= RESYNC_SECONDS
     assert 'roost_controllers_plan_failures_total{controller="broken"} 1.0' in world.metrics.text().decode()
@@ -345,15 +364,11 @@ def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only
 def test_what_became_of_actions_is_told_to_their_planner() -> None:
     heard: list[Sequence[Done]] = []
 
-    def note(memory: int, done: Sequence[Done], _now: Moment) -> int:
-        heard.append(done)
-        return memory
-
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
         return Planned(actions=[evict("placeholder")], memory=memory)
 
     world = World(FakeClient(refuse(429)))
-    loop = world.loop(Planner("mover", plan, 0, note=note))
+    loop = world.loop(planner_of("mover", plan, heard.append))
     loop.turn()
     world.now = 61.0
     loop.turn()
@@ -363,7 +378,7 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
 def test_a_dry_run_says_each_action_in_a_line() -> None:
     text = show_plan([asks_for(evict("placeholder-0"))], Snapshot("hub", "hub"), Moment(0.0, 0.0))
     assert text == "asker: 1 action\n  evict hub/placeholder-0 (a test)\n"
-    idle: Planner[None] = Planner("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory), None)
+    idle = planner_of("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory))
     assert show_plan([idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)) == "idle: 0 actions\n"
 
 
@@ -459,7 +474,7 @@ class TestIsWorking:
                 raise RuntimeError("broken")
             return Planned(actions=[], memory=memory)
 
-        return Planner(name, plan, 0)
+        return planner_of(name, plan)
 
     def test_a_loop_that_says_nothing_for_long_isnt_working_until_it_goes_on(self) -> None:
         world = World()
