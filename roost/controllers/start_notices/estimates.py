@@ -118,10 +118,10 @@ class PastWaits:
             del known[key]
         return PastWaits(known)
 
-    def expect(self, prior: Spread, levels: Sequence[tuple[str, Level]]) -> Spread:
-        """What the next duration will be. levels: keys from the most general to the most special."""
+    def expect(self, prior: Spread, keys: Sequence[str], levels: Sequence[Level]) -> Spread:
+        """What the next duration will be. keys: from the most general to the most special, each of one level."""
         spread = prior
-        for key, (mean_weight, variance_weight, variance) in levels:
+        for key, (mean_weight, variance_weight, variance) in zip(keys, levels, strict=True):
             seen = self.by_key.get(key)
             if seen is None:
                 continue

@@ -126,8 +126,7 @@ def plan_start_notices(
 
 
 def _pull_of(image: str, past: PastWaits) -> Spread:
-    levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
-    return past.expect(A_PULL, list(zip(keys_of_image(image), levels, strict=True)))
+    return past.expect(A_PULL, keys_of_image(image), (OF_REGISTRY, OF_REGISTRY, OF_IMAGE))
 
 
 class _Teller:
@@ -155,11 +154,8 @@ class _Teller:
                 self._tell(pod, GIVES_WAY, texts.GIVES_WAY)
         elif ROOM not in reasons:
             keys = keys_of_pool(pod)
-            spread = past.expect(A_NODE, list(zip(keys, (OF_POOL, OF_POOL), strict=True)))
-            usual = spread.left(0.0) if keys[0] in past.by_key else None
-            text = texts.ROOM_UNKNOWN
-            if usual is not None:
-                text = texts.with_estimate(texts.ROOM, usual)
+            usual = past.expect(A_NODE, keys, (OF_POOL, OF_POOL)).left(0.0) if keys[0] in past.by_key else None
+            text = texts.ROOM_UNKNOWN if usual is None else texts.with_estimate(texts.ROOM, usual)
             self._tell(pod, ROOM, text)
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: PastWaits) -> None:
@@ -173,17 +169,15 @@ class _Teller:
             self.waits.append(PULL_SECONDS - passed)
             return
         left = self._left(needed, past)
-        if DOWNLOAD not in reasons:
+        if left is None:
             # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
-            if left is not None:
-                others = sum(pull.image not in bound.lacking for pull in needed)
-                text = texts.with_estimate(_text_of_download(others), left, others=others)
-                self._tell_left(pod, DOWNLOAD, text, left)
-            elif LONGER not in reasons:
-                self._tell(pod, LONGER, texts.LONGER)
-        elif left is None:
             if LONGER not in reasons:
                 self._tell(pod, LONGER, texts.LONGER)
+        elif DOWNLOAD not in reasons:
+            others = sum(pull.image not in bound.lacking for pull in needed)
+            several = texts.DOWNLOAD_AFTER_ONE if others == 1 else texts.DOWNLOAD_AFTER_SEVERAL
+            text = texts.with_estimate(several if others else texts.DOWNLOAD, left, others=others)
+            self._tell_left(pod, DOWNLOAD, text, left)
         elif self._now.wall >= again_at:
             if left.median >= WORTH_TELLING_SECONDS and len(reasons) < MOST_NOTICES - 1:
                 self._tell_left(pod, LEFT, texts.with_estimate(texts.STILL, left), left)
@@ -212,12 +206,6 @@ class _Teller:
         self.count += 1
         self.told[pod.uid] = (*reasons, reason), before if again_at is None else again_at
         self.notices.append(Notice.on_pod(pod, reason, message))
-
-
-def _text_of_download(others: int) -> str:
-    if not others:
-        return texts.DOWNLOAD
-    return texts.DOWNLOAD_AFTER_ONE if others == 1 else texts.DOWNLOAD_AFTER_SEVERAL
 
 
 CONTROLLER: Final = Controller(

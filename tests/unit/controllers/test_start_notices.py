@@ -358,12 +358,12 @@ def test_four_in_five_waits_last_as_long_as_is_said() -> None:
     history = PastWaits()
     images = {f"pull quay.io/{number}": chance.lognormvariate(math.log(40.0), 0.8) for number in range(30)}
     errors, inside, asked = [], 0, 0
+    levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
     for _ in range(3000):
         image, usual = chance.choice(list(images.items()))
         seconds = usual * chance.lognormvariate(0.0, 0.12)
-        levels = [("pull", OF_REGISTRY), ("pull quay.io", OF_REGISTRY), (image, OF_IMAGE)]
         if seconds > 12.0:
-            left = history.expect(A_PULL, levels).left(10.0)
+            left = history.expect(A_PULL, ("pull", "pull quay.io", image), levels).left(10.0)
             if left is not None:
                 asked += 1
                 inside += left.low <= seconds - 10.0 <= left.high
