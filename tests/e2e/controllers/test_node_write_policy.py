@@ -49,6 +49,12 @@ VALUES: dict[str, Any] = {
             "resources": {"requests": {"memory": "1Gi"}},
         },
         {"name": "whole", "replicas": 0, "countBy": "nodes"},
+        {
+            "name": "learns",
+            "replicas": 0,
+            "learn": {"quantile": 0.9, "min": 0, "max": 1, "bootSeconds": 60, "timeZone": "UTC"},
+            "resources": {"requests": {"memory": "1Gi"}},
+        },
     ],
     "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026", "pullSecrets": ["users"]}},
 }
@@ -661,6 +667,26 @@ def event_escapes(case: Case) -> dict[str, Write]:
     }
 
 
+def history(case: Case, body: Body) -> Write:
+    return Write("PATCH", f"/api/v1/namespaces/{case.namespace}/configmaps/hub-roost-headroom-history", body)
+
+
+def config_map_escapes(case: Case) -> dict[str, Write]:
+    """ConfigMaps are settings of every program, and what headroom learned."""
+    folder = f"/api/v1/namespaces/{case.namespace}/configmaps"
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}
+    return {
+        "the release's settings": Write("PATCH", f"{folder}/hub-roost-release", {"data": {"release.json": "{}"}}),
+        "one made": Write("POST", folder, made),
+        "its own deleted": Write("DELETE", f"{folder}/hub-roost-headroom-history"),
+        "its own kept": history(case, {"metadata": {"finalizers": ["example.org/stay"]}}),
+        "its own filled": history(case, {"data": {"a": "x" * 1_040_000}, "binaryData": {"b": "YWFh" * 1000}}),
+        "its own with fields that it doesn't have": history(case, {"metadata": {"managedFields": [filled_fields()]}}),
+        "its own for good": history(case, {"immutable": True}),
+        "its own a booking": history(case, {"metadata": {"labels": {labels.EVENTS_LABEL: RELEASE}}}),
+    }
+
+
 def legal_writes(case: Case) -> dict[str, Write]:
     """All that the controllers do."""
     path, namespace = case.node_path, case.namespace
@@ -716,6 +742,7 @@ def legal_writes(case: Case) -> dict[str, Write]:
         ),
         "no placeholders": Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 0}}),
         "its own Lease": lease(ACCOUNT, namespace),
+        "what headroom learned": history(case, {"data": {"default.json": "x" * 200_000}}),
         "a pod that pulls": puller_pod(case),
         "a pod that pulls under a LimitRange": puller_pod(
             case,
@@ -755,7 +782,7 @@ def legal_writes(case: Case) -> dict[str, Write]:
 
 def check_escapes(case: Case) -> None:
     """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
-    kinds = (node_escapes, pod_escapes, image_volume_escapes, set_escapes, event_escapes)
+    kinds = (node_escapes, pod_escapes, image_volume_escapes, set_escapes, event_escapes, config_map_escapes)
     escapes = {f"{kind.__name__}: {name}": write for kind in kinds for name, write in kind(case).items()}
     said = {name: refusal(case.account, write) for name, write in escapes.items()}
     assert {name: text for name, text in said.items() if "ValidatingAdmissionPolicy" not in text} == {}
