@@ -361,7 +361,7 @@ class _StoryWriter:
             namespace="hub",
             name=pod.name,
             pod_class=pod.kind,
-            hub="hub",
+            hub="jhub.hub",
             image=self._image(pod) if pod.kind == USER else f"registry.example.org/hub/{pod.kind}:1",
             scheduler=f"hub-{pod.kind}",
             priority=-10 if pod.kind == PLACEHOLDER else 0,

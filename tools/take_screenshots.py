@@ -115,7 +115,6 @@ def main(argv: list[str] | None = None) -> int:
         for name, scheme, width, height, section in (
             ("report-light", browser.LIGHT, 1000, 1150, ""),
             ("report-dark", browser.DARK, 1000, 1150, "occupancy"),
-            ("report-phone", browser.LIGHT, 360, 1150, "starts-by-image"),
         ):
             browser.show_report(driver, page, width, 900, scheme)
             top = driver.execute_script(

@@ -16,7 +16,7 @@ from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_l
 from roost_lab.recorder.importing.files import UnreadableError
 from roost_lab.recorder.importing.history import History
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.report.waits import describe_waits
+from roost_lab.report.gather import describe_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

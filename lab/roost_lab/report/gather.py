@@ -1,4 +1,4 @@
-"""Gather the numbers of a report: those of every section, of one state of the database."""
+"""Gather numbers of one state of the database: those of a report's sections, and in a few lines what users waited."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
 
+from roost_core.placement.labels import USER_CLASS
+from roost_lab.pages.phrases import show_span
 from roost_lab.report.failures import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
@@ -14,11 +16,13 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.starts import Starts
-from roost_lab.report.statistics import Span, cut
+from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, Starts
+from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from roost_lab.recorder.store.database import Store
     from roost_lab.report.subject import Numbers
 
@@ -82,3 +86,39 @@ def choose_window(extent: Span | None, since_us: int | None, until_us: int | Non
         return Span(max(0, to_us - last_us), to_us)
     from_us = since_us if since_us is not None else max(extent.from_us, to_us - USUAL_US)
     return Span(min(from_us, to_us - 1), to_us)
+
+
+def describe_waits(store: Store) -> list[str]:
+    """Lines about the starts of users; none when no start is known from its beginning. Raises StoreError."""
+    with consistent_reads(store) as connection:
+        extent = read_extent(connection)
+        if extent is None:
+            return []
+        query = Query(connection, Span(extent.from_us, extent.to_us), extent)
+        starts, pulls = Starts.read(query), Pulls.read(query).total
+    whole = _of_users(starts, WHOLE)
+    if not whole.count:
+        return []
+    lines = [f"Users waited, in {whole.count:,} starts: {_percentiles(whole)}"]
+    lines += [f"  {PHASE_NAMES[phase]}: {_percentiles(_of_users(starts, phase))}" for phase in (NODE, CONTAINERS)]
+    cold = _merged(phases[PULL] for phases in starts.by_image.values() if PULL in phases)
+    if cold.count:
+        lines.append(f"  {pulls.cold:,} of {pulls.number:,} pulls were cold: {_percentiles(cold)}")
+    return lines
+
+
+def _of_users(starts: Starts, phase: str) -> Spans:
+    groups = starts.by_class.items()
+    return _merged(spans[phase] for (pod_class, _), spans in groups if pod_class == USER_CLASS and phase in spans)
+
+
+def _merged(each: Iterable[Spans]) -> Spans:
+    merged = Spans()
+    for spans in each:
+        merged.merge(spans)
+    return merged
+
+
+def _percentiles(spans: Spans) -> str:
+    median, high = (show_span(spans.percentile_us(share) or 0) for share in (0.5, 0.95))
+    return f"median {median}, 95 % within {high}"

@@ -133,11 +133,7 @@ _FIGURES: Final = (
         lambda report: f"of {report[Pulls].total.number:,}",
     ),
     KeyFigure(
-        "failed_tries",
-        "Failed attempts",
-        Unit.COUNT,
-        lambda report: report[Failures].tries,
-        lambda _: "to find a node",
+        "failed_tries", "Failed attempts", Unit.COUNT, lambda report: report[Failures].tries, lambda _: "to find a node"
     ),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
     KeyFigure(

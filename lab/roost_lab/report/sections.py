@@ -1,7 +1,7 @@
 """The table of the report's sections, in the order of the page.
 
 A section is a Section at the end of a file, with its numbers, tables and figures; the page, JSON and CSV follow.
-To add one, copy failures.py (numbers of its own) or by_image.py (those of another) and add it here.
+To add one, copy failures.py and add it here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.report import (
-    by_image,
     failures,
     gaps,
     key_figures,
@@ -31,7 +30,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     start_times.SLOWEST,
     starts.BY_CLASS,
     starts.BY_HUB,
-    by_image.SECTION,
+    starts.BY_IMAGE,
     starts.NEW_NODES,
     pulls.SECTION,
     occupancy.SECTION,

@@ -360,6 +360,13 @@ BY_HUB: Final = starts_section(
     nothing="",
     drawn=MAX_DRAWN_PAIRS,
 )
+BY_IMAGE: Final = starts_section(
+    "image",
+    "image",
+    (Field("image", "image", Unit.TEXT, lambda row: row.names[0]),),
+    lambda starts: starts.by_image,
+    nothing="No pod with an image started in this period.",
+)
 NEW_NODES: Final = Section(
     "new-nodes",
     "New nodes",

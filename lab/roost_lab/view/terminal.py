@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
+import sys
+import termios
 import threading
 import time
+import tty
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from rich.console import Group
 from rich.live import Live
@@ -19,11 +24,11 @@ from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
-from roost_lab.view.keys import Keys
 from roost_lab.view.moment import OTHER, NodeState, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import TextIO
 
     from rich.console import Console, RenderableType
 
@@ -243,6 +248,42 @@ def _legend() -> Text:
     for kind, letter, colour in MARKS:
         text.append(f"{letter} {kind}  ", style=colour)
     return text
+
+
+class Keys:
+    """Keys of a terminal, one by one and without Enter; of anything else, none.
+
+    `with Keys() as keys: keys.read(1.0)`; source: stdin unless given. Ctrl-C goes on raising KeyboardInterrupt.
+    """
+
+    def __init__(self, source: TextIO | None = None) -> None:
+        self._source = sys.stdin if source is None else source
+        self._is_there = self._source.isatty()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether somebody can press keys."""
+        return self._is_there
+
+    def __enter__(self) -> Self:
+        if self._is_there:
+            self._before = termios.tcgetattr(self._source)
+            tty.setcbreak(self._source)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_there:
+            termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
+
+    def read(self, seconds: float) -> str:
+        """What was pressed by then; returns as soon as there is something."""
+        ready, _, _ = select.select([self._source] if self._is_there else [], [], [], seconds)
+        if not ready:
+            return ""
+        data = os.read(self._source.fileno(), 1024)
+        # The terminal is gone.
+        self._is_there = self._is_there and bool(data)
+        return data.decode(errors="ignore")
 
 
 def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from lab.tests.recorded import (
     pod_record,
     story_records,
 )
-from lab.tests.unit.recorder.spans import edge_of, spans_us
+from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of
 from roost.__main__ import main
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
@@ -214,8 +213,7 @@ def check_start_times(report: Report, starts: dict[str, tuple[int, int]]) -> Non
 def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], Store]) -> None:
     store = fresh_store()
     last_us = 253_402_300_800 * SECOND - HOUR
-    ready = [phase_record(uid, Phase.READY, at_us + SECOND) for uid, at_us in (("p", BEGIN), ("q", last_us))]
-    store.write([pod_record("p"), pod_record("q", created_us=last_us), *ready], {})
+    store.write([*started("p", 1), *started("q", 1, created_us=last_us)], {})
     report = gather(store, 0, zone=ZoneInfo("Europe/Berlin"))
     assert sum(spans.count for spans in report[StartTimes].by_step) == 2
 
@@ -223,18 +221,13 @@ def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], S
 def test_the_slowest_starts_come_with_the_command_that_explains_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = empty_store(tmp_path)
     # Two of the same name, the second of which was slow; times that a recorder made up between two seconds.
-    first = pod_record("first", name="jupyter-ada", deleted_us=BEGIN + MINUTE)
-    second = pod_record("second", name="jupyter-ada", created_us=BEGIN + HOUR + SECOND // 2)
-    odd = pod_record("odd", name="it's", created_us=BEGIN + 2 * HOUR)
-    ready = [(first, 1), (second, 90), (odd, 30)]
-    store.write(
-        [first, second, odd, *(phase_record(pod.uid, Phase.READY, pod.created_us + s * SECOND) for pod, s in ready)],
-        {"pods": ("1", BEGIN + 3 * HOUR)},
-    )
-    document = json.loads(to_json(gather(store)))
-    rows = document["tables"]["slowest_starts"]
+    records = [
+        *started("first", 1, name="jupyter-ada", deleted_us=BEGIN + MINUTE),
+        *started("second", 90, name="jupyter-ada", created_us=BEGIN + HOUR + SECOND // 2),
+        *started("odd", 30, name="it's", created_us=BEGIN + 2 * HOUR),
+    ]
+    rows = tables_of(report_of(tmp_path, records, BEGIN + 3 * HOUR))["slowest_starts"]
     assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
     assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
     for row, said in zip(rows, ["ready 1 min 30 s later", "ready 30 s later", "ready 1 s later"], strict=True):
@@ -247,29 +240,18 @@ def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(
     fresh_store: Callable[[], Store],
 ) -> None:
     store = fresh_store()
-    made = [
-        ("a", "maths", "user", 3),
-        ("b", "maths", "user", 5),
-        ("c", "physics", "user", 7),
-        ("d", "physics", "build", 9),
-    ]
-    made.append(("e", "physics", "placeholder", 11))
-    records: list[Record] = []
-    for uid, hub, pod_class, seconds in made:
-        records += [
-            pod_record(uid, hub=hub, pod_class=pod_class),
-            phase_record(uid, Phase.READY, BEGIN + seconds * SECOND),
-        ]
+    made = [("a", "maths", "user", 3), ("b", "maths", "user", 5), ("c", "physics", "user", 7)]
+    made += [("d", "physics", "build", 9), ("e", "physics", "placeholder", 11)]
+    records = [one for uid, hub, kind, took in made for one in started(uid, took, hub=hub, pod_class=kind)]
     store.write(records, {"pods": ("1", BEGIN + HOUR)})
-    rows = json.loads(to_json(gather(store)))["tables"]["starts_by_hub"]
+    rows = tables_of(gather(store))["starts_by_hub"]
     assert [(row["hub"], row["pod_class"], row["phase"], row["pods"], row["p95_seconds"]) for row in rows] == [
         ("maths", "user", "whole", 2, 5),
         ("physics", "build", "whole", 1, 9),
         ("physics", "user", "whole", 1, 7),
     ]
     assert "starts_by_hub" in {figure.key for part in parts(gather(store)) for figure in part.figures if figure}
-    alone = json.loads(to_json(gather(store, scope=Scope(hub="maths"))))
-    assert alone["tables"]["starts_by_hub"] == []
+    assert tables_of(gather(store, scope=Scope(hub="maths")))["starts_by_hub"] == []
 
 
 def test_users_are_counted_once_and_nodes_for_as_long_as_they_were_there(fresh_store: Callable[[], Store]) -> None:

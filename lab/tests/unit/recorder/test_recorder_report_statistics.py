@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.recorded import HOUR, SECOND
-from lab.tests.unit.recorder.spans import edge_of, spans_us
+from lab.tests.unit.recorder.reported import edge_of, spans_us
 from roost_lab.report.statistics import (
     Edges,
     Span,

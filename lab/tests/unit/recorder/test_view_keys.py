@@ -16,10 +16,9 @@ from rich.console import Console
 
 from roost_core.objects.node import Node
 from roost_lab.recorder.recording.reading import NodeReading
-from roost_lab.view.keys import Keys
 from roost_lab.view.live import rows_of
 from roost_lab.view.moment import Moment, moment_of
-from roost_lab.view.terminal import watch
+from roost_lab.view.terminal import Keys, watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,421 @@
+"""A report from outside: its formats, its page, what it is about; times, titles and the time before."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import plotly.graph_objects as go  # type: ignore[import-untyped]  # it has no types
+import pytest
+from plotly.offline import get_plotlyjs_version  # type: ignore[import-untyped]  # it has no types
+
+from lab.tests.recorded import (
+    BEGIN,
+    HOUR,
+    MINUTE,
+    SECOND,
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    story_records,
+)
+from lab.tests.unit.recorder.reported import report_of, tables_of
+from roost.__main__ import main
+from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
+from roost_lab.report.formats import to_csv, to_json
+from roost_lab.report.gather import gather
+from roost_lab.report.page import TITLE, make_page, title
+from roost_lab.report.query import Scope, ScopeError
+from roost_lab.report.sections import parts, tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roost_lab.pages.drawing import Figure
+    from roost_lab.recorder.store.database import Store
+    from roost_lab.report.subject import Report
+
+
+def test_csv_has_each_cell_of_the_json(report: Report) -> None:
+    document = json.loads(to_json(report))
+    sheets = {name: list(csv.DictReader(io.StringIO(text))) for name, text in to_csv(report).items()}
+    expected = {
+        name: [{column: "" if cell is None else str(cell) for column, cell in row.items()} for row in rows]
+        for name, rows in document["tables"].items()
+    }
+    assert sheets == expected
+    assert document["since"] == "2027-01-15T08:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--since yesterday", "yesterday: expected a time such as"),
+        ("--until 7d", "7d: expected a time such as"),
+        ("--since 2026-11-02 --until 2026-11-01", "expected a time after --since 2026-11-02"),
+        *((f"--since={since}", "or a duration such as 90m, 2h, 7d, 2w") for since in ("0h", "h", "2y", "-2h", "٢h")),
+        *(
+            (f"--timezone={zone}", "expected a time zone's name, such as Europe/Berlin")
+            for zone in ("Berlin", "../etc/passwd", "", "Europe")
+        ),
+        ("--format pdf", "pdf"),
+        ("--format csv", "name a folder for them, --output FOLDER"),
+    ],
+)
+def test_what_can_not_be_understood_is_wrong_usage(
+    arguments: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--database", str(tmp_path / "roost.db"), *arguments.split(" ")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.db"
+    path.touch()
+    assert main(["report", "--database", str(path)]) == 1
+    assert "no recorder has written to it" in capsys.readouterr().err
+
+
+def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store: Store = empty_store(tmp_path)
+    store.write(story_records(), {})
+    database = ["report", "--database", str(tmp_path / "roost.db")]
+    page = tmp_path / "report.html"
+    assert main([*database, "--since", "2027-01-15T08:00", "--output", str(page)]) == 0
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert capsys.readouterr().out == ""
+    assert main([*database, "--format", "json"]) == 0
+    assert capsys.readouterr().out.startswith("{")
+    folder = tmp_path / "sheets" / "week"
+    assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
+    assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")
+    assert main([*database, "--format", "csv", "--output", str(page)]) == 1
+    assert "report.html: File exists" in capsys.readouterr().err
+    assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+XSS = '<script>alert("x")</script><a href="https://evil.example.org">'
+
+
+class Page(HTMLParser):
+    """What a page refers to, and what elements and texts it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.references: list[tuple[str, str, str]] = []
+        self.tags: Counter[str] = Counter()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self.policy = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "srcset", "action", "data", "poster", "xlink:href") or name.startswith("on"):
+                self.references.append((tag, name, value or ""))
+        if dict(attrs).get("http-equiv") == "Content-Security-Policy":
+            self.policy = dict(attrs)["content"] or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("script", "style"):
+            self.scripts.append(data)
+        else:
+            self.texts.append(data)
+
+
+def test_the_page_refers_to_nothing_outside_itself(report: Report) -> None:
+    page = Page(make_page(report, "about"))
+    assert page.references
+    assert all(value.startswith(("#", "data:,")) for _, _, value in page.references), page.references
+    styles = [text for text in page.scripts if "--paper" in text]
+    assert styles
+    assert all("url(" not in text and "@import" not in text for text in styles if "Plotly" not in text)
+    assert page.policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in page.policy.partition("style-src")[0]
+
+
+def test_the_page_stays_small(report: Report) -> None:
+    assert len(make_page(report, "about").encode()) < 1_600_000
+
+
+def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
+    page = Page(make_page(report, "about"))
+    text = " ".join(page.texts)
+    for table in tables(report):
+        if table.rows and not table.only_data:
+            assert table.title in text, table.title
+    assert page.tags["details"] == page.tags["table"] >= 9
+
+
+def test_a_section_with_rows_never_says_that_it_has_none(report: Report) -> None:
+    for part in parts(report):
+        if any(table.rows for table in part.tables) and not any(part.figures):
+            assert not part.nothing, f"{part.key}: {part.nothing}"
+
+
+def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
+    renamed: list[Any] = story_records(XSS)
+    renamed = [
+        replace(record, **{name: XSS for name in ("node_name", "scheduler") if getattr(record, name, "")})
+        for record in renamed
+    ]
+    (tmp_path / "plain").mkdir()
+    plain = Page(make_page(report_of(tmp_path / "plain", [*story_records(), gap("why")]), "about"))
+    page = Page(make_page(report_of(tmp_path, [*renamed, fail_record("q", 1, {XSS: 1}), gap(XSS)]), XSS))
+    assert page.tags["script"] == plain.tags["script"] == 3
+    assert page.tags["a"] == plain.tags["a"]
+    assert any(XSS in text for text in page.texts)
+    data = next(text for text in page.scripts if text.startswith("{"))
+    assert "<" not in data
+    # Plotly reads some HTML in its texts: there everything from the cluster is escaped once more.
+    drawn = json.loads(data)
+    assert "&lt;" in json.dumps(drawn)
+    for text in strings(drawn):
+        assert not set("<>") & set(text.replace("<br>", "").replace("<extra></extra>", "")), text
+
+
+def gap(why: str) -> GapRecord:
+    return GapRecord(kind="pods", from_us=BEGIN, to_us=BEGIN + 5, why=why)
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for one in value.values() for text in strings(one)]
+    return [text for one in value for text in strings(one)] if isinstance(value, list) else []
+
+
+def test_the_script_that_draws_is_the_release_whose_words_are_checked() -> None:
+    script = (resources.files("roost_lab.pages") / "plotly-basic.min.js").read_text(encoding="utf-8")
+    assert f"plotly.js (basic - minified) v{get_plotlyjs_version()}\n" in script[:200]
+
+
+def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
+    figures = drawn(report)
+    assert set(figures) == {
+        "starts_over_time",
+        "starts_by_class",
+        "starts_by_image",
+        "pulls_over_time",
+        "pulls_by_image",
+        "occupancy_over_time",
+        "failures",
+    }
+    for figure in figures.values():
+        # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.
+        go.Figure(json.loads(coloured({"data": figure.data, "layout": figure.layout})))
+
+
+def drawn(report: Report) -> dict[str, Figure]:
+    return {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}
+
+
+def coloured(figure: dict[str, Any]) -> str:
+    text = json.dumps(figure)
+    for name in set(strings(figure)):
+        if name.startswith("--"):
+            text = text.replace(json.dumps(name), '"#123456"')
+    return text
+
+
+def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
+    report = gather(empty_store(tmp_path))
+    assert report.is_empty
+    assert tables_of(report)["starts_by_image"] == []
+    assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
+    page = Page(make_page(report, "about"))
+    assert any("Nothing has been recorded" in text for text in page.texts)
+    assert page.tags["script"] == 0
+
+
+def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_path: Path) -> None:
+    report = report_of(tmp_path, story_records(), since_us=BEGIN - 3 * HOUR, until_us=BEGIN - 2 * HOUR)
+    page = Page(make_page(report, "about"))
+    assert any("outside the record, which covers 2027-01-15 08:00" in text for text in page.texts)
+
+
+def pod_of(uid: str, ready_seconds: int = 3, **pod: Any) -> list[Record]:
+    """A pod that was bound, pulled, became ready, failed once and was pre-empted."""
+    record = pod_record(uid, **pod)
+    begin = record.created_us
+    return [
+        record,
+        replace(bind_record(uid, begin + SECOND, "n", "agrees"), scheduler=record.scheduler),
+        replace(fail_record(uid, 1, {"Insufficient cpu": 1}), at_us=begin + 1),
+        phase_record(uid, Phase.STARTED, begin + 2 * SECOND),
+        phase_record(uid, Phase.READY, begin + ready_seconds * SECOND),
+        PullRecord(pod_uid=uid, image=record.image, node_name="n", at_us=begin + SECOND, warm=True),
+        PreemptionRecord(victim_uid=uid, node_name="n", at_us=begin + MINUTE, kind="preempted"),
+    ]
+
+
+def two_hubs(folder: Path) -> Store:
+    store = empty_store(folder)
+    store.write(
+        [
+            *pod_of("a", hub="maths", image="registry/scipy"),
+            *pod_of("b", hub="maths", image="registry/r", created_us=BEGIN + MINUTE),
+            *pod_of("c", hub="physics", image="registry/scipy", created_us=BEGIN + 2 * MINUTE),
+            *pod_of("d", hub="physics", image="registry/build", pod_class="build", created_us=BEGIN + 3 * MINUTE),
+            *pod_of("e", hub="physics", image="pause", pod_class="placeholder", created_us=BEGIN + 4 * MINUTE),
+        ],
+        {"pods": ("1", BEGIN + HOUR)},
+    )
+    return store
+
+
+def key_figures(report: Report, column: str = "value") -> dict[str, float | None]:
+    return {row["figure"]: row[column] for row in tables_of(report)["key_figures"]}
+
+
+@pytest.mark.parametrize(
+    ("scope", "pods", "starts"),
+    [
+        (Scope(), 5, 3),
+        (Scope(hub="maths"), 2, 2),
+        (Scope(hub="physics"), 3, 1),
+        (Scope(pod_class="build"), 1, 1),
+        (Scope(image="registry/scipy"), 2, 2),
+        (Scope(hub="maths", image="registry/scipy"), 1, 1),
+        # Both are in the record, but no pod has both.
+        (Scope(hub="maths", pod_class="build"), 0, None),
+    ],
+)
+def test_every_number_is_of_the_pods_that_were_asked_for(
+    tmp_path: Path, scope: Scope, pods: int, starts: int | None
+) -> None:
+    report = gather(two_hubs(tmp_path), scope=scope)
+    assert key_figures(report).get("starts") == starts
+    found = tables_of(report)
+    assert sum(row["tries"] for row in found["failures"]) == pods
+    assert sum(row["warm"] for row in found["pulls_by_node"]) == pods
+    assert sum(row["pods"] for row in found["removals_by_class"]) == pods
+    assert sum(row["pods"] for row in found["starts_by_class"] if row["phase"] == "whole") == pods
+    nodes = [row for row in found["occupancy_by_node"] if any(value for key, value in row.items() if key != "node")]
+    assert len(nodes) == (1 if pods else 0)
+    assert report.is_empty == (pods == 0)
+    assert ("Only pods of" in make_page(report, "about")) == bool(scope.chosen)
+    if not pods:
+        assert "Nothing of these pods was recorded" in make_page(report, "about")
+
+
+def test_a_value_that_no_pod_has_is_said_with_those_that_pods_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = two_hubs(tmp_path)
+    with pytest.raises(ScopeError, match="--class: found 'users', expected one that pods of the record have: user, bu"):
+        gather(store, scope=Scope(pod_class="users"))
+    database = ["report", "--database", str(tmp_path / "roost.db")]
+    assert main([*database, "--hub", "chemistry"]) == 1
+    assert "--hub: found 'chemistry', expected one that pods of the record have: physics, maths" in (
+        capsys.readouterr().err
+    )
+    assert main([*database, "--class", "build", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["only"] == {"class": "build"}
+
+
+def test_removed_users_and_removed_placeholders_are_told_apart(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [*pod_of("p", pod_class="placeholder"), pod_record("u")], BEGIN + HOUR)
+    assert key_figures(report)["removed_users"] == 0
+    page = make_page(report, "about")
+    assert "besides 1 placeholder<" in page
+
+
+def test_each_figure_stands_beside_that_of_the_time_before(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    # Two in the first hour, one that is slow in the second; the record ends after two hours.
+    fast = [*pod_of("a"), *pod_of("b", created_us=BEGIN + MINUTE)]
+    slow = pod_of("c", ready_seconds=12, created_us=BEGIN + HOUR + SECOND)
+    store.write([*fast, *slow], {"pods": ("1", BEGIN + 2 * HOUR - 1)})
+    report = gather(store, last_us=HOUR)
+    assert report.window == (BEGIN + HOUR, BEGIN + 2 * HOUR)
+    now, before = key_figures(report), key_figures(report, "previous")
+    assert (now["starts"], before["starts"]) == (1, 2)
+    assert (now["start_p50"], before["start_p50"]) == (12, 3)
+    assert "; before: 3 s" in make_page(report, "about")
+    # Of the time before the first two hours nothing is known.
+    whole = gather(store, last_us=2 * HOUR)
+    assert whole.previous is None
+    assert "; before:" not in make_page(whole, "about")
+
+
+@pytest.mark.parametrize(
+    ("hubs", "server", "expected"),
+    [
+        ([], "https://10.96.0.1:443", TITLE),
+        ([], "https://[fd00::1]:443", TITLE),
+        (["maths"], "https://10.96.0.1:443", "maths: how pods started, and where they went"),
+        (["maths", "physics"], "https://prod.example.org:6443", "maths, physics on prod.example.org: how pods started"),
+        (["a", "b", "c", "d"], "", "4 hubs: how pods started"),
+    ],
+)
+def test_the_title_names_hubs_and_cluster(tmp_path: Path, hubs: list[str], server: str, expected: str) -> None:
+    store = empty_store(tmp_path)
+    with store.run(server, "0.1", ""):
+        pass
+    store.write([pod_record(hub, hub=hub) for hub in hubs] + story_records(), {})
+    assert title(gather(store, BEGIN, BEGIN + 3 * HOUR)).startswith(expected)
+
+
+def test_the_title_names_the_cluster_that_was_told(tmp_path: Path) -> None:
+    two_hubs(tmp_path)
+    page = tmp_path / "report.html"
+    arguments = ["--hub", "maths", "--cluster", "prod <1>", "--output", str(page)]
+    assert main(["report", "--database", str(tmp_path / "roost.db"), *arguments]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<title>maths on prod &lt;1&gt;: how pods started, and where they went</title>" in text
+    assert "<h1>maths on prod &lt;1&gt;: how" in text
+
+
+@pytest.mark.parametrize(
+    ("since", "span"),
+    [("90m", 90 * MINUTE), ("2h", 2 * HOUR), ("7d", 7 * 24 * HOUR), ("2w", 14 * 24 * HOUR)],
+)
+def test_since_may_be_a_length_of_time(
+    tmp_path: Path, since: str, span: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = two_hubs(tmp_path)
+    end = gather(store).window.to_us
+    assert main(["report", "--database", str(tmp_path / "roost.db"), "--format", "json", "--since", since]) == 0
+    found = json.loads(capsys.readouterr().out)["since"]
+    assert found == json.loads(to_json(gather(store, end - span)))["since"]
+
+
+def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -> None:
+    two_hubs(tmp_path)
+    database = ["report", "--database", str(tmp_path / "roost.db"), "--timezone", "Asia/Kathmandu"]
+    page, data = tmp_path / "report.html", tmp_path / "report.json"
+    # 5 h 45 min ahead of UTC; the record begins at 08:00 UTC.
+    since = ["--since", "2027-01-15T13:45", "--until", "2027-01-15T14:30"]
+    assert main([*database, *since, "--output", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "2027-01-15 13:45 to 2027-01-15 14:30 Asia/Kathmandu (45 min)" in text
+    assert ">from (Asia/Kathmandu)</th>" in text
+    assert "UTC<" not in text
+    assert "Fri 15 Jan 13:45 Asia/Kathmandu" in text
+    assert main([*database, *since, "--format", "json", "--output", str(data)]) == 0
+    assert json.loads(data.read_text(encoding="utf-8"))["since"] == "2027-01-15T08:00:00Z"
+    # Steps begin when the zone's clocks show a round time.
+    starts = gather(two_hubs(tmp_path), last_us=14 * 24 * HOUR, zone=ZoneInfo("Asia/Kathmandu")).steps
+    assert starts.step_us == 2 * HOUR
+    assert (starts.from_us + 5 * HOUR + 45 * MINUTE) % (2 * HOUR) == 0
