@@ -329,9 +329,13 @@ def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
     started = WarmFacts({"ns/a": on("n1", ("x", "y"), True), "ns/b": on("n2", ("x",))})
     assert started.holders("x") == {"n1", "n2"}
     failing = started.updated({"ns/a": PlacedPod("user", "n1", ("y",), True, ("x",))})
-    assert (failing.holders("x"), failing.holders("y"), failing.pulls_on("n1")) == ({"n2"}, {"n1"}, 1)
+    assert (failing.holders("x"), failing.holders("y"), failing.pulls_on("n1")) == (
+        frozenset({"n2"}),
+        frozenset({"n1"}),
+        1,
+    )
     gone = failing.updated({"ns/a": None})
-    assert (gone.holders("x"), gone.holders("y")) == ({"n2"}, {"n1"})
+    assert (gone.holders("x"), gone.holders("y")) == (frozenset({"n2"}), frozenset({"n1"}))
 
 
 def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
