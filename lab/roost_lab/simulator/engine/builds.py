@@ -6,7 +6,6 @@ scheduler's choice; whether there is one at all is the trace's, of which the arc
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from heapq import heappop, heappush
 from math import log
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -49,8 +48,8 @@ class BuildWorld:
         self._sigma = log(assumptions.build_cold_p90_seconds / assumptions.build_cold_median_seconds) / _P90
         # Repository -> builds begun, and number of its environments.
         self._begun: dict[str, tuple[int, int]] = {}
-        # Node -> repository -> the environment whose layers it holds; the one used longest ago first.
-        self._caches: dict[str, OrderedDict[str, int]] = {}
+        # Node -> repository -> the environment whose layers it holds.
+        self._caches: dict[str, dict[str, int]] = {}
         # Builds under way: finish, order of begin, node, repository, environment.
         self._ends: list[tuple[float, int, str, str, int]] = []
         # Images that are in the registry, or will never have to be built.
@@ -86,10 +85,7 @@ class BuildWorld:
         if number and self._chance.uniform("environment changed", whose) < self._world.build_changed_share:
             environment += 1
         self._begun[repository] = (number + 1, environment)
-        cache = self._caches.get(node)
-        held = None if cache is None else cache.get(repository)
-        if cache is not None and held is not None:
-            cache.move_to_end(repository)
+        held = self._caches.get(node, {}).get(repository)
         quick = held == environment
         world = self._world
         median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
@@ -116,15 +112,10 @@ class BuildWorld:
         return [node for node, cache in self._caches.items() if repository in cache]
 
     def _settle(self, now: float) -> None:
-        limit = self._world.build_cache_repositories
         while self._ends and self._ends[0][0] <= now:
             _, _, node, repository, environment = heappop(self._ends)
-            cache = self._caches.setdefault(node, OrderedDict())
             # Of two concurrent builds the one that ends last counts.
-            cache[repository] = environment
-            cache.move_to_end(repository)
-            if limit and len(cache) > limit:
-                cache.popitem(last=False)
+            self._caches.setdefault(node, {})[repository] = environment
 
     # Figures
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Launch:
     """One admitted attempt, through all its tries."""
 
-    __slots__ = ("attempt", "has_left", "image", "pod", "spent", "tries_left", "waited_for_node")
+    __slots__ = ("attempt", "image", "spent", "tries_left", "waited_for_node")
 
     def __init__(self, attempt: Attempt, image: str, tries_left: int) -> None:
         self.attempt = attempt
@@ -26,13 +26,9 @@ class Launch:
         # Seconds of the tries that failed, by part of the wait.
         self.spent = {QUEUE: 0.0, NODE_WAIT: 0.0, PULL_WAIT: 0.0, PULL: 0.0}
         self.waited_for_node = False
-        # The pod of its try; None once it was given up.
-        self.pod: SimPod | None = None
-        # Nobody waits for it any more.
-        self.has_left = False
 
     def note_try(self, pod: SimPod, now: float) -> None:
-        """A try, or its person's patience, ended before its server was up: add what was waited for."""
+        """A try ended before its server was up: add what was waited for."""
         spent, bound = self.spent, pod.bound_at
         self.waited_for_node |= pod.waited_for_node
         spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (now if bound is None else bound) - pod.created

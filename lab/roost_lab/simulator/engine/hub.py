@@ -56,28 +56,16 @@ class Hub:
             and self._world.builds.needs_build(attempt.image)
         ):
             self._post_build(attempt)
-        launch = Launch(attempt, image, assumed.retries)
-        self._post_user(launch)
-        if assumed.leave_after_seconds:
-            self._world.at(self._world.now + assumed.leave_after_seconds, self._leave_if_late, launch)
+        self._post_user(Launch(attempt, image, assumed.retries))
 
-    def _post_user(self, launch: Launch) -> None:
+    def _post_user(self, launch: Launch) -> SimPod:
         self._world.measures.result.tries += 1
         name = f"user-{self._world.next_number()}"
         release = self._world.release_of(launch.attempt)
         made = release.maker.user(launch.attempt, name, self._world.now, release.facts.current())
         pod = self._world.post(USER, made)
-        pod.launch, launch.pod = launch, pod
-
-    def _leave_if_late(self, launch: Launch) -> None:
-        """Whoever still waits leaves, and that is the end of the wait; the hub doesn't know, and starts the server."""
-        pod = launch.pod
-        if pod is None or pod.ready_at is not None:
-            return
-        launch.has_left = True
-        launch.note_try(pod, self._world.now)
-        self._world.measures.result.left += 1
-        self._end_wait(launch)
+        pod.launch = launch
+        return pod
 
     def _post_build(self, attempt: Attempt) -> None:
         """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
@@ -116,14 +104,11 @@ class Hub:
         result = self._world.measures.result
         launch.note_try(pod, self._world.now)
         self._world.remove(pod)
-        if launch.has_left:
-            self._forget(launch)
-        elif launch.tries_left > 0:
+        if launch.tries_left > 0:
             launch.tries_left -= 1
             self._post_user(launch)
         else:
             result.given_up += 1
-            launch.pod = None
             self._end_wait(launch)
             self._forget(launch)
 
@@ -191,24 +176,17 @@ class Hub:
             return
         pod.ready_at = self._world.now
         self._world.tell_pod(pod)
-        if not launch.has_left:
-            self.starting -= 1
-            self._world.measures.started(waits, self._world.now)
-            waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
-            self._world.measures.on_wait(launch.attempt.number, waited, True)
-            of_hub.started += 1
-            of_hub.waits.add(waited)
-            self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
+        self.starting -= 1
+        self._world.measures.started(waits, self._world.now)
+        waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
+        self._world.measures.on_wait(launch.attempt.number, waited, True)
+        of_hub.started += 1
+        of_hub.waits.add(waited)
+        self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
         for release in self._world.releases:
             if release.controls.reads_containers:
                 release.controls.user_runs(pod, launch.image)
-        seconds = self._idle_seconds(launch.attempt) if launch.has_left else self._session_seconds(launch.attempt)
-        self._world.at(self._world.now + seconds, self._end, pod)
-
-    def _idle_seconds(self, attempt: Attempt) -> float:
-        """How long a server runs that nobody uses."""
-        idle = self._until_culled(60.0 * SESSIONS[self._world.assumed.sessions].least_minutes)
-        return idle if attempt.session_seconds is None else min(idle, attempt.session_seconds)
+        self._world.at(self._world.now + self._session_seconds(launch.attempt), self._end, pod)
 
     def _session_seconds(self, attempt: Attempt) -> float:
         if attempt.session_seconds is not None:

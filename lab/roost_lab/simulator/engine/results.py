@@ -46,7 +46,7 @@ class HubResult:
     started: int = 0
     placed: int = 0
     cold: int = 0
-    # All waits, those of launches given up or left too.
+    # All waits, those of launches given up too.
     waits: Histogram = field(default_factory=Histogram)
 
 
@@ -66,8 +66,6 @@ class RunResult:
     started: int = 0
     given_up: int = 0
     still_waiting: int = 0
-    # Launches whose people left before the server was up.
-    left: int = 0
     # Pods of admitted launches, one for each try; those that were bound, those that timed out, and those bound to a
     # node without their image.
     tries: int = 0
@@ -79,7 +77,7 @@ class RunResult:
     cold_why: dict[str, int] = field(default_factory=dict)
     # PARTS and TOTAL -> durations.
     waits: dict[str, Histogram] = field(default_factory=dict)
-    # Threshold in seconds -> starts (and launches given up or left) beyond it.
+    # Threshold in seconds -> starts (and launches given up) beyond it.
     over: dict[int, int] = field(default_factory=dict)
     # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
     waited_for_node: int = 0

@@ -163,9 +163,6 @@ class Assumptions:
     start_timeout_seconds: float = 300.0
     # How often a launch is tried again [A].
     retries: int = 1
-    # Seconds after which a person who still waits leaves; 0: nobody does. That is their wait; the server starts all the
-    # same, and runs until it is culled as idle, the least length of a session [A].
-    leave_after_seconds: float = 0.0
     # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its setting is 1 s, but with
     # nothing else to do it takes pods out of back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
     backoff_seconds: float = 0.001
@@ -183,8 +180,6 @@ class Assumptions:
     build_changed_share: float = 0.5
     # Whether builds are simulated; off where only users count.
     with_builds: bool = False
-    # Repositories whose build layers a node keeps; 0: endless.
-    build_cache_repositories: int = 0
 
     @property
     def minor(self) -> int:

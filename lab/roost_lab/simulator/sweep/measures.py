@@ -57,7 +57,7 @@ def _why(where: str) -> Callable[[RunResult], float | None]:
 
 
 def _over(seconds: int) -> Callable[[RunResult], float | None]:
-    return lambda result: _share_of(result.over.get(seconds, 0), result.started + result.given_up + result.left)
+    return lambda result: _share_of(result.over.get(seconds, 0), result.started + result.given_up)
 
 
 def _ratio(result: RunResult) -> float | None:
@@ -103,7 +103,6 @@ MEASURES: Final = (
     ),
     Measure("timeouts", "tries beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts),
     Measure("given_up", "launches given up", Unit.COUNT, lambda r: r.given_up),
-    Measure("left", "people who left waiting", Unit.COUNT, lambda r: r.left),
     Measure("still_waiting", "launches waiting at the end", Unit.COUNT, lambda r: r.still_waiting),
     Measure("preempted", "placeholders pre-empted", Unit.COUNT, lambda r: r.placeholder_preemptions),
     Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted),

@@ -62,7 +62,7 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Of all launches.
     cold_by_seed: Sequence[int]
-    # Of the event's people in all seeds: the hub gave their start up, or they left. Their waits count until then.
+    # Of the event's people in all seeds: the hub gave their start up. Their waits count until then.
     without_server: int = 0
 
     def show_waits(self) -> tuple[str, str]:

@@ -114,10 +114,10 @@ class SilentKubelets(Kubelets):
 class AdmittingHub(PunctualHub):
     """Lets users in as they were let in, and starts and ends them when they really started and ended."""
 
-    def _post_user(self, launch: Launch) -> None:
-        super()._post_user(launch)
-        assert launch.pod is not None
-        cast("WebhookStepWorld", self._world).let_in(launch.pod, launch.attempt)
+    def _post_user(self, launch: Launch) -> SimPod:
+        pod = super()._post_user(launch)
+        cast("WebhookStepWorld", self._world).let_in(pod, launch.attempt)
+        return pod
 
     def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
         pod = argument[0]

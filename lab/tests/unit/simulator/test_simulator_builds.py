@@ -99,36 +99,6 @@ def test_a_node_that_left_took_its_layers_and_its_builds_along() -> None:
     assert builds.holders("t", 2 * DAY) == ["b"]
 
 
-def test_a_node_keeps_the_repositories_used_last() -> None:
-    builds = world(replace(STEADY, build_cache_repositories=2))
-    for moment, repository in enumerate(("r", "s", "r", "t")):
-        builds.begin(repository, "a", moment * DAY)
-    assert [builds.holders(repository, 9 * DAY) for repository in "rst"] == [["a"], [], ["a"]]
-
-
-def test_of_two_builds_at_a_time_the_one_that_ends_last_was_used_last() -> None:
-    def run(first: str, second: str) -> tuple[float, float, BuildWorld]:
-        builds = world(replace(STEADY, build_cache_repositories=2))
-        builds.begin("r", "a", 0.0)
-        builds.begin("s", "a", DAY)
-        return builds.begin(first, "a", 2 * DAY).seconds, builds.begin(second, "a", 2 * DAY + 0.001).seconds, builds
-
-    slow, quick = ("r", "s") if run("r", "s")[0] > run("r", "s")[1] else ("s", "r")
-    builds = run(slow, quick)[2]
-    builds.begin("t", "a", 3 * DAY)
-    assert (builds.holders(slow, 4 * DAY), builds.holders(quick, 4 * DAY)) == (["a"], [])
-
-
-def test_a_build_keeps_what_it_uses_from_falling_out_while_it_runs() -> None:
-    builds = world(replace(STEADY, build_cache_repositories=2))
-    for moment, repository in enumerate("rs"):
-        builds.begin(repository, "a", moment * DAY)
-    # The quick one of r is looking at its layers when t's are stored.
-    ends = builds.begin("t", "a", 2 * DAY).seconds + 2 * DAY
-    builds.begin("r", "a", ends - 0.001)
-    assert builds.holders("r", ends) == ["a"]
-
-
 def test_what_was_seen_goes_into_the_result() -> None:
     builds, result = world(replace(STEADY, build_changed_share=1.0)), RunResult(policy="p", seed=1)
     for moment, (repository, node) in enumerate([("r", "a"), ("r", "a"), ("s", "a"), ("s", "b")]):
@@ -158,13 +128,10 @@ def test_a_pushed_image_is_always_built_and_a_plus_in_a_name_is_no_push() -> Non
 
 @given(
     builds=st.lists(st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.floats(0, 2000)), max_size=40),
-    limit=st.integers(0, 3),
     leaves=st.integers(0, 40),
 )
-def test_hits_never_exceed_builds_less_distinct_repositories(
-    builds: list[tuple[str, str, float]], limit: int, leaves: int
-) -> None:
-    machine = world(Assumptions(build_cache_repositories=limit))
+def test_hits_never_exceed_builds_less_distinct_repositories(builds: list[tuple[str, str, float]], leaves: int) -> None:
+    machine = world(Assumptions())
     now = 0.0
     for number, (repository, node, later) in enumerate(builds):
         now += later
