@@ -14,7 +14,7 @@ from pathlib import Path
 
 from generator.checks import lint
 from generator.faults import ValuesError
-from generator.importing.importer import import_values
+from generator.importing.importer import import_layers
 from generator.locations import chart_folder
 from generator.schema.check import find_faults
 from generator.values.loader import load
@@ -38,7 +38,7 @@ def main(folders: list[str]) -> int:
     paths = sorted(path for folder in folders for path in Path(folder).rglob("*.y*ml") if path.is_file())
     for path in paths:
         try:
-            result = import_values(path.read_bytes(), str(path))
+            result = import_layers([(str(path), path.read_bytes())])
         except ValuesError as error:
             is_encrypted = "SOPS" in str(error)
             outcomes["encrypted" if is_encrypted else "refused with a fault"] += 1

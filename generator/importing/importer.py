@@ -27,7 +27,6 @@ from generator.importing.source import (
 )
 from generator.importing.spawn_page import spawn_page_note, spawn_page_values
 from generator.importing.summary import is_inert, summary_of
-from generator.locations import chart_folder
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
 from generator.values.loader import load
@@ -35,17 +34,10 @@ from generator.values.merge import Merged, coalesce, merge_maps, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
 
-__all__ = ["ImportResult", "Note", "import_layers", "import_values"]
-
 _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
     "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
 )
-
-
-def import_values(text: str | bytes, filename: str, release: str = "hub", hub: str | None = None) -> ImportResult:
-    """`import_layers` for one file with the content `text`."""
-    return import_layers([(filename, text)], release, hub)
 
 
 def import_layers(
@@ -64,7 +56,7 @@ def import_layers(
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
-    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml").values
+    defaults = read_defaults().values
     draft = Draft(defaults, places, release)
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
@@ -89,6 +81,12 @@ def import_layers(
     )
     _judge(result)
     return result
+
+
+def faults_of(values: Mapping[str, object]) -> list[Fault]:
+    """What `roost validate` says of values, over Roost's defaults."""
+    merged = Merged(coalesce(values, read_defaults().values), Places([ValueSource("imported values", values)]))
+    return judge(merged, Release())
 
 
 def _judge(result: ImportResult) -> None:
@@ -201,5 +199,4 @@ def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object
 
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:
     values, _ = merge_pieces(pieces, defaults)
-    merged = Merged(coalesce(values, defaults), Places([ValueSource("imported values", values)]))
-    return [fault for fault in judge(merged, Release()) if fault.severity == "error"]
+    return [fault for fault in faults_of(values) if fault.severity == "error"]

@@ -13,16 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from generator.faults import ValuesError
-from generator.importing.importer import import_layers
+from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml, printable
 from generator.importing.result import free_name, put_at
 from generator.importing.source import child, show_key
-from generator.pipeline import judge
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_defaults
-from generator.values.merge import Merged, coalesce
-from generator.values.release import Release
-from generator.values.sources import Places, ValueSource
+from generator.values.merge import coalesce
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
@@ -167,8 +164,7 @@ def _unite(many: ManyHubs) -> None:
             selector = {"matchLabels": {USERS_LABEL: "true"}}
             put_at(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
     many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
-    merged = Merged(coalesce(many.values, defaults), Places([ValueSource("united values", many.values)]))
-    many.faults = judge(merged, Release())
+    many.faults = faults_of(many.values)
 
 
 def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:

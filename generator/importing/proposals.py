@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
-from generator.importing.importer import import_layers
+from generator.importing.importer import faults_of, import_layers
 from generator.importing.pools import pool_sets
 from generator.importing.printing import print_yaml
-from generator.pipeline import judge
 from generator.values.files import read_defaults
-from generator.values.loader import load
-from generator.values.merge import merge_values
-from generator.values.release import Release
+from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
@@ -136,12 +133,7 @@ def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Pr
 
 def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
     """Whether the imported values are valid with these sets: a profile may name labels that nodes can't have."""
-    layers = [
-        load(result.to_yaml().encode(), "imported values"),
-        load(json.dumps({"placeholders": sets}).encode(), "a proposal"),
-    ]
-    faults = judge(merge_values(read_defaults(), layers), Release())
-    return all(fault.severity != "error" for fault in faults)
+    return all(fault.severity != "error" for fault in faults_of({**result.values, "placeholders": list(sets)}))
 
 
 def _missing(now: Values) -> list[tuple[str, Values]]:
@@ -187,7 +179,7 @@ def print_pointer(proposals: Sequence[Proposal], *, inert: bool) -> str:
 
 
 def _whole(result: ImportResult) -> Values:
-    return merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")]).values
+    return coalesce(result.values, read_defaults().values)
 
 
 def _difference(before: Values, after: Values) -> dict[str, object]:

@@ -37,7 +37,7 @@ class Note:
 
 @dataclass(slots=True)
 class ImportResult:
-    """What `import_values` made: `values` hold only what differs from Roost's defaults."""
+    """What `import_layers` made: `values` hold only what differs from Roost's defaults."""
 
     filename: str
     values: dict[str, object] = field(default_factory=dict)

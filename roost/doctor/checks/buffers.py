@@ -1,12 +1,11 @@
-"""CapacityBuffers are known to the API server, heeded by an autoscaler, and sized by one hand."""
+"""CapacityBuffers are known to the API server, and heeded by an autoscaler."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told
-from roost.doctor.evidence import age_seconds, autoscaler_words, name_of, path_of, some
-from roost_core.placement.labels import CONTROLLERS_MANAGER
+from roost.doctor.evidence import age_seconds, autoscaler_words, path_of, some
 
 # As the controllers wait before they write the Event CapacityBufferIgnored.
 PATIENCE_SECONDS: Final = 120.0
@@ -18,7 +17,7 @@ _KARPENTER: Final = "Karpenter (from 1.14 on): the feature gate CapacityBuffer"
 
 def _check(install: Install) -> Told:
     buffers = install.of_kind("CapacityBuffer")
-    said = f"{len(buffers)} CapacityBuffers, their conditions and who sizes them"
+    said = f"{len(buffers)} CapacityBuffers and their conditions"
     yield said if buffers else "no CapacityBuffer is used"
     if not buffers:
         return
@@ -31,14 +30,12 @@ def _check(install: Install) -> Told:
             "placeholder.backend: statefulset.",
         )
         return
-    there = [(body, found) for body in buffers if (found := install.client.find(path_of(body))) is not None]
-    yield from _find_ignored(install, there)
-    yield from _find_other_hands(there)
+    yield from _find_ignored(install, [found for body in buffers if (found := install.client.find(path_of(body)))])
 
 
-def _find_ignored(install: Install, there: list[tuple[Object, Object]]) -> Told:
+def _find_ignored(install: Install, there: list[Object]) -> Told:
     ignored, bare = [], []
-    for _, buffer in there:
+    for buffer in there:
         name, spec = buffer["metadata"]["name"], buffer.get("spec") or {}
         age = age_seconds(buffer["metadata"].get("creationTimestamp"))
         is_young = age is not None and age < PATIENCE_SECONDS
@@ -82,26 +79,6 @@ def _needs(install: Install) -> str:
     if install.client.find("/apis/karpenter.sh/v1/nodepools") is not None:
         needs.append(_KARPENTER)
     return "; ".join(needs) or f"what switches it on. cluster-autoscaler: {' and '.join(_FLAGS)}; {_KARPENTER}"
-
-
-def _find_other_hands(there: list[tuple[Object, Object]]) -> Told:
-    """Who sets `replicas` of a buffer that the controllers size: the chart renders none for these."""
-    others: dict[str, list[str]] = {}
-    for body, buffer in there:
-        if "replicas" in body["spec"]:
-            continue
-        for entry in buffer["metadata"].get("managedFields") or []:
-            manager = str(entry.get("manager", ""))
-            owned = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-            if manager != CONTROLLERS_MANAGER and "f:replicas" in owned:
-                others.setdefault(manager, []).append(name_of(body))
-    for manager, names in others.items():
-        yield Finding(
-            "warning",
-            f"{manager} set spec.replicas of {some(names)}, whose size is the controllers' to write.",
-            f"If {manager} applies it again and again, take replicas out of what it applies: else each resets what the "
-            "other wrote. Of a change by hand nothing is left once the controllers write the next number.",
-        )
 
 
 CHECK: Final = Check("buffers", _check)

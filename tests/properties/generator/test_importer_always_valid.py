@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from generator.checks import lint
 from generator.faults import ValuesError
-from generator.importing.importer import import_values
+from generator.importing.importer import import_layers
 from generator.importing.printing import print_yaml
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.locations import chart_folder
@@ -165,7 +165,7 @@ def defaults() -> LoadedFile:
 @given(FILES)
 def test_any_hubs_values_become_valid_values_or_a_fault(values: object) -> None:
     try:
-        result = import_values(json.dumps(values), "hub.yaml")
+        result = import_layers([("hub.yaml", json.dumps(values))])
     except ValuesError:
         return
     printed = load(result.to_yaml().encode(), "imported.yaml")

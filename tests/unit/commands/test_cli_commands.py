@@ -49,15 +49,6 @@ def test_render_writes_manifests_to_stdout_and_nothing_else(roost: _Run) -> None
     assert 'namespace: "jhub"' in done.out
 
 
-def test_the_quick_way_and_the_full_command_line_render_the_same(roost: _Run, values: Path) -> None:
-    values.write_text("webhook: {replicas: 3}")
-    plain = roost("render", "-f", values, "--set", "scheduler.replicas=1")
-    # An option that the quick way leaves to click.
-    full = roost("render", "--set", "scheduler.replicas=1", f"-f{values}")
-    assert plain.out == full.out
-    assert "replicas: 3" in plain.out
-
-
 def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, values: Path) -> None:
     values.write_text("webhook:\n  replicas: many\nfoo: 1\n")
     done = roost("render", "-f", values)

@@ -1,4 +1,4 @@
-"""What `roost doctor` says of CapacityBuffers: known, heeded, and sized by the controllers alone."""
+"""What `roost doctor` says of CapacityBuffers: known and heeded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ LEARNED = (
     f"{BACKEND}placeholders: [{{name: default, replicas: 1, learn: {{max: 9, min: 0, timeZone: UTC, percentile: 95}}}}]"
 )
 READY = {"type": "ReadyForProvisioning", "status": "True", "reason": "Resolved"}
-CONTROLLERS = "roost-controllers"
 
 
 def cluster_of(values: str, *, conditions: list[Object] | None = None, age: float = 7200) -> Cluster:
@@ -30,12 +29,7 @@ def cluster_of(values: str, *, conditions: list[Object] | None = None, age: floa
     buffer["spec"].setdefault("podTemplateRef", {"name": NAME})
     buffer["spec"].setdefault("replicas", 3)
     buffer["status"] = {"conditions": [READY] if conditions is None else conditions}
-    buffer["metadata"]["managedFields"] = [set_by(CONTROLLERS if values == LEARNED else "helm")]
     return cluster
-
-
-def set_by(manager: str, field: str = "f:replicas") -> Object:
-    return {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}
 
 
 def autoscaler(*flags: str) -> Object:
@@ -95,13 +89,3 @@ def test_a_buffer_without_room_to_keep_needs_no_autoscaler_and_one_without_a_num
     ((severity, evidence, fix),) = cluster.said("buffers")
     assert (severity, "refer to no PodTemplate" in evidence) == ("warning", True)
     assert "controllers' leader" in fix
-
-
-def test_whoever_else_sizes_a_buffer_that_the_controllers_size_is_named() -> None:
-    for values, count in ((LEARNED, 1), (FIXED, 0)):
-        cluster = cluster_of(values)
-        metadata = cluster.objects[PATH]["metadata"]
-        metadata["managedFields"] = [set_by("helm", "f:provisioningStrategy"), set_by("argocd-controller")]
-        findings = cluster.said("buffers")
-        assert [finding.severity for finding in findings] == ["warning"] * count
-        assert all(one.evidence.startswith("argocd-controller set spec.replicas of") for one in findings)

@@ -10,7 +10,7 @@ import pytest
 
 from generator.checks import lint
 from generator.faults import ValuesError
-from generator.importing.importer import ImportResult, import_values
+from generator.importing.importer import import_layers
 from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.render.functions import complete_placeholder_set, core_pod, items
@@ -20,6 +20,7 @@ from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
 
 if TYPE_CHECKING:
+    from generator.importing.result import ImportResult
     from generator.values.sources import LoadedFile
 
 PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
@@ -41,7 +42,7 @@ def merged(result: ImportResult) -> Merged:
 
 
 def imported(text: str, release: str = "hub") -> ImportResult:
-    result = import_values(dedent(text), "hub.yaml", release)
+    result = import_layers([("hub.yaml", dedent(text))], release)
     merged(result)
     return result
 
@@ -69,7 +70,7 @@ def unmapped(result: ImportResult) -> dict[str, int]:
 
 def fault_of(text: str | bytes) -> str:
     with pytest.raises(ValuesError) as caught:
-        import_values(text, "hub.yaml")
+        import_layers([("hub.yaml", text)])
     return str(caught.value)
 
 

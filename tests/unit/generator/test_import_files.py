@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generator.importing.importer import import_values
+from generator.importing.importer import import_layers
 from generator.values.loader import load
 from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, value
 from tools import try_import
@@ -43,9 +43,8 @@ def test_text_that_yaml_would_misread_is_printed_so_that_it_stays_text(text: str
 
 
 def test_no_text_of_the_file_breaks_out_of_a_comment_or_a_line_of_the_report() -> None:
-    result = import_values(
-        'scheduling: {"x\\nreplaceSchedulers: [evil]": 1}', "a\nreplaceSchedulers: [evil]", "r\nadmission: {mode: none}"
-    )
+    layer = ("a\nreplaceSchedulers: [evil]", 'scheduling: {"x\\nreplaceSchedulers: [evil]": 1}')
+    result = import_layers([layer], "r\nadmission: {mode: none}")
     printed = load(result.to_yaml().encode(), "printed").values
     assert printed == result.values
     assert "evil" not in str(printed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generator.faults import ValuesError
-from generator.importing.importer import import_layers, import_values
+from generator.importing.importer import import_layers
 from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, unmapped, value
 
 BASEHUB = """
@@ -88,13 +88,13 @@ def test_several_hubs_in_one_file_are_a_fault_that_says_how_to_choose() -> None:
     said = fault_of(SEVERAL)
     assert "found 2 hubs: one.jupyterhub (hub.yaml) and two.jupyterhub (hub.yaml), expected one hub" in said
     assert "--hub one.jupyterhub" in said
-    chosen = import_values(SEVERAL, "hub.yaml", hub="two.jupyterhub")
+    chosen = import_layers([("hub.yaml", SEVERAL)], hub="two.jupyterhub")
     assert placeholder(chosen)["replicas"] == 7
 
 
 def test_a_hub_that_is_not_there_can_not_be_chosen() -> None:
     with pytest.raises(ValuesError, match=r"no values below jupyterhub, expected one.jupyterhub or two.jupyterhub"):
-        import_values(SEVERAL, "hub.yaml", hub="jupyterhub")
+        import_layers([("hub.yaml", SEVERAL)], hub="jupyterhub")
 
 
 BASEHUB_DEFAULTS = (

@@ -12,7 +12,7 @@ from jupyterhub.objects import Hub
 from kubespawner import KubeSpawner
 from traitlets.config import Config
 
-from generator.importing.importer import import_values
+from generator.importing.importer import import_layers
 from generator.importing.source import child
 from generator.values.loader import load
 from tests.e2e.spawned import SpawnedUser
@@ -35,7 +35,7 @@ UNSCHEDULABLE = (
 
 
 def values_of(text: str) -> Mapping[str, object]:
-    return load(import_values(text, "hub.yaml").spawn_page.encode(), "spawn-page.yaml").values
+    return load(import_layers([("hub.yaml", text)]).spawn_page.encode(), "spawn-page.yaml").values
 
 
 def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
@@ -117,7 +117,8 @@ def test_what_the_hub_sets_itself_stays_and_a_nested_hub_gets_nested_lines() -> 
 
 
 def test_the_report_points_to_the_lines_or_says_that_the_page_shows_no_events() -> None:
-    assert "--spawn-page" in import_values(HUB, "hub.yaml").report()
-    silent = import_values(HUB + "hub: {config: {KubeSpawner: {events_enabled: false}}}\n", "hub.yaml").report()
+    assert "--spawn-page" in import_layers([("hub.yaml", HUB)]).report()
+    without_events = HUB + "hub: {config: {KubeSpawner: {events_enabled: false}}}\n"
+    silent = import_layers([("hub.yaml", without_events)]).report()
     assert "hub.config.KubeSpawner.events_enabled is false" in silent
     assert "--spawn-page" not in silent

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pytest
 import yaml
 
-from generator.importing.importer import import_values
+from generator.importing.importer import import_layers
 from generator.locations import chart_folder
 from generator.pipeline import make, report
 from generator.values.loader import load
@@ -97,7 +97,7 @@ def test_a_sample_of_a_hubs_values_is_imported() -> None:
     hubs = [sample for sample in SAMPLES if next(iter(yaml.safe_load(sample.text) or {"": 0})) in HUBS]
     assert {sample.place.partition(":")[0] for sample in hubs} >= {"docs/tutorials/kind.md"}
     for sample in hubs:
-        result = import_values(sample.text, sample.place)
+        result = import_layers([(sample.place, sample.text)])
         assert result.switch_off, sample.place
         assert [str(fault) for fault in result.warnings if fault.severity != "hint"] == [], sample.place
 

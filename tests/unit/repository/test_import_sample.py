@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from generator.importing.importer import import_layers, import_values
+from generator.importing.importer import import_layers
 from generator.importing.proposals import print_proposals, propose
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "beside-zero-to-jupyterhub.md"
@@ -15,7 +15,7 @@ def test_the_sample_is_what_roost_import_writes() -> None:
     page = PAGE.read_text(encoding="utf-8")
     hub, values = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
     shown = page.partition("$ roost import hub.yaml --release hub > values.yaml\n")[2].partition("```")[0]
-    result = import_values(hub, "hub.yaml", "hub")
+    result = import_layers([("hub.yaml", hub)])
     assert values == result.to_yaml()
     # The page leaves out the end of long notes.
     pattern = re.escape(shown.rstrip()).replace(re.escape("[…]"), "[^\n]*")
