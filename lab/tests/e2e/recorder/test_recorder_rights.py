@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +15,7 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-from tests.stack import REPOSITORY, ROOST, Stack
+from tests.stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +28,6 @@ pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
 SECRET = "hub-database"
-TROUBLESHOOTING = REPOSITORY / "docs" / "troubleshooting.md"
 ACCOUNT = "hub-roost-recorder"
 POD = "jupyter-ada"
 TABLES = ("pod", "node", "decision")
@@ -208,40 +203,6 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
         assert password not in recorder.process.log_path.read_text()
         # Anybody on the node may read a command.
         assert password not in " ".join(stack.arguments("recorder"))
-
-
-def test_the_first_commands_of_troubleshooting_run_with_what_the_recorders_pod_has(cluster: ControlPlane) -> None:
-    with recorder_stack(cluster, release="roost") as stack:  # the page's
-        record_a_start(stack)
-        deployment = stack.deployments["recorder"]
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        ours = dict(argument.split("=", 1) for argument in stack.arguments("recorder") if "=" in argument)
-        rendered = dict(argument.split("=", 1) for argument in container["command"] if "=" in argument)
-        # In the pod, the account is the pod's own.
-        account = ["--kubeconfig", ours["--kubeconfig"]]
-        environment = {**os.environ, **stack.recorder_environment()}
-        assert [one["name"] for one in container["env"]] == ["ROOST_DATABASE"]
-        told = {}
-        for line in TROUBLESHOOTING.read_text(encoding="utf-8").splitlines():
-            target, _, command = line.partition(" -- roost ")
-            if not command or not target.startswith("kubectl"):
-                continue
-            assert target.endswith(f"deployment/{deployment['metadata']['name']}"), line
-            name, *arguments = shlex.split(command.partition(" > ")[0])
-            arguments = [ours["--settings"] if one == rendered["--settings"] else one for one in arguments]
-            done = subprocess.run(
-                [ROOST, name, *arguments, *((*account, "--once") if name == "top" else ())],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert (done.returncode, done.stderr) == (0, ""), line
-            told[name] = done.stdout
-        assert f"{stack.namespace}/{POD}: a pod of class user" in told["why"]
-        assert told["report"].startswith("<!DOCTYPE html>")
-        assert re.search(r"pending: .*placeholder", told["top"])
-        assert set(told) == {"why", "report", "top"}
 
 
 def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_do(cluster: ControlPlane) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lab.tests.objects import pod_object, pod_reading
 from roost_core.objects.timestamps import read_moment
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.live_starts import (
@@ -19,11 +20,12 @@ from roost_lab.recorder.recording.live_starts import (
     LiveStarts,
 )
 from roost_lab.recorder.recording.metrics import Metrics
-from roost_lab.recorder.recording.reading import PodReading, read_pod
 from roost_lab.recorder.store.records import PODS, PullRecord, StoredState
 from roost_lab.report import starts as report_starts
 
-Object = dict[str, Any]
+if TYPE_CHECKING:
+    from roost_lab.recorder.recording.reading import PodReading
+
 SECOND = 1_000_000
 BEGIN = int(read_moment("2026-11-23T08:00:00Z") or 0)
 
@@ -36,7 +38,6 @@ def pod(
     name: str,
     *,
     hub: str = "hub",
-    namespace: str = "hub",
     bound: int | None = None,
     started: int | None = None,
     ready: int | None = None,
@@ -45,34 +46,26 @@ def pod(
     deleted: bool = False,
 ) -> PodReading:
     """A pod, created at second 0; the others are seconds after it."""
-    conditions: list[Object] = []
-    if bound is not None:
-        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(bound)})
-    if ready is not None:
-        conditions.append({"type": "Ready", "status": "True", "lastTransitionTime": stamp(ready)})
+    reached = {"PodScheduled": bound, "Ready": ready}
     state = {"running": {"startedAt": stamp(started)}} if started is not None else {}
-    item = {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": name,
-            "labels": {"release": hub},
-            "creationTimestamp": stamp(0),
-            **({"deletionTimestamp": stamp(9)} if deleted else {}),
-        },
-        "spec": {
-            "containers": [{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
-            **({"nodeName": "node"} if bound is not None else {}),
-        },
-        "status": {
+    item = pod_object(
+        name,
+        on="node" if bound is not None else "",
+        created=stamp(0),
+        labels={"release": hub},
+        conditions=[
+            {"type": kind, "status": "True", "lastTransitionTime": stamp(second)}
+            for kind, second in reached.items()
+            if second is not None
+        ],
+        status={
             "phase": phase,
-            "conditions": conditions,
             "containerStatuses": [{"name": f"c{number}", "state": state} for number in range(len(images))],
         },
-    }
-    seen = read_pod(item, (), {})
-    assert seen is not None
-    return seen
+        containers=[{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
+    )
+    item["metadata"] |= {"uid": name, **({"deletionTimestamp": stamp(9)} if deleted else {})}
+    return pod_reading(item)
 
 
 def ready_pod(name: str, **more: Any) -> PodReading:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.tests.recorded import bind_record
+from lab.tests.objects import node_object, node_reading, pod_object, pod_reading
+from lab.tests.recorded import BEGIN, SECOND, bind_record
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.model import UNSEEN_US, Model
-from roost_lab.recorder.recording.reading import read_node, read_pod
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,
@@ -24,38 +24,13 @@ from roost_lab.recorder.store.records import (
 
 if TYPE_CHECKING:
     from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+    from roost_lab.recorder.recording.reading import PodReading
 
-Object = dict[str, Any]
 MS = 1_000
-SECOND = 1_000_000
-BEGIN = 1_800_000_000 * SECOND
-
-
-def node(name: str, cpu: int = 4, *, cordoned: bool = False) -> NodeReading:
-    item = {
-        "metadata": {"name": name, "uid": name},
-        "spec": {"unschedulable": cordoned},
-        "status": {
-            "allocatable": {"cpu": str(cpu), "memory": "8Gi", "pods": "10"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    seen = read_node(item)
-    assert seen is not None
-    return seen
 
 
 def pod(name: str, on: str = "", cpu: int = 1) -> PodReading:
-    containers = [{"name": "c", "image": "i:1", "resources": {"requests": {"cpu": str(cpu), "memory": f"{cpu}Gi"}}}]
-    item = {
-        "metadata": {"name": name, "namespace": "hub", "uid": f"uid-{name}"},
-        "spec": {"containers": containers, **({"nodeName": on} if on else {})},
-        "status": {},
-    }
-    seen = read_pod(item, (), {})
-    assert seen is not None
-    return seen
+    return pod_reading(pod_object(name, on=on, cpu=str(cpu)))
 
 
 class Story:
@@ -69,7 +44,8 @@ class Story:
 
     def node(self, name: str, cpu: int = 4, *, cordoned: bool = False) -> None:
         self.now_us += MS
-        self.model.node_changed(name, node(name, cpu, cordoned=cordoned), self.now_us)
+        item = node_object(name, cpu=str(cpu), unschedulable=cordoned)
+        self.model.node_changed(name, node_reading(item), self.now_us)
 
     def pod(self, name: str, on: str = "", cpu: int = 1) -> None:
         self.now_us += MS
@@ -160,7 +136,7 @@ def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> N
         assembler.listing(kind)
         assembler.synced(kind, 1)
     for name in ("a", "b"):
-        assembler.node(name, node(name), BEGIN)
+        assembler.node(name, node_reading(node_object(name)), BEGIN)
     assembler.pod("hub/there", pod("there", "b", 2), BEGIN)
     assembler.pod("hub/p", pod("p"), BEGIN)
     told = assembler.pod("hub/p", pod("p", "b"), BEGIN + SECOND)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.objects import BOUND, event_object, node_object, pod_object
 from lab.tests.recorded import empty_store
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
@@ -17,31 +18,8 @@ from roost_lab.recorder.store.records import StoredState
 if TYPE_CHECKING:
     from pathlib import Path
 
-BOUND = "2027-01-15T08:00:00Z"
-POD: dict[str, Any] = {
-    "metadata": {"uid": "p1", "name": "p", "namespace": "hub", "creationTimestamp": BOUND, "resourceVersion": "3"},
-    "spec": {"nodeName": "n", "schedulerName": "s", "containers": [{"name": "c", "image": "i"}]},
-    "status": {
-        "phase": "Running",
-        "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": BOUND}],
-    },
-}
-EVENT: dict[str, Any] = {
-    "metadata": {"uid": "e1"},
-    "reason": "Scheduled",
-    "note": "Successfully assigned hub/p to n",
-    "regarding": {"kind": "Pod", "namespace": "hub", "name": "p", "uid": "p1"},
-    "eventTime": "2027-01-15T08:00:00.500000Z",
-    "reportingController": "s",
-}
-
-
-def node(created: str) -> dict[str, Any]:
-    return {
-        "metadata": {"uid": "u1", "name": "n", "creationTimestamp": created, "resourceVersion": "1"},
-        "spec": {},
-        "status": {"allocatable": {"cpu": "4"}},
-    }
+POD = pod_object(on="n", conditions=[BOUND])
+EVENT = event_object("Scheduled", "Successfully assigned hub/p to n")
 
 
 def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], set[bool]]:
@@ -50,13 +28,11 @@ def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], 
     assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
     for one in order:
         if one == "node":
-            store.write(assembler.node("n", read_node(node(created)), 1, listed=True), {})
+            store.write(assembler.node("n", read_node(node_object(created=created)), 1, listed=True), {})
         elif one == "pod":
             store.write(assembler.pod("hub/p", read_pod(POD, (), {}), 1, listed=True), {})
         else:
-            event = read_event(EVENT)
-            assert event is not None
-            store.write(assembler.event(event), {})
+            store.write(assembler.event(read_event(EVENT)), {})
     with store.reading() as connection:
         uids = set(connection.scalars(sa.select(schema.decision.c.node_uid)))
         ages = {age is not None for age in connection.scalars(sa.select(schema.start.c.node_created_us))}
@@ -68,7 +44,7 @@ def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], 
 def test_whoever_tells_first_the_binding_has_its_node_and_the_start_its_nodes_age(
     tmp_path: Path, order: tuple[str, ...]
 ) -> None:
-    assert told(tmp_path, order, "2027-01-15T07:00:00Z") == ({"u1"}, {True})
+    assert told(tmp_path, order, "2027-01-15T07:00:00Z") == ({"uid-n"}, {True})
 
 
 def test_a_machine_that_came_later_under_the_same_name_is_not_the_bindings(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.objects import Object, node_object
 from lab.tests.recorded import empty_store
 from roost_core.placement.labels import pulled_label
 from roost_core.release.reader import SettingsError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from roost_lab.recorder.store.database import Store
     from roost_lab.recorder.store.records import Record
 
-Object = dict[str, Any]
 US = 1_000_000
 HEARD_US = 1_800_000_000 * US
 LATER_US = HEARD_US + 600 * US
@@ -32,15 +32,8 @@ IMAGES = ("me/first:1", "me/second:1")
 LABELS = [pulled_label("hub", "jhub", image) for image in IMAGES]
 
 
-def node(version: int, labels: Mapping[str, str] | None = None, **changes: Any) -> Object:
-    return {
-        "metadata": {"name": "n", "uid": "node-uid", "resourceVersion": str(version), "labels": dict(labels or {})},
-        "spec": {key: changes[key] for key in ("taints", "unschedulable") if key in changes},
-        "status": {
-            "allocatable": {"cpu": changes.get("cpu", "4"), "pods": "10"},
-            "conditions": [{"type": "Ready", "status": changes.get("ready", "True")}],
-        },
-    }
+def node(version: int, labels: Mapping[str, str] | None = None, **how: Any) -> Object:
+    return node_object("n", version, labels=labels, **how)
 
 
 def gated_settings(**gate: Any) -> RecorderSettings:
@@ -104,8 +97,9 @@ CORDONED: Object = {
     "cpu": "3",
     "ready": "False",
 }
+ALLOCATABLE = '{"cpu": %d, "memory": 8589934592, "pods": 10}'
 TOLD = [
-    ("allocatable", '{"cpu": 4000, "pods": 10}', '{"cpu": 3000, "pods": 10}'),
+    ("allocatable", ALLOCATABLE % 4000, ALLOCATABLE % 3000),
     ("label:zone", "a", "b"),
     ("ready", "True", "False"),
     ("taints", "", "k=v:NoSchedule"),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.objects import BOUND, Object, event_object, pod_object
 from lab.tests.recorded import empty_store, pod_record
-from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run, event, pod
+from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run
 from roost.cli import run
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from tests.harness.postgres import Postgres
 
-Object = dict[str, Any]
 # Of four bytes each and none like the other: nothing that an index could make short.
 LONG = "".join(chr(0x1F300 + number) for number in range(512))
 
@@ -175,15 +175,17 @@ def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recordi
     names = [f"p{number}" for number in range(8)]
     for number, name in enumerate(names):
         image = odd if name == "p3" else "me/image"
-        cluster.said.append({"type": "ADDED", "object": pod(name, 11 + 2 * number, containers=[{"image": image}])})
-        told = event(name, 12 + 2 * number, reason="Pulled", note=PULLED.format(image))
+        cluster.said.append(
+            {"type": "ADDED", "object": pod_object(name, 11 + 2 * number, containers=[{"image": image}])}
+        )
+        told = event_object("Pulled", PULLED.format(image), name, 12 + 2 * number)
         # Whoever makes Events may say that a kubelet has a name as long as a column is.
         told["deprecatedSource"] = {"host": odd[:253] if name in ("p3", "p5") else "n"}
         cluster.events.append({"type": "ADDED", "object": told})
     with Run(cluster, store) as run_:
         wait_until(lambda: store.positions().get("events", ("",))[0] == "26", 30, "all Events to be stored")
         run_.wait_for("25")
-        cluster.said.append({"type": "ADDED", "object": pod("later", 90)})
+        cluster.said.append({"type": "ADDED", "object": pod_object("later", 90)})
         run_.wait_for("90")
         assert run_.recording.verdict().passed
         assert run_.metric("store_errors_total") == 0.0
@@ -195,17 +197,15 @@ def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recordi
 def test_a_scheduler_whose_name_is_longer_than_ours_can_be_costs_no_row(store: Store) -> None:
     name = f"{'long-' * 12}user-scheduler"
     cluster = Cluster()
-    bound = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]}
-    later = pod("p", 13, schedulerName=name, nodeName="n")
-    later["status"] = bound
+    later = pod_object("p", 13, schedulerName=name, on="n", conditions=[BOUND])
     cluster.said += [
-        {"type": "ADDED", "object": pod("p", 11, schedulerName=name)},
+        {"type": "ADDED", "object": pod_object("p", 11, schedulerName=name)},
         {"type": "MODIFIED", "object": later},
     ]
     controller = {"reportingController": name, "reportingInstance": "n"}
     cluster.events += [
-        {"type": "ADDED", "object": event("p", 12, reason="FailedScheduling", note="0/1 nodes", **controller)},
-        {"type": "ADDED", "object": event("p", 14, reason="Scheduled", note="assigned hub/p to n", **controller)},
+        {"type": "ADDED", "object": event_object("FailedScheduling", "0/1 nodes", "p", 12, **controller)},
+        {"type": "ADDED", "object": event_object("Scheduled", "assigned hub/p to n", "p", 14, **controller)},
     ]
     with Run(cluster, store) as run_:
         run_.wait_for("13")
@@ -232,7 +232,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         return {"metadata": metadata, "spec": {}, "status": {"images": images, "allocatable": {label: "1"}}}
 
     def stands(version: int, status: Object, **spec: Any) -> Object:
-        found = pod("p", version, schedulerName="s" * 253, priority=2**31 - 1, **spec)
+        found = pod_object("p", version, schedulerName="s" * 253, priority=2**31 - 1, **spec)
         found["metadata"] |= {"name": name, "namespace": word, "labels": {"release": word}}
         found["spec"]["containers"] = [{"name": word, "image": image}]
         return {**found, "status": status}
@@ -263,7 +263,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         )
     ):
         more = {"reportingController": controller, "deprecatedSource": {"host": name}, "series": {"count": 2**31 - 1}}
-        records += assembler.event(read_event(event("p", 10 + version, reason=reason, note=note, **more)))
+        records += assembler.event(read_event(event_object(reason, note, "p", 10 + version, **more)))
     tables = {type(record) for record in records}
     assert tables == set(Record.__subclasses__()) - {CandidatesRecord, WaitingRecord, GapRecord}
     store.write(records, {})

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.tests.objects import Object, event_object, pod_object, pod_reading
 from roost_core.objects.timestamps import read_span
 from roost_core.release.pod_classes import KeySource
 from roost_lab.recorder.answers.sniffer_log import _uid as node_uid
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
-from roost_lab.recorder.recording.reading import micros, read_event, read_node, read_pod
+from roost_lab.recorder.recording.reading import PodReading, micros, read_event, read_node, read_pod
 from roost_lab.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
 
-Object = dict[str, Any]
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -75,36 +75,26 @@ def pod(**changes: Any) -> Object:
         ],
         **changes.pop("status", {}),
     }
-    return {
-        "metadata": {
-            "name": "jupyter-a",
-            "namespace": "hub",
-            "uid": "uid-a",
-            "resourceVersion": "7",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            **changes.pop("metadata", {}),
-        },
-        "spec": {
-            "nodeName": "node-a",
-            "containers": [
-                {
-                    "name": "notebook",
-                    "image": "me/image:1",
-                    "env": [
-                        {"name": "JUPYTERHUB_API_TOKEN", "value": "secret"},
-                        {"name": "BINDER_REPO_URL", "value": "https://example.org/repo"},
-                    ],
-                }
-            ],
-        },
-        "status": status,
-        **changes,
-    }
+    containers = [
+        {
+            "name": "notebook",
+            "image": "me/image:1",
+            "env": [{"name": "JUPYTERHUB_API_TOKEN", "value": "secret"}, *BINDER],
+        }
+    ]
+    item = pod_object("jupyter-a", created="2026-01-01T00:00:00Z", on="node-a", status=status, containers=containers)
+    item["metadata"] |= changes.pop("metadata", {})
+    return {**item, **changes}
+
+
+def binder_reading(item: Object) -> PodReading:
+    found = read_pod(item, (KeySource("env", "BINDER_REPO_URL"),), {})
+    assert found is not None
+    return found
 
 
 def test_each_phase_is_told_with_its_moment() -> None:
-    seen = read_pod(pod(), (), {})
-    assert seen is not None
+    seen = pod_reading(pod())
     start = micros("2026-01-01T00:00:00Z") or 0
     after = {key: (step.at_us - start) // 1_000_000 for key, step in steps_of(seen).items()}
     assert after == {
@@ -118,16 +108,14 @@ def test_each_phase_is_told_with_its_moment() -> None:
 
 
 def test_of_an_environment_only_the_named_variable_is_kept() -> None:
-    seen = read_pod(pod(), (KeySource("env", "BINDER_REPO_URL"),), {})
-    assert seen is not None
+    seen = binder_reading(pod())
     assert seen.repo == "https://example.org/repo"
     assert "secret" not in repr(seen)
 
 
 def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
     metadata = {"deletionTimestamp": "2026-01-01T00:01:30Z", "deletionGracePeriodSeconds": 30}
-    seen = read_pod(pod(metadata=metadata), (), {})
-    assert seen is not None
+    seen = pod_reading(pod(metadata=metadata))
     assert seen.deletion_us == micros("2026-01-01T00:01:00Z")
 
 
@@ -150,8 +138,7 @@ def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
     ],
 )
 def test_why_a_pod_went_is_told(status: Object, reason: str) -> None:
-    seen = read_pod(pod(status=status), (), {})
-    assert seen is not None
+    seen = pod_reading(pod(status=status))
     assert end_reason(seen) == reason
 
 
@@ -178,8 +165,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     body = pod(status={"conditions": [condition], "phase": "Pending"})
     body["spec"].pop("nodeName")
-    about = {"kind": "Pod", "namespace": "hub", "name": "jupyter-a", "uid": "uid-a"}
-    event = {"metadata": {"uid": "e"}, "reason": "FailedScheduling", "note": note, "regarding": about}
+    event = event_object("FailedScheduling", note, "jupyter-a")
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     told = [*assembler.pod("hub/p", read_pod(body, (), {}), 1), *assembler.event(read_event(event))]
     ids = [one.id for one in told if isinstance(one, DecisionRecord)]
@@ -199,8 +185,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
 def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> None:
     body = pod()
     body["spec"]["containers"][0]["env"][1]["value"] = repo
-    seen = read_pod(body, (KeySource("env", "BINDER_REPO_URL"),), {})
-    assert seen is not None
+    seen = binder_reading(body)
     assert seen.repo == kept
 
 
@@ -219,8 +204,7 @@ COMMIT = "d1c7a09b9a1a4b5c6f2b7f1d1f7c2f3f8ee61b0a"
 def test_the_reference_within_the_repository_is_read_of_users_and_builds(container: Object, ref: str) -> None:
     body = pod()
     body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}
-    seen = read_pod(body, (KeySource("env", "BINDER_REPO_URL"),), {})
-    assert seen is not None
+    seen = binder_reading(body)
     assert seen.ref == ref
 
 

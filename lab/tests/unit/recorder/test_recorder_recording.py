@@ -5,11 +5,12 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.objects import Object, node_object, node_reading, pod_object, pod_reading
 from lab.tests.recorded import bind_record
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
@@ -21,7 +22,7 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.metrics import Metrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
-from roost_lab.recorder.recording.reading import read_node, read_pod
+from roost_lab.recorder.recording.reading import read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
     from roost_lab.recorder.store.records import Record, WaitingRecord
 
-Object = dict[str, Any]
 US = 1_000_000
+PAST = "2026-01-01T00:00:00Z"
 
 
 class Cluster:
@@ -89,35 +90,8 @@ class Cluster:
                 time.sleep(0.005)
 
 
-def pod(name: str, version: int, **more: Any) -> Object:
-    metadata = {
-        "name": name,
-        "namespace": "hub",
-        "uid": f"uid-{name}",
-        "resourceVersion": str(version),
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-    }
-    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}], **more}, "status": {}}
-
-
-def event(name: str, version: int, **more: Any) -> Object:
-    """An Event about the pod of that name."""
-    return {
-        "metadata": {
-            "name": f"{name}.{version}",
-            "namespace": "hub",
-            "uid": f"e{version}",
-            "resourceVersion": str(version),
-        },
-        "eventTime": "2026-01-01T00:00:01.25Z",
-        "regarding": {"kind": "Pod", "namespace": "hub", "name": name, "uid": f"uid-{name}"},
-        **more,
-    }
-
-
 def huge(name: str, version: int) -> Object:
-    resources = {"requests": {"cpu": "9000000000000000000"}}
-    return pod(name, version, containers=[{"name": "c", "image": "i", "resources": resources}])
+    return pod_object(name, version, cpu="9000000000000000000")
 
 
 class Run:
@@ -175,12 +149,12 @@ def rows(store: Store, table: sa.FromClause) -> list[Object]:
 
 def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(store: Store) -> None:
     cluster = Cluster()
-    cluster.pods = [pod("a", 5), pod("b", 6)]
+    cluster.pods = [pod_object("a", 5), pod_object("b", 6)]
     with Run(cluster, store) as run:
         run.wait_for("10")
     heard_us = store.positions()[PODS][1]
     time.sleep(1.1)
-    cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod("b", 6)]
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod_object("b", 6)]
     with Run(cluster, store) as run:
         run.wait_for("60")
         wait_until(lambda: run.metric("last_gap_timestamp_seconds") > time.time() - 60, 10, "the gap to be shown")
@@ -191,44 +165,19 @@ def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(
     assert ends == {"a": "unseen", "b": None}
 
 
-@pytest.mark.parametrize("is_running", [True, False])
-def test_a_cluster_that_was_put_back_is_listed_anew_and_the_gap_is_marked(store: Store, is_running: bool) -> None:
-    cluster = Cluster()
-    cluster.pods = [pod("a", 5)]
-    cluster.said += [{"type": "ADDED", "object": pod("lost", 90)}]
-    with Run(cluster, store) as run:
-        run.wait_for("90")
-        if is_running:
-            put_back(cluster)
-            cluster.breaks = dict.fromkeys(PATHS.values(), True)
-            run.wait_for("31")
-    if not is_running:
-        put_back(cluster)
-        with Run(cluster, store) as run:
-            run.wait_for("31")
-    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
-    assert ends == {"a": None, "lost": "unseen", "new": None}
-    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
-    assert gap["why"] == (
-        "the API server stood at 30, before the last position 90: it was restored from a backup, or is another one"
-    )
-
-
-def put_back(cluster: Cluster) -> None:
-    cluster.version, cluster.pods = "30", [pod("a", 5)]
-    cluster.said += [{"type": "ADDED", "object": pod("new", 31)}]
-
-
 def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: Store) -> None:
     cluster = Cluster()
-    cluster.pods = [pod("late", 5), pod("live", 6)]
+    cluster.pods = [pod_object("late", 5, created=PAST), pod_object("live", 6, created=PAST)]
     with Run(cluster, store) as run:
         run.wait_for("10")
     heard_us = store.positions()[PODS][1]
     time.sleep(0.5)
     # It went while nobody watched: the list of the old position still has it.
     cluster.version = "20"
-    cluster.said += [{"type": "DELETED", "object": pod("late", 15)}, {"type": "DELETED", "object": pod("live", 21)}]
+    cluster.said += [
+        {"type": "DELETED", "object": pod_object("late", 15, created=PAST)},
+        {"type": "DELETED", "object": pod_object("live", 21, created=PAST)},
+    ]
     with Run(cluster, store) as run:
         run.wait_for("21")
     gone = {row["pod_uid"]: row for row in rows(store, schema.phase) if row["phase"] == "gone"}
@@ -243,7 +192,7 @@ def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_
     cluster = Cluster()
     names = [f"p{number}" for number in range(20)]
     cluster.said += [
-        {"type": "ADDED", "object": (huge if name == "p7" else pod)(name, 11 + number)}
+        {"type": "ADDED", "object": (huge if name == "p7" else pod_object)(name, 11 + number)}
         for number, name in enumerate(names)
     ]
     with Run(cluster, store) as run:
@@ -260,7 +209,7 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
     monkeypatch.setattr(module, "MAX_WAITING", 30)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
     cluster = Cluster()
-    cluster.said += [{"type": "ADDED", "object": pod(f"p{number}", 11 + number)} for number in range(500)]
+    cluster.said += [{"type": "ADDED", "object": pod_object(f"p{number}", 11 + number)} for number in range(500)]
     write, is_down = store.write, threading.Event()
     is_down.set()
 
@@ -289,12 +238,12 @@ def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = Cluster()
-    cluster.pods = [pod("odd", 5), pod("plain", 6)]
+    cluster.pods = [pod_object("odd", 5), pod_object("plain", 6)]
     with Run(cluster, store) as run:
         run.wait_for("10")
-    odd = pod("odd", 15)
+    odd = pod_object("odd", 15)
     odd["spec"] = []
-    cluster.oldest, cluster.version, cluster.pods = 50, "60", [odd, pod("plain", 6)]
+    cluster.oldest, cluster.version, cluster.pods = 50, "60", [odd, pod_object("plain", 6)]
     with Run(cluster, store) as run:
         run.wait_for("60")
         assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
@@ -322,7 +271,7 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
         for kind in synced:
             assembler.listing(kind)
             assembler.synced(kind, 1)
-        told = assembler.pod("hub/p", read_pod(pod("p", 1, nodeName="n"), (), {}), 2)
+        told = assembler.pod("hub/p", read_pod(pod_object("p", 1, on="n"), (), {}), 2)
         return [one.model for one in told if isinstance(one, DecisionRecord)]
 
     assert words(PODS) == ["unknown"]
@@ -331,12 +280,9 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
 
 def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
-    for name, images in (("warm", [{"names": ["docker.io/me/image:1"], "sizeBytes": 5}]), ("cold", [])):
-        resources = {"cpu": "4", "memory": "1Gi", "pods": "10"}
-        status = {"allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}], "images": images}
-        model.node_changed(name, read_node({"metadata": {"name": name, "uid": name}, "status": status}), 1)
-    bound = read_pod(pod("p", 2, containers=[{"name": "c", "image": "me/image:1"}], nodeName="warm"), (), {})
-    assert bound is not None
+    for name, images in (("warm", ("docker.io/me/image:1",)), ("cold", ())):
+        model.node_changed(name, node_reading(node_object(name, images=images)), 1)
+    bound = pod_reading(pod_object("p", 2, on="warm"))
     _, candidates = model.judge(bind_record("p", 2, "warm"), bound, 2)
     assert candidates is not None
     stood = unpack_candidates(candidates.nodes)
@@ -345,25 +291,18 @@ def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full(
 
 def test_the_warm_sets_choice_is_recorded_as_far_as_a_name_is_long() -> None:
     for told, stored in (("node-7", "node-7"), ("n" * 300, "n" * 253)):
-        body = pod("p", 2)
+        body = pod_object("p", 2)
         body["metadata"]["annotations"] = {WARM_TARGET_ANNOTATION: told}
-        reading = read_pod(body, (), {})
-        assert reading is not None
-        assert pod_record(reading, "user").warm_target == stored
+        assert pod_record(pod_reading(body), "user").warm_target == stored
 
 
 def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
     for name, cpu in (("small", "1"), ("chosen", "4")):
-        resources = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
-        ready = [{"type": "Ready", "status": "True"}]
-        item = {"metadata": {"name": name, "uid": name}, "status": {"allocatable": resources, "conditions": ready}}
-        model.node_changed(name, read_node(item), 1)
-    asks = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
-    waiting = pod("p", 1, containers=asks)
+        model.node_changed(name, node_reading(node_object(name, cpu=cpu)), 1)
+    waiting = pod_object("p", 1, cpu="2")
     waiting["status"]["nominatedNodeName"] = "chosen"
-    bound = read_pod(pod("p", 2, containers=asks, nodeName="chosen"), (), {})
-    assert bound is not None
+    bound = pod_reading(pod_object("p", 2, cpu="2", on="chosen"))
     model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
     judged, candidates = model.judge(bind_record("p", 2, "chosen"), bound, 2)
     assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
@@ -384,9 +323,9 @@ def test_a_model_that_fails_of_one_pod_costs_no_row(
     cluster = Cluster()
     with Run(cluster, store, model) as run:
         wait_until(lambda: run.recording.verdict().passed, 30, "lists")
-        bound = pod("p", 12, nodeName="n")
+        bound = pod_object("p", 12, on="n")
         cluster.said += [
-            {"type": "ADDED", "object": pod("p", 11)},
+            {"type": "ADDED", "object": pod_object("p", 11)},
             {"type": "MODIFIED", "object": bound},
             {"type": "DELETED", "object": bound | {"metadata": bound["metadata"] | {"resourceVersion": "13"}}},
         ]

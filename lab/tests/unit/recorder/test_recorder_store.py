@@ -16,6 +16,7 @@ from alembic.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
 from lab.tests.recorded import empty_database, empty_store
 from roost.__main__ import main
 from roost_lab.commands import records, why
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
     from tests.harness.postgres import Postgres
 
-Object = dict[str, Any]
 SECOND = 1_000_000
 TEMPLATE = "empty"
 
@@ -430,35 +430,16 @@ def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
 def story() -> list[tuple[str, str, Object | None]]:
     """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it is gone)."""
 
-    def pod(version: int, node: str = "", **status: Any) -> Object:
-        spec = {"containers": [{"name": "c", "image": "me/image:1"}], **({"nodeName": node} if node else {})}
-        metadata = {
-            "name": "p",
-            "namespace": "hub",
-            "uid": "pod-uid",
-            "resourceVersion": str(version),
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-        }
-        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}}
-
-    bound = {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"}]}
     return [
-        (NODES, "n", {"metadata": {"name": "n", "uid": "node-uid", "resourceVersion": "1"}, "status": {}}),
-        (PODS, "hub/p", pod(2)),
-        (PODS, "hub/p", pod(3, "n", **bound)),
+        (NODES, "n", node_object()),
+        (PODS, "hub/p", pod_object("p", 2)),
+        (PODS, "hub/p", pod_object("p", 3, on="n", conditions=[BOUND])),
+        (EVENTS, "hub/e", event_object("Scheduled", "Successfully assigned hub/p to n")),
         (
-            EVENTS,
-            "hub/e",
-            {
-                "metadata": {"uid": "e", "resourceVersion": "4"},
-                "eventTime": "2026-01-01T00:00:01.25Z",
-                "reason": "Scheduled",
-                "note": "Successfully assigned hub/p to n",
-                "regarding": {"kind": "Pod", "namespace": "hub", "name": "p", "uid": "pod-uid"},
-                "reportingController": "default-scheduler",
-            },
+            PODS,
+            "hub/p",
+            pod_object("p", 5, on="n", conditions=[BOUND], status={"startTime": "2027-01-15T08:00:02Z"}),
         ),
-        (PODS, "hub/p", pod(5, "n", **bound, startTime="2026-01-01T00:00:02Z")),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.tests.objects import BOUND, Object, node_object, pod_object
 from lab.tests.recorded import BEGIN, SECOND, empty_store, fail_record, pod_record
 from roost.cli import run
 from roost_core.placement.labels import pulled_label
@@ -22,59 +23,25 @@ from roost_lab.recorder.store.records import NODES, PODS, NodeRecord, Record, St
 if TYPE_CHECKING:
     from pathlib import Path
 
-Object = dict[str, Any]
 IMAGE = "quay.io/me/image:1"
 GATE = pulled_label("hub", "hub", IMAGE)
 KEYS = {
     *("schema", "version", "state", "pod", "created", "ready", "gone", "gone_reason", "record_ends", "bound"),
     *("image_nodes", "waiting", "advice", "attempts", "steps", "pulls", "autoscaler", "gaps"),
 }
-CREATED = "2027-01-15T08:00:00Z"
 NOW_US = BEGIN + 5 * SECOND
 
 
-def node(name: str, cpu: str = "4", **spec: Any) -> Object:
-    labels = spec.pop("labels", {})
-    images = [{"names": [IMAGE], "sizeBytes": 5}] if spec.pop("has_image", False) else []
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
-    return {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels, "creationTimestamp": "2027-01-15T07:00:00Z"},
-        "spec": spec,
-        "status": {
-            "allocatable": allocatable,
-            "images": images,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+def node(name: str, *, has_image: bool = False, **how: Any) -> Object:
+    return node_object(name, images=(IMAGE,) if has_image else (), **how)
 
 
-def pod(name: str, cpu: str = "1", on: str = "", labels: Object | None = None, **spec: Any) -> Object:
-    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "hub",
-            "uid": f"uid-{name}",
-            "creationTimestamp": CREATED,
-            "labels": labels or {},
-        },
-        "spec": {
-            "containers": [{"name": "c", "image": IMAGE, "resources": resources}],
-            **({"nodeName": on} if on else {}),
-            **spec,
-        },
-        "status": {},
-    }
+def pod(name: str, cpu: str = "1", **how: Any) -> Object:
+    return pod_object(name, cpu=cpu, image=IMAGE, **how)
 
 
 def refused(item: Object, message: str = "0/2 nodes are available: 2 Insufficient cpu.") -> Object:
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": message,
-        "lastTransitionTime": CREATED,
-    }
+    condition = {**BOUND, "status": "False", "reason": "Unschedulable", "message": message}
     return {**item, "status": {"conditions": [condition]}}
 
 

@@ -1,0 +1,93 @@
+"""Builders of pods, nodes and Events as the API server sends them, and what the recorder reads of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roost_lab.recorder.recording.reading import read_node, read_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+
+Object = dict[str, Any]
+CREATED = "2027-01-15T08:00:00Z"
+BOUND: Object = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:01Z"}
+
+
+def metadata(name: str, version: int, created: str, labels: Mapping[str, str] | None) -> Object:
+    found = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), "labels": dict(labels or {})}
+    return {**found, **({"creationTimestamp": created} if created else {})}
+
+
+def pod_object(
+    name: str = "p",
+    version: int = 1,
+    *,
+    on: str = "",
+    cpu: str = "",
+    image: str = "me/image:1",
+    created: str = CREATED,
+    labels: Mapping[str, str] | None = None,
+    conditions: list[Object] | None = None,
+    status: Object | None = None,
+    **spec: Any,
+) -> Object:
+    """A pod of namespace hub. cpu: also asks for 1 GiB. spec: more of it, in place of what is made here."""
+    requests = {"requests": {"cpu": cpu, "memory": "1Gi"}} if cpu else {}
+    containers = [{"name": "c", "image": image, "resources": requests}]
+    return {
+        "metadata": {**metadata(name, version, created, labels), "namespace": "hub"},
+        "spec": {"containers": containers, **({"nodeName": on} if on else {}), **spec},
+        "status": {"conditions": conditions or [], **(status or {})},
+    }
+
+
+def node_object(
+    name: str = "n",
+    version: int = 1,
+    *,
+    cpu: str = "4",
+    pods: str = "10",
+    labels: Mapping[str, str] | None = None,
+    images: tuple[str, ...] = (),
+    ready: str = "True",
+    created: str = "2027-01-15T07:00:00Z",
+    **spec: Any,
+) -> Object:
+    """A node of 8 GiB."""
+    return {
+        "metadata": metadata(name, version, created, labels),
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods},
+            "images": [{"names": [image], "sizeBytes": 5} for image in images],
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+
+
+def event_object(reason: str = "", note: str = "", name: str = "p", version: int = 1, **more: Any) -> Object:
+    """An Event about the pod of that name, half a second after the pod was bound."""
+    return {
+        "metadata": {**metadata(f"{name}.{version}", version, "", None), "namespace": "hub"},
+        "eventTime": "2027-01-15T08:00:01.500000Z",
+        "reason": reason,
+        "note": note,
+        "regarding": {"kind": "Pod", "namespace": "hub", "name": name, "uid": f"uid-{name}"},
+        "reportingController": "default-scheduler",
+        **more,
+    }
+
+
+def pod_reading(item: Object) -> PodReading:
+    found = read_pod(item, (), {})
+    assert found is not None
+    return found
+
+
+def node_reading(item: Object) -> NodeReading:
+    found = read_node(item)
+    assert found is not None
+    return found
