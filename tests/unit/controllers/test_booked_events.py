@@ -23,6 +23,7 @@ from roost_core.release.events import Limits
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import node_state, popular_document, pulls, user
+from tests.unit.controllers.planners import planner_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,11 +51,7 @@ def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def _planner(*booked: dict[str, Any], **changes: Any) -> Planner[Any]:
-    read = Reader()
-    planner = HEADROOM.planner(ReleaseDocument(read, _document(*booked, **changes), None, 36))
-    assert not read.faults, read.faults
-    assert planner is not None
-    return planner
+    return planner_from(HEADROOM, _document(*booked, **changes))
 
 
 def _plan(
@@ -123,8 +120,7 @@ def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> No
     event = {key: value for key, value in LECTURE.items() if key != "image"}
     document = _document(event)
     document["podClasses"]["placeholder"]["imageGate"] = True
-    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
-    assert planner is not None
+    planner = planner_from(HEADROOM, document)
     pods = _users(5, minutes=2, component="user-placeholder")
     assert all(pod.labels["component"] == "user-placeholder" for pod in pods)
     assert _wanted(_plan(planner, 3, *pods)) == 123
@@ -297,9 +293,7 @@ def _placeholder(node: str, set_name: str = "default") -> Pod:
 
 
 def _pulls(minutes: float, *pods: Pod, nodes: tuple[str, ...] = ("a", "b"), **images: Any) -> list[tuple[str, str]]:
-    read = Reader()
-    settings = read_popular_settings(ReleaseDocument(read, _document(LECTURE)))
-    assert settings is not None
+    settings = read_popular_settings(ReleaseDocument(Reader(), _document(LECTURE)))
     now = START + 60 * minutes
     states = [node_state(name, joined=now - 60, images=images.get(name)) for name in nodes]
     snapshot = Snapshot(
@@ -325,7 +319,6 @@ def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.
     document["placeholderBackend"] = "capacityBuffer"
     document["placeholders"][0] |= {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"pool": "user"}}
     settings = read_popular_settings(ReleaseDocument(Reader(), document))
-    assert settings is not None
     now = START - 600
     states, pods = {}, {}
     for name, places in nodes.items():
@@ -370,9 +363,7 @@ def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
 
 
 def test_why_an_image_is_pulled_is_said() -> None:
-    read = Reader()
-    settings = read_popular_settings(ReleaseDocument(read, _document(LECTURE)))
-    assert settings is not None
+    settings = read_popular_settings(ReleaseDocument(Reader(), _document(LECTURE)))
     pod, state = _placeholder("a"), node_state("a", joined=START - 660)
     snapshot = Snapshot(RELEASE, NAMESPACE, nodes={"a": state}, pods={pod.key: pod})
     planned = plan_popular_images(snapshot, PopularMemory(), settings, Moment(START - 600, 1000.0))

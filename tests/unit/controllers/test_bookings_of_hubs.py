@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from generator.values.merge import Settings
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import BookingSource, bounded
-from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import share_out
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -22,10 +21,10 @@ from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.events import MOST_IN_ALL, Limits
-from roost_core.release.reader import Reader
 from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user
+from tests.unit.controllers.planners import planner_from
 
 if TYPE_CHECKING:
     from roost_core.objects.pod import Pod
@@ -64,9 +63,7 @@ def plan(
     *sources: BookingSource, most: int = 1000, pods: tuple[Pod, ...] = (), seconds: float = 60.0
 ) -> tuple[int, list[Notice]]:
     """The set's placeholders so long after the beginning of the events, and what is told."""
-    planner = HEADROOM.planner(ReleaseDocument((read := Reader()), document(most), None, 36))
-    assert planner is not None
-    assert not read.faults
+    planner = planner_from(HEADROOM, document(most))
     snapshot = Snapshot(
         RELEASE,
         NAMESPACE,

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
-from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
@@ -19,8 +18,8 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
+from tests.unit.controllers.planners import faults_of, planner_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,11 +89,7 @@ class Hub:
 
     def restart(self) -> None:
         """Another replica leads."""
-        read = Reader()
-        planner = HEADROOM.planner(ReleaseDocument(read, self.document, None, 36))
-        assert not read.faults
-        assert planner is not None
-        self.planner = planner
+        self.planner = planner_from(HEADROOM, self.document)
 
     def turn(self) -> list[Action]:
         sets = {} if self.has_buffer else {SET: StatefulSetState(SET, "uid-set", self.replicas)}
@@ -277,10 +272,6 @@ def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
 
 def test_faults_of_learn_are_reported() -> None:
     wrong = {"quantile": 1.0, "min": 9, "max": 5, "bootSeconds": 5, "timeZone": "Mars", "more": 1}
-    read = Reader()
-    HEADROOM.planner(ReleaseDocument(read, _document(learn=wrong), None, 36))
-    keys = {fault.key.removeprefix("placeholders[0].learn") for fault in read.faults}
+    keys = {key.removeprefix("placeholders[0].learn") for key in faults_of(HEADROOM, _document(learn=wrong))}
     assert keys == {".quantile", ".min", ".bootSeconds", ".timeZone", ".more"}
-    read = Reader()
-    HEADROOM.planner(ReleaseDocument(read, _document(countBy="nodes"), None, 36))
-    assert [fault.key for fault in read.faults] == ["placeholders[0].learn"]
+    assert faults_of(HEADROOM, _document(countBy="nodes")) == ["placeholders[0].learn"]

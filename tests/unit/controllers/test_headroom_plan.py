@@ -18,6 +18,7 @@ from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
+from tests.unit.controllers.planners import faults_of, planner_from
 
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
@@ -42,11 +43,7 @@ def _document(**changes: object) -> dict[str, Any]:
 
 
 def _planner(**changes: object) -> Planner[Any]:
-    read = Reader()
-    planner = HEADROOM.planner(ReleaseDocument(read, _document(**changes), None, 36))
-    assert not read.faults
-    assert planner is not None
-    return planner
+    return planner_from(HEADROOM, _document(**changes))
 
 
 @dataclass
@@ -138,8 +135,7 @@ def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alo
     assert cluster.turn() == []
     cluster.replicas = 7
     assert cluster.turn() != []
-    read = Reader()
-    assert HEADROOM.planner(ReleaseDocument(read, _document(), None, 36)) is None
+    assert HEADROOM.planner(ReleaseDocument(Reader(), _document(), None, 36)) is None
 
 
 def test_a_clock_that_goes_back_is_followed() -> None:
@@ -161,9 +157,7 @@ def test_a_set_that_is_not_there_is_waited_for() -> None:
 
 
 def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:00", **changes: object) -> list[Action]:
-    document = {**_document(**changes), "placeholderBackend": "capacityBuffer"}
-    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
-    assert planner is not None
+    planner = planner_from(HEADROOM, {**_document(**changes), "placeholderBackend": "capacityBuffer"})
     buffers = {} if state is None else {state.name: state}
     # A StatefulSet of the same name is somebody else's, or left over.
     sets = {SET: StatefulSetState(SET, "uid-set", 1, requests={"cpu": "1"}, container="pause")}
@@ -194,9 +188,7 @@ def test_a_buffer_without_its_number_or_its_template_gets_both_together(replicas
 
 
 def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:
-    document = {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"}
-    planner = HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36))
-    assert planner is not None
+    planner = planner_from(HEADROOM, {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"})
     noon = parse_moment("2026-10-05T12:00", "Europe/Berlin")
     wakes: list[float] = []
 
@@ -247,11 +239,8 @@ def test_placeholders_of_a_buffer_are_never_resized_to_whole_nodes() -> None:
 
 
 def test_faults_of_windows_come_with_their_keys() -> None:
-    read = Reader()
-    HEADROOM.planner(
-        ReleaseDocument(read, _document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks"), None, 36)
-    )
-    assert [fault.key for fault in read.faults] == ["placeholders[0].countBy", "placeholders[0].windows[0].end"]
+    document = _document(windows=[{**DAY, "end": "0 25 * * *"}], countBy="racks")
+    assert faults_of(HEADROOM, document) == ["placeholders[0].countBy", "placeholders[0].windows[0].end"]
 
 
 # Whole nodes

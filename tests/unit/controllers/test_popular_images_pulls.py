@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost.controllers.contract.actions import DeletePod, Outcome
-from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.plan import (
     ASSUMED_IMAGE_BYTES,
     FIRST_REST_SECONDS,
@@ -16,7 +15,6 @@ from roost.controllers.popular_images.plan import (
 )
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
-from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -25,7 +23,6 @@ from roost_core.placement.labels import (
     OWN_INSTANCE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
 )
-from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE
 from tests.popular_builders import (
     GB,
@@ -45,9 +42,9 @@ from tests.popular_builders import (
     user,
     users,
 )
+from tests.unit.controllers.planners import faults_of, planner_from
 
 if TYPE_CHECKING:
-    from roost.controllers.contract.planner import Planner
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.pod import Pod
 
@@ -288,16 +285,6 @@ def test_pulls_of_another_release_are_left_alone() -> None:
     assert deleted(planned) == []
 
 
-def switched_off() -> Planner[Any]:
-    read = Reader()
-    planner = POPULAR_IMAGES.planner(
-        ReleaseDocument(read, popular_document(popularImages={"enabled": False}), None, 36)
-    )
-    assert not read.faults
-    assert planner is not None
-    return planner
-
-
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
 def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
     snapshot, _, body = begun()
@@ -308,8 +295,7 @@ def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str
     leaving = as_pod({**body, "metadata": {**body["metadata"], "name": "leaving"}}, phase=phase, leaving=True)
     for one in (pod, foreign, theirs, leaving):
         snapshot = with_pod(snapshot, one)
-    planner = switched_off()
-    planned = planner.plan(snapshot, at(0))
+    planned = planner_from(POPULAR_IMAGES, popular_document(popularImages={"enabled": False})).plan(snapshot, at(0))
     assert [(one.namespace, one.name, one.uid) for one in planned.actions if isinstance(one, DeletePod)] == [
         (NAMESPACE, pod.name, pod.uid)
     ]
@@ -318,8 +304,7 @@ def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
     snapshot = cluster([node_state("n")], users(3, POPULAR))
-    planner = POPULAR_IMAGES.planner(ReleaseDocument(Reader(), popular_document()))
-    assert planner is not None
+    planner = planner_from(POPULAR_IMAGES, popular_document())
     first, soon = planner.plan(snapshot, at(0)), planner.plan(snapshot, at(4))
     assert soon.gauges == first.gauges
     assert soon.wake_after_seconds == pytest.approx(6)
@@ -327,10 +312,9 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
-    read = Reader()
     wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
-    read_popular_settings(ReleaseDocument(read, popular_document(popularImages=wrong, puller={"method": "magic"})))
-    assert sorted(fault.key for fault in read.faults) == [
+    document = popular_document(popularImages=wrong, puller={"method": "magic"})
+    assert sorted(faults_of(POPULAR_IMAGES, document)) == [
         "popularImages.diskHeadroomPercent",
         "popularImages.nodeStatusMaxImages",
         "popularImages.perNode",

@@ -32,6 +32,7 @@ from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
+from tests.unit.controllers.planners import faults_of, planner_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,11 +55,7 @@ def _document(**changes: object) -> dict[str, Any]:
 
 
 def _planner(**changes: object) -> Planner[Any]:
-    read = Reader()
-    planner = START_NOTICES.planner(ReleaseDocument(read, _document(**changes), None, 36))
-    assert not read.faults
-    assert planner is not None
-    return planner
+    return planner_from(START_NOTICES, _document(**changes))
 
 
 @dataclass
@@ -334,9 +331,8 @@ def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
     assert (
         START_NOTICES.planner(ReleaseDocument(Reader(), _document(startNotices={"enabled": False}), None, 36)) is None
     )
-    read = Reader()
-    START_NOTICES.planner(ReleaseDocument(read, _document(startNotices={"enabled": True, "language": "de"}), None, 36))
-    assert [fault.key for fault in read.faults] == ["startNotices.language"]
+    document = _document(startNotices={"enabled": True, "language": "de"})
+    assert faults_of(START_NOTICES, document) == ["startNotices.language"]
 
 
 # Estimates

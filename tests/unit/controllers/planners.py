@@ -1,0 +1,29 @@
+"""Planners of a controller, made from release.json as the program makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.release.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roost.controllers.contract.planner import Controller, Planner
+
+
+def planner_from(controller: Controller[Any, Any], document: Mapping[str, Any]) -> Planner[Any]:
+    """The planner; the document must be without faults, and give it something to do."""
+    read = Reader()
+    planner = controller.planner(ReleaseDocument(read, document, None, 36))
+    assert not read.faults, [str(fault) for fault in read.faults]
+    assert planner is not None
+    return planner
+
+
+def faults_of(controller: Controller[Any, Any], document: Mapping[str, Any]) -> list[str]:
+    """Keys of the faults that the controller finds in a document."""
+    read = Reader()
+    controller.planner(ReleaseDocument(read, document, None, 36))
+    return [fault.key for fault in read.faults]
