@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import Verdict
 from roost_core.placement.labels import RELEASE_KEY
-from roost_core.release.reader import MAX_DOCUMENT_BYTES, Reader, SettingsError
+from roost_core.release.reader import Reader, SettingsError
 from roost_core.release.settings import ReleaseSettings
 from webhook.metrics import show
 from webhook.rules import unread_keys
@@ -62,16 +62,12 @@ class PolicyFile:
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""
         try:
-            with self._path.open("rb") as file:
-                text = file.read(MAX_DOCUMENT_BYTES + 1)
+            text = self._path.read_bytes()
         except OSError as error:
             # Logged only when the reason changes, so that the log of a broken mount stays readable.
             self._reject(f"can't be read: {error.strerror}", None)
             return
         if text == self._seen:
-            return
-        if len(text) > MAX_DOCUMENT_BYTES:
-            self._reject(f"is longer than {MAX_DOCUMENT_BYTES} bytes", text)
             return
         try:
             settings = read_settings(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +16,8 @@ DNS_NAME: Final = re.compile(
 )
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
-# Longer documents aren't parsed. An API server stores at most 1 MiB in a ConfigMap.
-MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024
-# Of lists and mappings in each other; readers call themselves for each level.
-MAX_DEPTH: Final = 100
 # A reader keeps no more: each is described, and a document can have hundreds of thousands.
 MAX_FAULTS: Final = 50
-# No number of a document needs more, and one of thousands fits no float.
-_MAX_DIGITS: Final = 100
 _MAX_KEY_LETTERS: Final = 500
 _MAX_EXPECTED_LETTERS: Final = 1000
 # Of a fault in logs and on /readyz.
@@ -80,7 +73,7 @@ def describe(found: object) -> str:
 
 
 def load_document(name: str, read_bytes: Callable[[], bytes]) -> tuple[dict[str, object], str]:
-    """The JSON object in a file, bounded in bytes, depth and numbers, and its revision. Raises SettingsError.
+    """The JSON object in a file, and its revision. Raises SettingsError.
 
     name: of the file, for faults. The revision, by which pods and logs name a document, begins its SHA-256: 12 digits.
     """
@@ -92,52 +85,14 @@ def load_document(name: str, read_bytes: Callable[[], bytes]) -> tuple[dict[str,
 
 
 def parse_document(text: bytes, name: str = "the document") -> dict[str, object]:
-    """Parse a JSON object that others wrote; all its texts are Unicode. Raises SettingsError."""
-
-    def no_document(found: str, expected: str) -> SettingsError:
-        return SettingsError([Fault(name, found, expected)])
-
-    if len(text) > MAX_DOCUMENT_BYTES:
-        raise no_document(f"{len(text)} bytes", f"at most {MAX_DOCUMENT_BYTES} bytes")
+    """Parse a JSON object. Raises SettingsError."""
     try:
-        decoded = text.decode("utf-8-sig")
-        document = json.loads(decoded, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
-        if "\\ud" in decoded.lower():
-            # Half a surrogate pair is valid JSON, but neither a hash nor an answer can be made of it.
-            json.dumps(document, ensure_ascii=False).encode()
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise no_document(f"invalid JSON ({type(error).__name__})", "a JSON object") from None
+        raise SettingsError([Fault(name, f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
     if not isinstance(document, dict):
-        raise no_document(describe(document), "a JSON object")
-    if _is_too_deep(document):
-        raise no_document("lists and mappings in each other", f"a JSON object of at most {MAX_DEPTH} levels")
+        raise SettingsError([Fault(name, describe(document), "a JSON object")])
     return document
-
-
-def _whole(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError("too many digits")
-    return int(text)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("not a number of JSON")
-    return number
-
-
-def _is_too_deep(document: object) -> bool:
-    level = [document]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for parent in level
-            if isinstance(parent, dict | list)
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, dict | list)
-        ]
-    return bool(level)
 
 
 def _cut(text: str, most: int) -> str:

@@ -82,8 +82,7 @@ class LoneWebhook:
             wait_until(self._answers, 60, "the webhook to answer", explain=self.log)
             wait_until(self._listens, 10, "the webhook to listen for reviews", explain=self.log)
         except BaseException:
-            self.process.kill()
-            self.process.wait()
+            self.__exit__()
             raise
         return self
 
