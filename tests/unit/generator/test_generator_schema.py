@@ -18,7 +18,7 @@ from generator.values.release import Release
 from generator.values.sources import LoadedFile, ValueSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
@@ -288,3 +288,30 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
     found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
     keys = ("foo", "placeholders[0].replicas", "scheduler.logLevel", "scheduler.replicas", "webhook")
     assert found == {("error", key) for key in keys}
+
+
+def _unbounded(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Paths of lists, and of maps with keys of the operator's own, that may have any number of entries."""
+    types = schema.get("type", ())
+    types = {types} if isinstance(types, str) else set(types)
+    if "array" in types and "maxItems" not in schema:
+        yield path
+    if "object" in types and schema.get("additionalProperties", False) is not False and "maxProperties" not in schema:
+        yield path
+    for key, value in schema.items():
+        for index, part in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(part, dict):
+                yield from _unbounded(part, f"{path}/{key}/{index}")
+
+
+def test_every_list_and_map_of_the_values_is_bounded() -> None:
+    assert list(_unbounded(SCHEMA)) == []
+
+
+def test_more_terms_than_a_review_can_bear_are_refused_with_their_key_and_number() -> None:
+    term = "{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"
+    text = f"podClasses: {{user: {{preferredNodeTerms: [{', '.join([term] * 101)}]}}}}"
+    (fault,) = faults(text)
+    assert "podClasses.user.preferredNodeTerms" in fault
+    assert "101 entries" in fault
+    assert "at most 100" in fault
