@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARK: Final = "true"
 
 
-class Mark(NamedTuple):
+class NodeMark(NamedTuple):
     """A set's mark as this replica knows it."""
 
     node: str
@@ -37,7 +37,9 @@ class LabelChange(NamedTuple):
     why: str
 
 
-def plan_marks(view: View, judge: NodeJudge, before: Mapping[str, Mark]) -> tuple[Mapping[str, Mark], list[Action]]:
+def plan_marks(
+    view: View, judge: NodeJudge, before: Mapping[str, NodeMark]
+) -> tuple[Mapping[str, NodeMark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
     before: the last plan's marks, by set. Returns those of now, and the actions that bring them about.
@@ -45,7 +47,7 @@ def plan_marks(view: View, judge: NodeJudge, before: Mapping[str, Mark]) -> tupl
     snapshot, settings, now = view.snapshot, view.settings, view.now
     changes: list[LabelChange] = []
     notices: list[Notice] = []
-    marks: dict[str, Mark] = {}
+    marks: dict[str, NodeMark] = {}
     carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
     newest_first = sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name)) if settings.sets else []
     for each in settings.sets:
@@ -54,7 +56,7 @@ def plan_marks(view: View, judge: NodeJudge, before: Mapping[str, Mark]) -> tupl
         chosen = _choose(each, newest_first, judge, view.waits)
         if chosen is not None and not (current and _keeps(view, judge, each, current, chosen)):
             notices.append(_notice(each, chosen, current))
-            current = Mark(chosen.name, chosen.uid, now.steady)
+            current = NodeMark(chosen.name, chosen.uid, now.steady)
         if current is not None:
             marks[each.name] = current
             marked = snapshot.nodes[current.node]
@@ -103,12 +105,12 @@ def _carriers(nodes: Iterable[Node], prefix: str) -> dict[str, list[Node]]:
     return carriers
 
 
-def _current(carrying: Sequence[Node], before: Mark | None, snapshot: Snapshot, now: Moment) -> Mark | None:
+def _current(carrying: Sequence[Node], before: NodeMark | None, snapshot: Snapshot, now: Moment) -> NodeMark | None:
     """Return the last plan's mark, whose label may be on its way; else the newest marked node's."""
     if before is not None and (node := snapshot.nodes.get(before.node)) is not None and node.uid == before.uid:
         return before
     newest = max(carrying, key=lambda node: (node.created, node.name), default=None)
-    return None if newest is None else Mark(newest.name, newest.uid, now.steady)
+    return None if newest is None else NodeMark(newest.name, newest.uid, now.steady)
 
 
 def _choose(
@@ -123,7 +125,7 @@ def _choose(
     return None
 
 
-def _keeps(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: Mark, chosen: Node) -> bool:
+def _keeps(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark, chosen: Node) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
@@ -153,7 +155,7 @@ def _outlasts(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, nod
     return True
 
 
-def _notice(placeholder_set: PlaceholderSet, chosen: Node, before: Mark | None) -> Notice:
+def _notice(placeholder_set: PlaceholderSet, chosen: Node, before: NodeMark | None) -> Notice:
     instead = f" instead of {before.node}" if before is not None else ""
     message = (
         f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: "

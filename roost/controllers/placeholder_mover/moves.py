@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.placeholder_mover.marks import Mark
+    from roost.controllers.placeholder_mover.marks import NodeMark
     from roost.controllers.placeholder_mover.move_memory import MoveMemory
     from roost.controllers.placeholder_mover.node_fitness import NodeJudge
     from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def why_set_stays(
-    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, mark: Mark | None, memory: MoveMemory
+    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, mark: NodeMark | None, memory: MoveMemory
 ) -> Reason | None:
     """Return why none of the set's placeholders may be evicted now; None if some may."""
     snapshot, settings, now = view.snapshot, view.settings, view.now
@@ -59,7 +59,7 @@ def why_set_stays(
     return None
 
 
-def why_placeholder_stays(view: View, judge: NodeJudge, pod: Pod, mark: Mark) -> Reason | None:
+def why_placeholder_stays(view: View, judge: NodeJudge, pod: Pod, mark: NodeMark) -> Reason | None:
     """Return why this placeholder must not be evicted from its node now; None if it may.
 
     A label or annotation of the pod or of its node that keeps it in place is read here.
@@ -86,7 +86,7 @@ Hold = tuple[Reason, int]
 
 
 def plan_moves(
-    view: View, judge: NodeJudge, marks: Mapping[str, Mark], memory: MoveMemory, model: SchedulerModel
+    view: View, judge: NodeJudge, marks: Mapping[str, NodeMark], memory: MoveMemory, model: SchedulerModel
 ) -> tuple[list[Action], MoveMemory, Mapping[str, Hold]]:
     """Choose evictions, at most as many as the minute's budget still allows; return what holds others, by set, too."""
     settings, now = view.settings, view.now
@@ -130,7 +130,7 @@ def plan_moves(
 
 
 def _choose_moves(
-    view: View, judge: NodeJudge, model: SchedulerModel, mark: Mark, elsewhere: Sequence[Pod], *, budget: int
+    view: View, judge: NodeJudge, model: SchedulerModel, mark: NodeMark, elsewhere: Sequence[Pod], *, budget: int
 ) -> tuple[Sequence[tuple[Pod, Move]], Hold | None]:
     """Return one set's evictions, users' fullest node first, and what holds the rest.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Planned
 from roost.controllers.contract.planner import Controller
-from roost.controllers.placeholder_mover.marks import Mark, plan_marks
+from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
 from roost.controllers.placeholder_mover.moves import plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
@@ -53,7 +53,7 @@ class MoverMemory:
 
     nodes: NodeHistory = field(default_factory=NodeHistory)
     # By set.
-    marks: Mapping[str, Mark] = field(default_factory=dict)
+    marks: Mapping[str, NodeMark] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
     # A cache.
     model: SchedulerModel = field(default_factory=SchedulerModel, compare=False)
@@ -96,7 +96,7 @@ def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
     ]
 
 
-def _gauges(view: View, marks: Mapping[str, Mark], moves: MoveMemory, holds: Mapping[str, Hold]) -> Gauges:
+def _gauges(view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]) -> Gauges:
     snapshot, now = view.snapshot, view.now
     states: dict[tuple[str, ...], float] = {}
     planned: dict[tuple[str, ...], float] = {}
