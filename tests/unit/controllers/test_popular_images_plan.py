@@ -125,6 +125,10 @@ STOPPED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "disrupted by Karpenter": ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, "leaving"),
     "still starting": ({"taints": (Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule"),)}, "starting"),
+    "pulling the puller's images, which come first": (
+        {"labels": {pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1"): PULLING}},
+        "starting",
+    ),
     "tainted for others": ({"taints": (Taint("team", "other", "NoSchedule"),)}, "tainted"),
     "without a known disk": ({"disk": None}, "disk-unknown"),
     "with images that it doesn't report": (
@@ -174,13 +178,6 @@ def test_two_names_of_one_image_fill_the_disk_once() -> None:
     names = {"quay.io/lab/other:1": 10 * GB, f"quay.io/lab/other@{DIGEST}": 10 * GB}
     snapshot = cluster([node_state("n", disk=100 * GB, images=names)], users(3, POPULAR))
     assert pulls(plan_after_a_while(snapshot, popular_settings())) == [("n", POPULAR)]
-
-
-def test_the_pullers_images_come_first() -> None:
-    node = node_state("n", labels={pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1"): PULLING})
-    planned = plan_after_a_while(cluster([node], users(3, POPULAR)), popular_settings())
-    assert planned.gauges["popular_images_nodes"] == {("starting",): 1}
-    assert pulls(planned) == []
 
 
 def test_what_was_pulled_and_used_afterwards_is_counted() -> None:

@@ -278,13 +278,6 @@ def test_the_next_leader_finds_the_pulls_of_the_last_and_begins_none_twice() -> 
     assert deleted(done) == [body["metadata"]["name"]]
 
 
-def test_pulls_of_another_release_are_left_alone() -> None:
-    snapshot, _, body = begun()
-    foreign = {**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}
-    planned = follow(with_pod(snapshot, as_pod(foreign, phase="Running")), popular_settings(), [0])
-    assert deleted(planned) == []
-
-
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
 def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
     snapshot, _, body = begun()
