@@ -49,7 +49,8 @@ class Usage:
         )
         (users,) = query.rows(sa.select(count()).select_from(named))
         numbers = cls(users.number)
-        from_us, to_us = query.recorded
+        from_us = max(query.window.from_us, query.extent.from_us)
+        to_us = min(query.window.to_us, query.extent.to_us)
         gone_us = sa.func.coalesce(node.gone_us, to_us)
         # Nodes without a creation are known from their pods only.
         there = sa.and_(node.created_us > 0, node.created_us < to_us, gone_us > from_us)

@@ -92,7 +92,7 @@ def _stays(query: Query) -> Rows:
         ):
             rows = (
                 sa.select(key.label("key"), (inside_us % steps.step_us).label("after_us"))
-                .where(present, start.bound_us < steps.to_us, condition, query.is_about(start.pod_uid))
+                .where(present, start.bound_us < steps.to_us, condition, query.scope.has(start.pod_uid))
                 .offset(0)
                 .subquery()
             )

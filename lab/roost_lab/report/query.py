@@ -106,11 +106,6 @@ class Query:
         self.extent = extent
         self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
 
-    @property
-    def recorded(self) -> Span:
-        """The part of the window that the record covers. The steps are rounded outward, and reach beyond it."""
-        return Span(max(self.window.from_us, self.extent.from_us), min(self.window.to_us, self.extent.to_us))
-
     def rows(self, query: sa.Executable) -> Rows:
         """The query's rows, as they arrive."""
         yield from self._connection.execution_options(yield_per=1000).execute(query)
@@ -120,11 +115,7 @@ class Query:
     ) -> sa.ColumnElement[bool]:
         """Whether a time lies in the window and, if it is of a pod, whether the report is about that pod."""
         inside = sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
-        return inside if pod_uid is None else sa.and_(inside, self.is_about(pod_uid))
-
-    def is_about(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-        """Whether the report is about the pod."""
-        return self.scope.has(pod_uid)
+        return inside if pod_uid is None else sa.and_(inside, self.scope.has(pod_uid))
 
     def step(self, time_us: sa.ColumnElement[int]) -> sa.Label[int]:
         """The step in which a time lies, as column `step`."""

@@ -209,12 +209,3 @@ def test_colours_follow_the_readers_scheme_while_the_page_is_open(driver: Chrome
     browser.wait_drawn(driver, "dark")
     assert driver.execute_script(colour) != light
     assert browser.console(driver) == []
-
-
-def test_a_page_of_an_empty_database_is_a_page(driver: Chrome, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    page.write_text(make_page(gather(empty_store(tmp_path)), "about"), encoding="utf-8")
-    browser.console(driver)
-    driver.get(page.as_uri())
-    assert "Nothing has been recorded" in driver.find_element("css selector", ".notice").text
-    assert browser.console(driver) == []

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
-from typing import TYPE_CHECKING, Any
+import select
+import termios
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import given
@@ -18,10 +24,10 @@ from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
-from roost_lab.view.terminal import MARKS, SORTS, bar, in_order, show
+from roost_lab.view.terminal import MARKS, SORTS, Keys, bar, in_order, show, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 Object = dict[str, Any]
@@ -350,3 +356,79 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     path.write_text(faulty[2])
     with pytest.raises(SettingsError, match="podClasses: found 1"):
         find_classes(anywhere, str(path))
+
+
+SECONDS: Final = 20.0
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, Any]]:
+    """The side of who sits there, and the program's."""
+    master, slave = os.openpty()
+    with os.fdopen(slave, "r+b", buffering=0) as raw, io.TextIOWrapper(raw, write_through=True) as program:
+        yield master, program
+    os.close(master)
+
+
+def test_where_nobody_can_press_keys_none_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("q\n")
+    with path.open() as file, Keys(file) as keys:
+        assert not keys.is_there
+        assert keys.read(0.0) == ""
+
+
+class GrowingCluster:
+    """A cluster that gets a node each time one looks."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def start(self, stop: threading.Event) -> str:
+        return ""
+
+    def moment(self) -> Moment:
+        self.looks += 1
+        return moment([node(f"node-{number}") for number in range(self.looks)])
+
+
+def test_the_live_view_follows_keys_on_a_terminal(terminal: tuple[int, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    master, program = terminal
+    before = termios.tcgetattr(program)
+    monkeypatch.setattr("sys.stdin", program)
+    console = Console(file=program, force_terminal=True, width=100, height=24)
+    said: list[str] = []
+    cluster: Any = GrowingCluster()
+    thread = threading.Thread(target=lambda: said.append(watch(cluster, console, once=False)), daemon=True)
+    thread.start()
+    seen = ""
+
+    def wait_for(text: str) -> None:
+        """Wait for a text to be drawn, after what was waited for before."""
+        nonlocal seen
+        deadline = time.monotonic() + SECONDS
+        while text not in seen:
+            assert time.monotonic() < deadline, f"no {text!r} in {seen[-2000:]!r}"
+            if select.select([master], [], [], 0.1)[0]:
+                drawn = os.read(master, 65536).decode(errors="ignore")
+                seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen + drawn)
+        seen = seen.partition(text)[2]
+
+    wait_for("s: by trouble   space: pause   q: quit")
+    wait_for("node-1")
+    # An arrow, which is no key here, then a letter; no Enter.
+    os.write(master, b"\x1b[As")
+    wait_for("s: by name")
+    os.write(master, b" ")
+    wait_for("space: go on")
+    looks = cluster.looks
+    time.sleep(1.5)
+    assert cluster.looks == looks
+    os.write(master, b"s ")
+    wait_for("s: by full   space: pause")
+    wait_for(f"node-{looks}")
+    os.write(master, b"q")
+    # The screen and the modes that were there before.
+    thread.join(SECONDS)
+    assert said == [""]
+    assert termios.tcgetattr(program) == before
