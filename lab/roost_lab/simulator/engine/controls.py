@@ -69,10 +69,6 @@ class Controls:
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
-    def begin(self) -> None:
-        """The first plan of each."""
-        self.nodes_changed()
-
     # Changes
 
     def nodes_changed(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
@@ -14,18 +15,17 @@ if TYPE_CHECKING:
     from roost_lab.traces.attempt import Attempt
 
 
+# Each is itself alone, whatever it holds: none equals another.
+@dataclass(slots=True, eq=False)
 class Launch:
     """One admitted attempt, through all its tries."""
 
-    __slots__ = ("attempt", "image", "spent", "tries_left", "waited_for_node")
-
-    def __init__(self, attempt: Attempt, image: str, tries_left: int) -> None:
-        self.attempt = attempt
-        self.image = image
-        self.tries_left = tries_left
-        # Seconds of the tries that failed, by part of the wait.
-        self.spent = {QUEUE: 0.0, NODE_WAIT: 0.0, PULL_WAIT: 0.0, PULL: 0.0}
-        self.waited_for_node = False
+    attempt: Attempt
+    image: str
+    tries_left: int
+    waited_for_node: bool = False
+    # Seconds of the tries that failed, by part of the wait.
+    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys((QUEUE, NODE_WAIT, PULL_WAIT, PULL), 0.0))
 
     def note_try(self, pod: SimPod, now: float) -> None:
         """A try ended before its server was up: add what was waited for."""
@@ -39,63 +39,56 @@ class Launch:
         spent[PULL] += now - turn
 
 
+@dataclass(slots=True, eq=False)
 class SimPod:
     """One pod with what has happened to it."""
 
-    __slots__ = (
-        "asked_at", "bound_at", "builds", "created", "failures", "has_home", "in_queue", "key", "kind", "launch",
-        "node", "order", "owner", "pull", "ready_at", "retries_at", "state", "tried_at", "waited_for_node",
-        "waits_since", "warm_class",
-    )  # fmt: skip
+    kind: str
+    state: Pod
+    created: float
+    # Among pods of equal priority the lower is tried first.
+    order: int
+    # `namespace/name`.
+    key: str = field(init=False)
+    launch: Launch | None = None
+    owner: PlaceholderSet | None = None
+    # The attempt whose image a build pod builds.
+    builds: Attempt | None = None
+    node: SimNode | None = None
+    bound_at: float | None = None
+    # Its image, and when it asked its node's kubelet for it.
+    pull: Pull | None = None
+    asked_at: float = 0.0
+    ready_at: float | None = None
+    # Failed scheduling attempts in a row, the time of the last, and of the next if known.
+    failures: int = 0
+    tried_at: float = 0.0
+    retries_at: float | None = None
+    waits_since: float | None = None
+    # No node had room, and no placeholder's room was made free for it.
+    waited_for_node: bool = False
+    in_queue: bool = False
+    # The webhook's facts count it for its class's homes.
+    has_home: bool = False
+    # Its class if that has a warm set, else "".
+    warm_class: str = ""
 
-    def __init__(self, kind: str, state: Pod, created: float, order: int) -> None:
-        self.kind = kind
-        self.state = state
-        # `namespace/name`.
-        self.key = state.key
-        self.created = created
-        # Among pods of equal priority the lower is tried first.
-        self.order = order
-        self.launch: Launch | None = None
-        self.owner: PlaceholderSet | None = None
-        # The attempt whose image a build pod builds.
-        self.builds: Attempt | None = None
-        self.node: SimNode | None = None
-        self.bound_at: float | None = None
-        # Its image, and when it asked its node's kubelet for it.
-        self.pull: Pull | None = None
-        self.asked_at = 0.0
-        self.ready_at: float | None = None
-        # Failed scheduling attempts in a row, the time of the last, and of the next if known.
-        self.failures = 0
-        self.tried_at = 0.0
-        self.retries_at: float | None = None
-        self.waits_since: float | None = None
-        # No node had room, and no placeholder's room was made free for it.
-        self.waited_for_node = False
-        self.in_queue = False
-        # The webhook's facts count it for its class's homes.
-        self.has_home = False
-        # Its class if that has a warm set, else "".
-        self.warm_class = ""
+    def __post_init__(self) -> None:
+        self.key = self.state.key
 
 
+@dataclass(slots=True, eq=False)
 class SimNode:
     """One node that has joined."""
 
-    __slots__ = (
-        "collects_at", "has_left", "images", "joined_at", "name", "pods", "pullers", "shows_at", "state", "users",
-    )  # fmt: skip
-
-    def __init__(self, state: Node, images: NodeImages, now: float) -> None:
-        self.name = state.name
-        self.state = state
-        self.images = images
-        self.joined_at = now
-        self.has_left = False
-        self.pods: dict[str, SimPod] = {}
-        self.users = 0
-        # `namespace/name` -> a puller's pod here.
-        self.pullers: dict[str, Pod] = {}
-        self.collects_at: float | None = None
-        self.shows_at: float | None = None
+    name: str
+    state: Node
+    images: NodeImages
+    joined_at: float
+    has_left: bool = False
+    pods: dict[str, SimPod] = field(default_factory=dict)
+    users: int = 0
+    # `namespace/name` -> a puller's pod here.
+    pullers: dict[str, Pod] = field(default_factory=dict)
+    collects_at: float | None = None
+    shows_at: float | None = None

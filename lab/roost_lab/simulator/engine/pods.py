@@ -204,10 +204,6 @@ class PodMaker:
         }
         return self._make((BUILD, repository), name, created, facts, lambda: body)
 
-    def read(self, body: JSONObject) -> Pod:
-        """A pod that somebody else posted."""
-        return self._read(body)
-
     def home_pod(self, state: Pod) -> PlacedPod | None:
         """What a pod adds to its class's load; None for pods of a class without a home."""
         pod_class = self._class_of(state)
@@ -283,7 +279,7 @@ class PodMaker:
         """The pod after the webhook; before: one that differs at most in images and environment."""
         namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
         if self._rulebook is None or namespace != self._policy.namespace:
-            return _PodTemplate(self._read(body))
+            return _PodTemplate(self.read(body))
         pod = read_pod_body(body, namespace)
         key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
@@ -297,7 +293,7 @@ class PodMaker:
                 spec = copy_spec(state.spec, images=images)
                 state = copy_pod(state, spec=self._specs.setdefault(spec, spec))
         else:
-            state = self._read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
+            state = self.read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
         pod_class = self._rulebook.settings.classes.get(decision.pod_class or "")
         met = cold = None
@@ -306,7 +302,7 @@ class PodMaker:
             met = (pod, pod_class, read_warm_needs(case))
             if joins_unless_warm(self._rulebook.settings, pod_class):
                 operations = patch_for(pod, [*decision.changes, *pods_to_join(case)])
-                cold = self._read(jsonpatch.apply_patch(body, operations))
+                cold = self.read(jsonpatch.apply_patch(body, operations))
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
     def _with_warm_nodes(
@@ -341,7 +337,8 @@ class PodMaker:
             term = self._named[wanted] = (weight, NodeTerm((), fields))
         return term
 
-    def _read(self, body: JSONObject) -> Pod:
+    def read(self, body: JSONObject) -> Pod:
+        """A pod as it was posted."""
         state = read_pod(body, specs=self._specs)
         if len(self._specs) > _KEPT:
             self._specs.clear()

@@ -149,7 +149,7 @@ class World:
         for release in self.releases:
             for placeholders in release.policy.placeholders:
                 release.sets.fill(placeholders.name)
-            release.controls.begin()
+            release.controls.nodes_changed()
         self.scheduling.run()
         if self.assumed.webhook_restart_hours:
             self._plan_restart()
@@ -356,7 +356,7 @@ class World:
         result.nodes_created += 1
         name = f"node-{result.nodes_created}"
         state = self.template(name)
-        node = SimNode(state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
+        node = SimNode(name, state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, ready=False, ready_since=None))

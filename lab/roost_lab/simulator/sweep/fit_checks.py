@@ -15,12 +15,11 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.pod import copy_pod, copy_spec
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
-from roost_core.release.classes import Classes
 from roost_core.release.reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
-from roost_lab.simulator.engine.pods import BUILD_LABELS, USER_LABELS, PodMaker
-from roost_lab.simulator.engine.pool import make_node, namespace_labels
+from roost_lab.simulator.engine.pods import PodMaker
+from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup.checks import AssumptionsError
 from webhook.facts import Facts
 
@@ -45,7 +44,6 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
         *_buffers(policy),
         *_placeholders(policy, assumptions, node),
         *_pullers(policy, node),
-        *_classes(policy, with_builds=assumptions.with_builds),
     ]
     if faults:
         raise AssumptionsError(faults)
@@ -112,28 +110,6 @@ def _pullers(policy: Policy, node: Node) -> Iterator[Fault]:
             expected = f"nodes with {_pairs(present)}, as the other profiles select"
             fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
             yield _fault(policy, ("singleuser",), found, expected, fix)
-
-
-def _classes(policy: Policy, *, with_builds: bool) -> Iterator[Fault]:
-    settings = policy.webhook
-    if settings is None:
-        return
-    known = {policy.namespace: namespace_labels(policy)}
-    classes = Classes(settings.namespace, settings.classes)
-    pods = [
-        USER_LABELS,
-        *(placeholders.labels for placeholders in policy.placeholders),
-        *([BUILD_LABELS] if with_builds else ()),
-    ]
-    for labels in pods:
-        if classes.classify(labels, policy.namespace, known) is not None:
-            continue
-        for pod_class in settings.classes.values():
-            if pod_class.labels.items() <= labels.items():
-                expected = f"a selector of {policy.namespace}, the namespace of all pods of a replay"
-                fix = "Select by a label, or leave it out, in values for the replay."
-                path = ("podClasses", pod_class.name, "match")
-                yield _fault(policy, path, "a namespaceSelector that leaves out the hub's namespace", expected, fix)
 
 
 def _shown(node: Node) -> str:

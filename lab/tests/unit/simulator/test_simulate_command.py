@@ -92,23 +92,6 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
     assert "z2jh.db exists" in capsys.readouterr().err
 
 
-def test_policies_whose_records_would_be_one_file_or_have_no_possible_name_are_refused_before_the_replay(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shipped = policy_files()["z2jh"]
-    for stem in ("my prod", "my-prod", "n" * 250):
-        shutil.copyfile(shipped, tmp_path / f"{stem}.yaml")
-
-    def said(*stems: str) -> str:
-        values = [part for stem in stems for part in ("--values", str(tmp_path / f"{stem}.yaml"))]
-        record = ("--record", str(tmp_path / "replays"))
-        assert simulate("--trace", str(trace), *values, "--seeds", "1", *record, tmp_path=tmp_path) == 1
-        return capsys.readouterr().err
-
-    assert "--record: two policies would have one file" in said("my prod", "my-prod")
-    assert "File name too long" in said("n" * 250, "my-prod")
-
-
 def test_each_format_is_written_and_a_files_ending_says_which(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,13 +199,6 @@ def test_standard_input_is_a_trace_too(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(trace.read_bytes())))
     assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
     assert capsys.readouterr().out.startswith("standard-input: 120 attempts, 1 seed\n")
-
-
-def test_an_empty_trace_is_an_error_with_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "empty.jsonl"
-    file.touch()
-    assert simulate("--trace", str(file), "--policy", "z2jh", tmp_path=tmp_path) == 1
-    assert "empty.jsonl: found an empty trace" in capsys.readouterr().err
 
 
 def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:

@@ -328,18 +328,6 @@ def test_the_assumptions_choose_whose_rules_hold() -> None:
     assert none.look(ClusterState(), [user("w")], NONE, 0.0) == ScalingDecision()
 
 
-@pytest.mark.parametrize("kind", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
-def test_room_matters_while_a_nodes_pods_would_have_to_move(kind: Autoscaler) -> None:
-    def matters(*pods: Pod) -> bool:
-        machine = make_node_scaler(replace(WORLD, autoscaler=kind), TEMPLATE, 0.0)
-        machine.look(ClusterState([node("a"), node("b")], pods), [], NONE, 1000.0)
-        return machine.room_matters
-
-    assert not matters(*full("a"))
-    assert not matters(user("u", on="a"), placeholder("s", on="a"), *full("b"))
-    assert matters(placeholder("s", on="a"), *full("b"))
-
-
 # Karpenter
 
 

@@ -65,15 +65,6 @@ def test_a_node_that_built_before_the_environment_changed_has_the_old_one() -> N
     assert 0.17 < sum(found) / len(found) < 0.33
 
 
-def test_half_of_rebuilds_change_the_environment() -> None:
-    builds = world(Assumptions())
-    found = []
-    for number in range(400):
-        builds.begin(f"r{number}", "a", 0.0)
-        found.append(builds.begin(f"r{number}", "a", DAY).quick)
-    assert 0.43 < sum(found) / len(found) < 0.57
-
-
 def test_cold_builds_have_the_assumed_median_and_ninetieth_percentile() -> None:
     builds = world()
     seconds = sorted(builds.begin(f"r{number}", "a", 0.0).seconds for number in range(4000))

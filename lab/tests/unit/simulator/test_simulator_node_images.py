@@ -121,14 +121,6 @@ def test_a_push_changes_files_only_or_the_environment_too_as_often_as_assumed() 
     assert catalogue.get("r/b:1").layers[-2].key == "environment r/b:1"
 
 
-def test_a_push_that_keeps_the_environment_pulls_its_files() -> None:
-    world = replace(WORLD, build_changed_share=0.0)
-    machine = NodeImages(Images(world, Chance(1)), world)
-    first = machine.pull("a:1", 0.0)
-    second = machine.pull("a:2", 1000.0)
-    assert 0 < second.bytes < 0.1 * first.bytes
-
-
 def test_the_layers_of_a_collected_image_stay_while_a_later_commit_has_them() -> None:
     world = replace(WORLD, build_changed_share=0.0, node_disk_bytes=9 * GB)
     catalogue = images(world)
@@ -142,14 +134,6 @@ def test_the_layers_of_a_collected_image_stay_while_a_later_commit_has_them() ->
     assert machine.disk_bytes == 8 * GB + files
     assert machine.collect(2000.0) == ["a:1"]
     assert machine.disk_bytes == 8 * GB
-
-
-def test_without_a_share_of_the_environment_a_push_draws_an_unrelated_image() -> None:
-    world = replace(WORLD, environment_share=0.0, build_changed_share=0.0)
-    catalogue = Images(world, Chance(1))
-    first, second = catalogue.get("a:1"), catalogue.get("a:2")
-    assert kinds(first) == ["base", "a:1"]
-    assert first.disk_bytes != second.disk_bytes
 
 
 def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
@@ -178,24 +162,11 @@ def test_a_lazy_pull_holds_a_container_up_for_its_first_part_and_fetches_all() -
     assert machine.disk_bytes == 2 * GB
 
 
-def test_so_many_images_are_pulled_lazily_as_assumed() -> None:
-    catalogue = Images(replace(WORLD, lazy_share=0.3), Chance(1))
-    lazy = [catalogue.get(f"image-{number}").needed_share < 1 for number in range(1000)]
-    assert 250 < sum(lazy) < 350
-    assert all(Images(WORLD, Chance(1)).get(f"image-{number}").needed_share == 1 for number in range(20))
-
-
 def test_a_pull_lasts_as_long_as_its_slower_half_and_a_second() -> None:
     pull = node(a=2 * GB).pull("a", 100.0)
     assert (pull.begin, pull.is_cold) == (100.0, True)
     assert pull.finish == pytest.approx(100.0 + seconds(2 * GB), abs=1e-3)
     assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
-
-
-def test_a_fetch_slower_than_unpacking_sets_the_pace() -> None:
-    world = replace(WORLD, pulls="slow")
-    pull = node(world, a=2 * GB).pull("a", 0.0)
-    assert pull.finish == pytest.approx(2 * GB / 2.8 / 10e6 + 1, abs=1e-3)
 
 
 def test_an_image_is_there_from_its_finish_on() -> None:
@@ -248,12 +219,6 @@ def test_parallel_pulls_share_the_network_and_unpack_each_for_itself() -> None:
     assert slow.pull("b", 0.0).finish == pytest.approx(2 * GB / 2.8 / 5e6 + 1, abs=1e-3)
 
 
-def test_an_image_on_its_way_by_another_hand_is_waited_for() -> None:
-    machine = node(replace(WORLD, parallel_pulls=2), a=4 * GB)
-    first = machine.pull("a", 0.0)
-    assert machine.pull("a", 1.0) == Pull(1.0, first.finish + 1, 0, False)
-
-
 def test_a_hundred_launches_of_one_new_image_wait_as_the_load_test_of_2018_did() -> None:
     """mybinder.org, July 2018: 100 clicks of one repository in 10 s; quartiles 100, 138, 179 s, over some nodes.
 
@@ -275,12 +240,6 @@ def test_the_next_collection_is_the_first_look_after_the_image_that_fills_the_di
     assert 120 < pull.finish < 300
     assert machine.next_collection(1.0) == 300.0
     assert machine.next_collection(300.0) == 600.0
-
-
-def test_the_kubelet_looks_from_its_start_on() -> None:
-    machine = NodeImages(images(a=9 * GB), WORLD, 1000.0)
-    machine.pull("a", 1000.0)
-    assert machine.next_collection(1000.0) == 1300.0
 
 
 def test_unused_images_go_by_last_use_until_the_runtimes_sizes_make_up_for_the_low_mark() -> None:
@@ -308,14 +267,6 @@ def test_the_disk_is_brought_down_to_the_low_mark() -> None:
     assert machine.collect(2000.0) == ["a", "b"]
 
 
-def test_a_pod_that_finds_its_image_uses_it() -> None:
-    machine = node(a=3 * GB, b=3 * GB, c=5 * GB)
-    for name in "abc":
-        machine.pull(name, 0.0)
-    machine.pull("a", 1000.0)
-    assert machine.collect(2000.0)[0] == "b"
-
-
 def test_images_in_use_and_images_just_come_stay_however_full_the_disk_is() -> None:
     machine = node(a=6 * GB, b=6 * GB)
     machine.pull("a", 0.0)
@@ -325,13 +276,6 @@ def test_images_in_use_and_images_just_come_stay_however_full_the_disk_is() -> N
     assert machine.collect(finish + 120.0) == ["b"]
     machine.release("a", finish + 130.0)
     assert machine.collect(finish + 200.0) == []
-
-
-def test_an_image_whose_pod_is_on_its_way_is_not_collected() -> None:
-    machine = node(a=9 * GB)
-    machine.use("a", 0.0)
-    machine.pull("a", 0.0)
-    assert machine.collect(5000.0) == []
 
 
 def test_an_image_pulled_again_after_its_collection_is_counted_once() -> None:

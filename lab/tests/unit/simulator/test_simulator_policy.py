@@ -125,11 +125,6 @@ REFUSED = {
             "display_name": "GPU", "kubespawner_override": {"image": "gpu:1", "node_selector": {"pool": "gpu"}}}]}},
         "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users, as the other profiles select.",
     ),
-    "users of another namespace": (
-        {"podClasses": {"user": {"match": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "people"}}}}}},
-        "podClasses.user.match: found a namespaceSelector that leaves out the hub's namespace, expected",
-    ),
 }  # fmt: skip
 
 

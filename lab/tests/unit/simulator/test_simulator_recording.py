@@ -135,6 +135,10 @@ def test_what_is_in_the_folder_is_never_replaced(tmp_path: Path) -> None:
     files[0].write_bytes(b"mine")
     with pytest.raises(SweepError, match=r"roost\.db exists"):
         record_files(folder, ["z2jh", "roost"])
+    with pytest.raises(SweepError, match="two policies would have one file"):
+        record_files(folder, ["my prod", "my-prod"])
+    with pytest.raises(SweepError, match="File name too long"):
+        record_files(folder, ["n" * 300])
     (tmp_path / "file").touch()
     with pytest.raises(SweepError, match="File exists"):
         record_files(tmp_path / "file", [])

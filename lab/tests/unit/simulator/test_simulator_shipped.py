@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.studies import assumptions_of, describe, policy_files, values_files
+from benchmarks.studies import assumptions_of, policy_files, values_files
 from roost_core.objects.images import normalise_reference
 from roost_core.release.pullers import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
@@ -55,16 +55,6 @@ def test_what_a_policy_needs_the_world_to_be_are_assumptions(name: str) -> None:
     Assumptions(**assumptions_of(name))
 
 
-def test_no_two_policies_are_the_same() -> None:
-    seen = {(load_policy(name).digest, tuple(assumptions_of(name).items())): name for name in NAMES}
-    assert sorted(seen.values()) == NAMES
-
-
-def test_a_policy_that_is_not_shipped_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        describe("nothing")
-
-
 def test_z2jh_has_the_weights_of_its_chart() -> None:
     found = weights(load_policy("z2jh"))
     assert [found[name] for name in (NODE_AFFINITY, INTER_POD_AFFINITY, NODE_RESOURCES_FIT, IMAGE_LOCALITY)] == [
@@ -75,13 +65,6 @@ def test_z2jh_has_the_weights_of_its_chart() -> None:
     ]
     assert "NodeResourcesBalancedAllocation" not in found
     assert not own_class(load_policy("z2jh"), "user").join
-
-
-def test_placeholders_are_packed_by_the_users_scheduler_or_spread_by_the_default_one() -> None:
-    packed, spread = (load_policy(f"z2jh-placeholders-{how}").placeholders[0] for how in ("packed", "spread"))
-    assert packed.spec["schedulerName"] == "hub.binder.user"
-    assert spread.spec.get("schedulerName", "default-scheduler") == "default-scheduler"
-    assert packed.replicas == spread.replicas == 25
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from lab.tests.simulated import (
     failing_work,
     job,
     policy,
-    result,
     work,
 )
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -89,16 +88,6 @@ def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_
         assert [one.policy for one in found] == ["a", "b"]
         assert len(list(marks.iterdir())) == 1
         assert len(events) == 1
-
-
-def test_what_the_store_has_is_not_done_again(tmp_path: Path) -> None:
-    store, marks = ResultStore(tmp_path / "results"), tmp_path / "done"
-    marks.mkdir()
-    jobs = [job(seed=seed, digest=str(marks)) for seed in (1, 2, 3)]
-    first = run_sweep(jobs[:2], in_this_process, store, work=counted_work)
-    again = run_sweep(jobs, in_this_process, store, work=counted_work)
-    assert again[:2] == first
-    assert len(list(marks.iterdir())) == 3
 
 
 def test_a_result_that_cannot_be_read_is_made_anew_and_named(tmp_path: Path) -> None:
@@ -217,18 +206,3 @@ if __name__ == "__main__":
     subprocess.run([sys.executable, str(file), "fast"], cwd=ROOT, env=environment, check=True, timeout=60)
     assert len(list(results.glob("*.json"))) == 5
     assert sorted(path.name[:6] for path in marks.iterdir()) == [f"z2jh-{seed}" for seed in range(1, 6)]
-
-
-def test_a_failure_ends_what_still_runs() -> None:
-    closed = []
-
-    def ends(jobs: Sequence[Job], _work: Work) -> Iterator[ReplayEnd]:
-        try:
-            yield ReplayEnd(jobs[0].key, result())
-            raise SweepError("why")
-        finally:
-            closed.append(True)
-
-    with pytest.raises(SweepError, match="why"):
-        run_sweep([job()], ends, work=work)
-    assert closed == [True]

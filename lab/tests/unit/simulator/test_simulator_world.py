@@ -175,12 +175,6 @@ def test_launches_that_wait_when_the_replay_ends_are_told() -> None:
     assert world.now - BEGIN < 8 * 86_400
 
 
-def test_whoever_gets_no_room_in_time_is_given_up_too() -> None:
-    said = in_order((0, "a"), (1, "a"))
-    result, _ = play(said, policy("z2jh"), small(room=1, nodes=1))
-    assert (result.started, result.timeouts, result.given_up) == (1, 2, 1)
-
-
 # Why a start was cold
 
 
