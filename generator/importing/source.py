@@ -181,7 +181,7 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
     """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
     paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=_is_named(values, path))]
     paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(_at(values, path), named=False)]
-    binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
+    binder_path = _binder_path(values, paths)
     # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
     is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
     return [path for path in paths if not (is_named and path == binder_path)]
@@ -200,7 +200,7 @@ def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]
 def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:
     """Find the hub (or take the one at `hub`) and what stands around it; None when nothing looks like one."""
     paths = find_hubs(values) if hub is None else [hub]
-    binder_path = next((path for path in _binder_candidates(paths) if _is_binder(_at(values, path), path)), None)
+    binder_path = _binder_path(values, paths)
     service_path = _service_path(values, paths[0][:-1] if paths else ())
     if not paths and binder_path is None and service_path is None:
         return None
@@ -251,9 +251,9 @@ def _is_binder(values: Mapping[str, object], path: Path) -> bool:
     )
 
 
-def _binder_candidates(hub_paths: list[Path]) -> Iterator[Path]:
-    yield from (path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",))
-    yield from ((), ("binderhub",))
+def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:
+    places = [*(path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",)), (), ("binderhub",)]
+    return next((path for path in places if _is_binder(_at(values, path), path)), None)
 
 
 def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:

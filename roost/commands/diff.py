@@ -23,21 +23,6 @@ SAME = 0
 DIFFERENT = 1
 
 
-def run(before: str, after: str, release: Release, colour: str) -> int:
-    """Print the differences; 0 none, 1 some. Faults on either side are usage errors here: 2, as with `diff`."""
-    if before == after == "-":
-        raise UsageError("diff - -: stdin can be read only once. Give a file for one side.")
-    try:
-        changes = compare(_objects(before, release), _objects(after, release))
-    except UsageError:
-        raise
-    except GeneratorError as error:
-        raise UsageError(str(error)) from None
-    is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-    sys.stdout.write(show(changes, coloured=is_coloured))
-    return DIFFERENT if changes else SAME
-
-
 def _objects(path: str, release: Release) -> Objects:
     """Objects of a folder, of manifests, or of values ("-" is stdin). Reads the path only once: it can be a pipe."""
     if Path(path).is_dir():
@@ -67,7 +52,17 @@ def _command(*, before: str, after: str, release: Release, colour: str) -> int:
     roost diff old-values.yaml new-values.yaml --release roost --namespace hub
     roost diff manifests/ new-values.yaml
     """
-    return run(before, after, release, colour)
+    if before == after == "-":
+        raise UsageError("diff - -: stdin can be read only once. Give a file for one side.")
+    try:
+        changes = compare(_objects(before, release), _objects(after, release))
+    except UsageError:
+        raise
+    except GeneratorError as error:
+        raise UsageError(str(error)) from None
+    is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    sys.stdout.write(show(changes, coloured=is_coloured))
+    return DIFFERENT if changes else SAME
 
 
 COMMAND: Final = _command

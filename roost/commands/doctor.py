@@ -27,40 +27,6 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client
 
 
-def run(
-    options: RenderOptions,
-    *,
-    kubeconfig: str | None,
-    context: str | None,
-    before_install: bool,
-    form: str,
-    pod: str | None,
-    wait: float,
-) -> int:
-    """Print the outcome of every check, or of one pod; 1 for an error, or if the cluster can't be asked at all.
-
-    form: text or json. pod: only try this one: a file, - or JSON; wait: seconds for which it is tried again.
-    """
-    connected = partial(connect_as_user, kubeconfig, context)
-    if pod is not None:
-        return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
-    try:
-        client = connected()
-        version = str(client.get("/version")["gitVersion"])
-    except ClusterError as error:
-        click.echo(f"roost doctor: {error}", err=True)
-        return 1
-    release = options.release._replace(kube_version=version)
-    check_release(release)
-    merged = read_values(options.files, options.settings)
-    validate(merged)
-    manifests = render(merged.values, release)
-    install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
-    outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
-    click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes))
-    return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
-
-
 def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:
     """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be asked."""
     try:
@@ -127,7 +93,16 @@ def _as_text(outcomes: list[Outcome]) -> str:
     default=0.0,
     help="With --pod: try again for so long. Default: once.",
 )
-def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - what `run` takes
+def _command(
+    *,
+    options: RenderOptions,
+    kubeconfig: str | None,
+    context: str | None,
+    before_install: bool,
+    form: str,
+    pod: str | None,
+    wait: float,
+) -> int:
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
 
     Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. `helm test` runs --pod,
@@ -139,7 +114,24 @@ def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - 
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
-    return run(options, **asked)
+    connected = partial(connect_as_user, kubeconfig, context)
+    if pod is not None:
+        return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
+    try:
+        client = connected()
+        version = str(client.get("/version")["gitVersion"])
+    except ClusterError as error:
+        click.echo(f"roost doctor: {error}", err=True)
+        return 1
+    release = options.release._replace(kube_version=version)
+    check_release(release)
+    merged = read_values(options.files, options.settings)
+    validate(merged)
+    manifests = render(merged.values, release)
+    install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
+    outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
+    click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes))
+    return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
 
 
 COMMAND: Final = _command

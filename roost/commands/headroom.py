@@ -49,63 +49,6 @@ _NO_WHOLE_NODES: Final = (
 )
 
 
-def run(
-    options: RenderOptions,
-    *,
-    at: str | None = None,
-    days: int = 7,
-    node_cpu: str | None = None,
-    node_memory: str | None = None,
-    config_map: str = "",
-    launches: str = "",
-    prints_config_map: bool = False,
-) -> int:
-    """Print each set's changes, placeholder-hours and node-hours; 0, or 1 by ValuesError."""
-    node = {"cpu": _quantity("--node-cpu", node_cpu), "memory": _quantity("--node-memory", node_memory)}
-    merged = read_values(options.files, options.settings)
-    for fault in check(merged, options.release):
-        sys.stderr.write(f"{fault}\n")
-    values: Any = merged.values
-    sets: list[dict[str, Any]] = [
-        complete_placeholder_set(placeholder_set, values["placeholder"]["defaults"])
-        for placeholder_set in values["placeholders"]
-    ]
-    sized_by_values: set[str] = set()
-    if values["placeholder"]["backend"] == "capacityBuffer":
-        # Nobody measures nodes for them: what is counted are placeholders.
-        sized_by_values = {each["name"] for each in sets if each["countBy"] == "nodes"}
-        sets = [{**each, "countBy": "pods"} for each in sets]
-    if not sets:
-        sys.stdout.write("no placeholder sets\n")
-    histories = read_histories(config_map, launches, sets)
-    if prints_config_map:
-        if not (config_map or launches):
-            raise UsageError("--config-map: found no history, expected --launches beside it")
-        base = base_name(options.release.name, values.get("fullnameOverride"))
-        sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
-        return 0
-    without = _why_without_effect(values)
-    for placeholder_set in sets:
-        windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
-        history = histories.get(placeholder_set["name"])
-        begin = _begin(at, _zone_of(placeholder_set, windows))
-        end = begin + days * DAY_SECONDS
-        if placeholder_set["learn"] and history is not None:
-            sys.stdout.write(_basis(placeholder_set, history))
-            changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
-        else:
-            changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
-        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
-        if placeholder_set["learn"] and history is None:
-            sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
-        if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
-            what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
-            sys.stdout.write(f"  {what} without effect: {without}\n")
-        elif placeholder_set["name"] in sized_by_values:
-            sys.stdout.write(f"  {_NO_WHOLE_NODES}\n")
-    return 0
-
-
 def _why_without_effect(values: Mapping[str, Any]) -> str:
     """Why nobody will keep windows and count nodes; empty where the controllers do."""
     if not values["enabled"]:
@@ -255,7 +198,17 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
 )
-def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - what `run` takes
+def _command(
+    *,
+    options: RenderOptions,
+    at: str | None,
+    days: int,
+    node_cpu: str | None,
+    node_memory: str | None,
+    config_map: str,
+    launches: str,
+    prints_config_map: bool,
+) -> int:
     """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
 
     With a history, sets that learn show what they would have if nothing more were learned.
@@ -265,7 +218,49 @@ def _command(*, options: RenderOptions, **asked: Any) -> int:  # noqa: ANN401 - 
     kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
     """
-    return run(options, **asked)
+    node = {"cpu": _quantity("--node-cpu", node_cpu), "memory": _quantity("--node-memory", node_memory)}
+    merged = read_values(options.files, options.settings)
+    for fault in check(merged, options.release):
+        sys.stderr.write(f"{fault}\n")
+    values: Any = merged.values
+    sets: list[dict[str, Any]] = [
+        complete_placeholder_set(placeholder_set, values["placeholder"]["defaults"])
+        for placeholder_set in values["placeholders"]
+    ]
+    sized_by_values: set[str] = set()
+    if values["placeholder"]["backend"] == "capacityBuffer":
+        # Nobody measures nodes for them: what is counted are placeholders.
+        sized_by_values = {each["name"] for each in sets if each["countBy"] == "nodes"}
+        sets = [{**each, "countBy": "pods"} for each in sets]
+    if not sets:
+        sys.stdout.write("no placeholder sets\n")
+    histories = read_histories(config_map, launches, sets)
+    if prints_config_map:
+        if not (config_map or launches):
+            raise UsageError("--config-map: found no history, expected --launches beside it")
+        base = base_name(options.release.name, values.get("fullnameOverride"))
+        sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
+        return 0
+    without = _why_without_effect(values)
+    for placeholder_set in sets:
+        windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
+        history = histories.get(placeholder_set["name"])
+        begin = _begin(at, _zone_of(placeholder_set, windows))
+        end = begin + days * DAY_SECONDS
+        if placeholder_set["learn"] and history is not None:
+            sys.stdout.write(_basis(placeholder_set, history))
+            changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
+        else:
+            changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
+        if placeholder_set["learn"] and history is None:
+            sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
+        if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
+            what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
+            sys.stdout.write(f"  {what} without effect: {without}\n")
+        elif placeholder_set["name"] in sized_by_values:
+            sys.stdout.write(f"  {_NO_WHOLE_NODES}\n")
+    return 0
 
 
 COMMAND: Final = _command

@@ -13,22 +13,6 @@ from roost.images.copies import copies, is_registry
 from roost.images.listing import images_of
 
 
-def run(options: RenderOptions, copy_to: str | None = None) -> int:
-    """Print each image on a line.
-
-    copy_to: a registry; print source and target of each copy instead. Raises UsageError where it can't be one.
-    """
-    if copy_to is not None and not is_registry(copy_to):
-        raise UsageError(
-            f"roost images: --copy-to {copy_to!r}: expected a registry without https:// and without a slash at its "
-            "end, such as registry.example.org/mirror or registry:5000"
-        )
-    images = images_of(manifest.body for manifest in manifests(options))
-    for line in images if copy_to is None else [f"{source} {target}" for source, target in copies(images, copy_to)]:
-        click.echo(line)
-    return 0
-
-
 @click.command("images")
 @values_options
 @click.option(
@@ -44,7 +28,15 @@ def _command(*, options: RenderOptions, copy_to: str | None) -> int:
     roost images -f values.yaml --kube-version v1.37.2
     roost images -f values.yaml --kube-version v1.37.2 --copy-to registry.example.org > copies.txt
     """
-    return run(options, copy_to)
+    if copy_to is not None and not is_registry(copy_to):
+        raise UsageError(
+            f"roost images: --copy-to {copy_to!r}: expected a registry without https:// and without a slash at its "
+            "end, such as registry.example.org/mirror or registry:5000"
+        )
+    images = images_of(manifest.body for manifest in manifests(options))
+    for line in images if copy_to is None else [f"{source} {target}" for source, target in copies(images, copy_to)]:
+        click.echo(line)
+    return 0
 
 
 COMMAND: Final = _command

@@ -243,15 +243,6 @@ def test_a_class_in_selected_namespaces_works_there_alone(control_plane: Control
     assert "affinity" not in admitted(control_plane, elsewhere, worker)
 
 
-def test_a_gate_that_prefers_only_prefers(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
-    values = {**VALUES, "imageGate": {"mode": "prefer"}}
-    for hub in install(control_plane, namespace, tmp_path, values):
-        node = admitted(control_plane, hub, pod(image="jupyter/base:1"))["affinity"]["nodeAffinity"]
-        assert REQUIRED not in node
-        wanted = {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
-        assert wanted in node[PREFERRED]
-
-
 TWO_CLASSES: dict[str, Any] = {
     "user": {"avoid": {}, "preferredNodeTerms": []},
     # More labels than `user`.
