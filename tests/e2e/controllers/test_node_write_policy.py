@@ -224,6 +224,8 @@ def make_case(cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, acco
             namespace,
         )
     hub = cluster.create_namespace(labels=HUB)
+    puller = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "hub-roost-puller"}}
+    cluster.api.create(puller, hub)
     made = event("own", hub, **OWN_EVENT)
     cluster.api.request(made.method, made.path, made.body)
     return Case(cluster.api, account, namespace, node, hub)
@@ -400,9 +402,7 @@ def pod_escapes(case: Case) -> dict[str, Write]:
             f"{case.pods_path}/hub-0",
             {"metadata": {"labels": puller_pod(case).body["metadata"]["labels"]}},
         ),
-        "a pod in another namespace": puller_pod(case, serviceAccountName="default")._replace(
-            path="/api/v1/namespaces/default/pods"
-        ),
+        "a pod in another namespace": puller_pod(case)._replace(path=f"/api/v1/namespaces/{case.hub}/pods"),
         "a pod without the labels": puller_pod(case, labels_={labels.OWN_COMPONENT_LABEL: "hub"}),
         "another release's pod": puller_pod(case, labels_={labels.OWN_INSTANCE_LABEL: "other"}),
         "a token mounted": puller_pod(case, automountServiceAccountToken=True),

@@ -137,6 +137,9 @@ def secret_escapes(case: Stolen) -> dict[str, Write]:
         "pull secrets under the leaf's name": secret(
             LEAF, namespace, kind="kubernetes.io/dockerconfigjson", data={".dockerconfigjson": "e30="}
         ),
+        "of another type": secret(
+            LEAF, namespace, kind="kubernetes.io/tls", data={"tls.crt": "YQ==", "tls.key": "YQ=="}
+        ),
         "another name": secret("mine", namespace),
         "another namespace": secret(LEAF, "default"),
         "a token elsewhere": secret(LEAF, "kube-system", kind=TOKEN, annotations=FOR_ACCOUNT),
