@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.reading import US
@@ -29,6 +29,8 @@ OTHER_HUBS: Final = "other"
 TOLD_AFTER_US: Final = 60 * US
 # Most pods whose pulls are kept before the pods themselves are known; other programs' pods are among them.
 MAX_UNKNOWN: Final = 10_000
+# Whose start it is, a class's and a hub's: the labels of all metrics.
+Whose = tuple[str, str]
 # As reports name them.
 NODE, CONTAINERS, READY, WHOLE, PULL = PHASES = ("node", "containers", "ready", "whole", "pull")
 
@@ -44,13 +46,6 @@ class Result(StrEnum):
     UNKNOWN = "unknown"
     # Gone before it was ready.
     FAILED = "failed"
-
-
-class Whose(NamedTuple):
-    """Whose start it is: the labels of all metrics."""
-
-    pod_class: str
-    hub: str
 
 
 @dataclass(slots=True)
@@ -82,7 +77,7 @@ class LiveStarts:
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
-            start = self._starts[uid] = _Start(Whose(pod_class, self._hub_label(hub)))
+            start = self._starts[uid] = _Start((pod_class, self._hub_label(hub)))
             if start.whose not in self._pending:
                 self._await(start.whose)
         pending = self._pending[start.whose]

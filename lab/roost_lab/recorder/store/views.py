@@ -34,7 +34,7 @@ class SqlView(NamedTuple):
     head: str = ""
 
 
-# In expressions: {time:x} and {seconds:x} of microseconds, {label:key} of a node's labels, and more: see `_Dialect`.
+# In expressions: {time:x} and {seconds:x} of microseconds, {label:key} of a node's labels, and more: see `_FUNCTIONS`.
 _POD: Final = {
     "pod_uid": ("pod.uid", "The pod, as Kubernetes names it for ever"),
     "namespace": ("pod.namespace", "Its namespace"),
@@ -163,50 +163,38 @@ VIEWS: Final[Mapping[str, SqlView]] = {
             "nodes": ("{whole:reason.value}", "How many nodes were rejected for it"),
             "message": ("decision.message", "The whole message"),
         },
-        "FROM decision LEFT JOIN pod ON pod.uid = decision.pod_uid LEFT JOIN {reasons} AS reason ON true "
-        "WHERE decision.kind = 'fail'",
+        "FROM decision LEFT JOIN pod ON pod.uid = decision.pod_uid LEFT JOIN {items:decision.reasons} AS reason "
+        "ON true WHERE decision.kind = 'fail'",
     ),
 }
 
 
-class _Dialect(NamedTuple):
-    """How a database writes what the two write differently; @ stands for the argument."""
-
-    functions: Mapping[str, str]
-    reasons: str
-
-
-_DIALECTS: Final = {
-    SQLITE: _Dialect(
-        {
-            "time": "strftime('%Y-%m-%dT%H:%M:%S', (@) / 1000000, 'unixepoch') || printf('.%06dZ', (@) % 1000000)",
-            "seconds": "CAST(@ AS REAL) / 1000000",
-            "yes": "max(@)",
-            "real": "CAST(@ AS REAL)",
-            "least": "min(@)",
-            "greatest": "max(@)",
-            "label": "json_extract(node.labels, '$.\"@\"')",
-            "whole": "@",
-        },
-        "json_each(decision.reasons)",
-    ),
-    "postgresql": _Dialect(
-        {
-            # Exact: a float of seconds would round microseconds.
-            "time": "timestamptz 'epoch' + (@) * interval '1 microsecond'",
-            "seconds": "CAST(@ AS double precision) / 1000000",
-            "yes": "bool_or(@)",
-            "real": "CAST(@ AS double precision)",
-            "least": "least(@)",
-            "greatest": "greatest(@)",
-            "label": "CAST(node.labels AS json) ->> '@'",
-            "whole": "CAST(@ AS integer)",
-        },
-        "LATERAL json_each_text(CAST(decision.reasons AS json))",
-    ),
+# How each database writes what they write differently; @ stands for the argument.
+_FUNCTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    SQLITE: {
+        "time": "strftime('%Y-%m-%dT%H:%M:%S', (@) / 1000000, 'unixepoch') || printf('.%06dZ', (@) % 1000000)",
+        "seconds": "CAST(@ AS REAL) / 1000000",
+        "yes": "max(@)",
+        "real": "CAST(@ AS REAL)",
+        "least": "min(@)",
+        "greatest": "max(@)",
+        "label": "json_extract(node.labels, '$.\"@\"')",
+        "whole": "@",
+        "items": "json_each(@)",
+    },
+    "postgresql": {
+        # Exact: a float of seconds would round microseconds.
+        "time": "timestamptz 'epoch' + (@) * interval '1 microsecond'",
+        "seconds": "CAST(@ AS double precision) / 1000000",
+        "yes": "bool_or(@)",
+        "real": "CAST(@ AS double precision)",
+        "least": "least(@)",
+        "greatest": "greatest(@)",
+        "label": "CAST(node.labels AS json) ->> '@'",
+        "whole": "CAST(@ AS integer)",
+        "items": "LATERAL json_each_text(CAST(@ AS json))",
+    },
 }
-
-
 _CALL: Final = re.compile(r"\{(\w+):([^{}]*)\}")
 
 
@@ -226,12 +214,10 @@ def make_views(connection: sa.Connection) -> None:
 
 def _select(view: SqlView, dialect: str) -> str:
     columns = ", ".join(f'{expression} AS "{name}"' for name, (expression, _) in view.columns.items())
-    text = f"{view.head} SELECT {columns} {view.rest}"
-    text = text.replace("{reasons}", _DIALECTS[dialect].reasons).replace("HOUR_US", str(HOUR_US))
-    functions = _DIALECTS[dialect].functions
+    text = f"{view.head} SELECT {columns} {view.rest}".replace("HOUR_US", str(HOUR_US))
     # The innermost first.
     while found := _CALL.search(text):
-        text = text[: found.start()] + functions[found[1]].replace("@", found[2]) + text[found.end() :]
+        text = text[: found.start()] + _FUNCTIONS[dialect][found[1]].replace("@", found[2]) + text[found.end() :]
     return " ".join(text.split())
 
 

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.tests.recorded import empty_store, story_records
+from lab.tests.recorded import empty_database, empty_store, story_records
+from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.report.gather import gather
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres
 
+TEMPLATE = "empty"
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from roost_lab.report.subject import Report
@@ -34,3 +38,43 @@ def report(tmp_path: Path) -> Report:
     store = empty_store(tmp_path)
     store.write(story_records(), {})
     return gather(store)
+
+
+@pytest.fixture(scope="session")
+def template(server: Postgres) -> Postgres:
+    """The server, with an empty database of our schema to be copied."""
+    store = Store.open(server.create(TEMPLATE))
+    store.migrate()
+    store.close()
+    return server
+
+
+@pytest.fixture(params=[SQLITE, POSTGRESQL])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Makes an empty store each time it's called: every test runs on both databases."""
+    server: Postgres | None = request.getfixturevalue("template") if request.param == POSTGRESQL else None
+    stores: list[Store] = []
+    numbers = itertools.count(1)
+
+    def make() -> Store:
+        name = f"roost{next(numbers)}"
+        if server is None:
+            path = tmp_path / f"{name}.db"
+            path.write_bytes(empty_database())
+            stores.append(Store.open(str(path)))
+        else:
+            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
+            stores.append(Store.open(server.url(name)))
+        return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+        if server is not None:
+            server.drop(str(store.engine.url.database))
+
+
+@pytest.fixture
+def store(open_store: Callable[[], Store]) -> Store:
+    """An empty store: every test runs on both databases."""
+    return open_store()

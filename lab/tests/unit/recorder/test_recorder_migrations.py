@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from lab.tests.recorded import bind_record, phase_record, pod_record
 from roost_lab.recorder.store import database, schema
-from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store, StoreError
+from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.harness.postgres import Postgres
@@ -35,19 +35,11 @@ def upgrade() -> None:
 """
 
 
-@pytest.fixture(params=[SQLITE, POSTGRESQL])
-def old_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+@pytest.fixture
+def old_store(store: Store) -> Store:
     """A database of today's schema, with rows in it."""
-    if request.param == SQLITE:
-        url = str(tmp_path / "old.db")
-    else:
-        server: Postgres = request.getfixturevalue("server")
-        url = server.create(f"old_{request.node.name.partition('[')[0]}"[:60])
-    store = Store.open(url)
-    store.migrate()
     store.write([pod_record("a"), pod_record("b"), bind_record("a", 5, "n"), phase_record("a", Phase.READY, 7)], {})
-    yield store
-    store.close()
+    return store
 
 
 @pytest.fixture

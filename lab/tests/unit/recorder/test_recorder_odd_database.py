@@ -31,27 +31,12 @@ from roost_lab.recorder.store.records import (
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.harness.postgres import Postgres
 
 # Of four bytes each and none like the other: nothing that an index could make short.
 LONG = "".join(chr(0x1F300 + number) for number in range(512))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty database of each kind."""
-    if request.param == "sqlite":
-        store = empty_store(tmp_path)
-    else:
-        server: Postgres = request.getfixturevalue("server")
-        server.drop("roost")
-        store = Store.open(server.create("roost"))
-        store.migrate()
-    yield store
-    store.close()
 
 
 @pytest.mark.parametrize(

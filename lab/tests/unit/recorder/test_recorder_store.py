@@ -27,7 +27,6 @@ from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import database, schema, start_rows
 from roost_lab.recorder.store.database import (
     FORGOTTEN_PODS,
-    POSTGRESQL,
     SQLITE,
     Store,
     StoreError,
@@ -49,47 +48,12 @@ from roost_lab.recorder.store.records import (
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.harness.postgres import Postgres
 
 SECOND = 1_000_000
-TEMPLATE = "empty"
-
-
-@pytest.fixture(scope="module")
-def template(server: Postgres) -> Postgres:
-    """The server, with an empty database of our schema to be copied."""
-    store = Store.open(server.create(TEMPLATE))
-    store.migrate()
-    store.close()
-    return server
-
-
-@pytest.fixture(params=[SQLITE, POSTGRESQL])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Makes an empty store each time it's called: every test runs on both databases."""
-    server: Postgres | None = request.getfixturevalue("template") if request.param == POSTGRESQL else None
-    stores: list[Store] = []
-    numbers = itertools.count(1)
-
-    def make() -> Store:
-        name = f"roost{next(numbers)}"
-        if server is None:
-            path = tmp_path / f"{name}.db"
-            path.write_bytes(empty_database())
-            stores.append(Store.open(str(path)))
-        else:
-            server.execute(f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
-            stores.append(Store.open(server.url(name)))
-        return stores[-1]
-
-    yield make
-    for store in stores:
-        store.close()
-        if server is not None:
-            server.drop(str(store.engine.url.database))
 
 
 def rows(store: Store, table: sa.FromClause) -> list[tuple[Any, ...]]:

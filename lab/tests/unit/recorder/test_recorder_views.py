@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import sqlalchemy as sa
 
 from lab.tests.recorded import (
@@ -14,36 +13,20 @@ from lab.tests.recorded import (
     MINUTE,
     SECOND,
     bind_record,
-    empty_store,
     fail_record,
     phase_record,
     pod_record,
     story_records,
 )
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.database import SQLITE, Store
 from roost_lab.recorder.store.records import NODES, NodeRecord, Phase, PhaseRecord, PullRecord
 from roost_lab.recorder.store.views import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tests.harness.postgres import Postgres
 
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
-
-
-@pytest.fixture(params=[SQLITE, POSTGRESQL])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == SQLITE:
-        store = empty_store(tmp_path)
-    else:
-        server: Postgres = request.getfixturevalue("server")
-        store = Store.open(server.create(f"views_{request.node.name.partition('[')[0]}"[:60]))
-        store.migrate()
-    yield store
-    store.close()
 
 
 def rows(store: Store, view: str, order: str) -> list[dict[str, Any]]:
