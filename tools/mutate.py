@@ -34,6 +34,7 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
             "tests/unit/webhook/test_[a-lopw]*.py",
             "tests/unit/webhook/test_re*.py",
             "tests/unit/webhook/test_scheduler*.py",
+            "tests/unit/webhook/test_server_replica.py",
         ),
     ),
     "ring": (("roost_core/placement/rendezvous.py",), ("tests/unit/roost_core/test_placement_rendezvous.py",)),

@@ -40,10 +40,11 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
     assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
 
 
-def test_a_repeated_post_does_not_raise_the_bound_by_itself() -> None:
+@pytest.mark.parametrize("own", RING[:2])
+def test_a_repeated_post_does_not_raise_the_bound_by_itself_nor_lower_its_nodes_load(own: str) -> None:
     nodes = [RING[0]] * 4 + [RING[1]] * 2 + [RING[2]] * 3
     builds = {f"{NAMESPACE}/other-{index}": node for index, node in enumerate(nodes)}
-    builds[f"{NAMESPACE}/build-1"] = RING[1]
+    builds[f"{NAMESPACE}/build-1"] = own
     # Nine others: with this one the bound is 2 x 10 / 5 = 4, which the first node has.
     desk = Desk(known=facts(*builder_nodes(), builders=" ".join(RING), builds=builds))
     assert homes_of(desk.place(build_pod()))[0][1] == RING[1]

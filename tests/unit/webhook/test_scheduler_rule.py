@@ -82,6 +82,10 @@ def test_a_pod_gets_its_classs_profile_unless_it_or_the_values_name_another_sche
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
+def test_of_a_pod_that_names_its_classs_profile_already_nothing_is_noted() -> None:
+    assert "scheduler" not in Desk(settings(), HERE).answer(user_pod(schedulerName="hub.jhub.user"))["auditAnnotations"]
+
+
 def test_a_pod_without_the_field_gets_its_classs_profile() -> None:
     body = user_pod()
     body["spec"].pop("schedulerName", None)
