@@ -240,6 +240,10 @@ class _Watches:
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
             self._priorities = cache(path, _read_foreign_priority, "priorityclasses")
+        self._quotas: WatchCache[str] | None = None
+        is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
+        if not is_alone and self._classes_that_read(Reads.QUOTAS):
+            self._quotas = cache("/api/v1/resourcequotas", _read_guard, "resourcequotas")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -311,7 +315,8 @@ class _Watches:
     @property
     def caches(self) -> Iterator[WatchCache[Any]]:
         """Every watch."""
-        yield from (cache for cache in (self._nodes, self._priorities, self._namespaces) if cache is not None)
+        first = (self._nodes, self._priorities, self._quotas, self._namespaces)
+        yield from (cache for cache in first if cache is not None)
         yield from self._builders.values()
         yield from self._pods.values()
 
@@ -340,7 +345,10 @@ class _Watches:
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
-            waits = cache not in (self._nodes, self._priorities, self._namespaces) and self._namespaces is not None
+            waits = (
+                cache not in (self._nodes, self._priorities, self._quotas, self._namespaces)
+                and self._namespaces is not None
+            )
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
         for lease in self.leases.values():
             threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
@@ -406,11 +414,21 @@ class _Watches:
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
             failed_pulls=self._failed_pulls,
+            guarded_namespaces=self._guarded_namespaces(),
             lowest_priority=self._lowest_priority(),
             leases={part: lease.state for part, lease in self.leases.items()},
             scheduler_host=self.settings.scheduler_host,
         )
         return facts, seen
+
+    def _guarded_namespaces(self) -> frozenset[str] | None:
+        quotas = self._quotas
+        if quotas is None:
+            return frozenset()
+        if not quotas.synced or quotas.is_forbidden or quotas.age_seconds() > STALE_SECONDS:
+            return None
+        self._take(quotas)
+        return frozenset(quotas.objects().values())
 
     def _lowest_priority(self) -> int:
         classes = self._priorities
@@ -560,6 +578,14 @@ class _Watches:
         if self._namespaces is None or not self._namespaces.synced:
             return None
         return self._namespaces.objects()
+
+
+def _read_guard(quota: JSONObject) -> str | None:
+    """The quota's namespace if it limits pods with affinities across namespaces."""
+    spec = quota.get("spec") or {}
+    selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    scopes = {*(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected)}
+    return str(quota["metadata"]["namespace"]) if "CrossNamespacePodAffinity" in scopes else None
 
 
 def _read_foreign_priority(priority_class: JSONObject) -> int | None:

@@ -50,6 +50,7 @@ class Reads(Flag):
     WARM = auto()
     LEASES = auto()
     PRIORITIES = auto()
+    QUOTAS = auto()
 
 
 class Case(NamedTuple):

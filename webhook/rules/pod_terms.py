@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import HOSTNAME_LABEL
 from webhook.patch import PreferPods
-from webhook.rules.contract import Case, Rule
+from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.scheduler import own_scheduler_name
 
 if TYPE_CHECKING:
@@ -25,21 +25,27 @@ def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:
     return pod_class.warm is not None and bool(pod_class.join) and not own_scheduler_name(settings, pod_class)
 
 
-def pods_to_join(case: Case) -> Iterator[PreferPods]:
+def pods_to_join(case: Case) -> Iterator[PreferPods | Note]:
     """The `join` terms of the pod's class."""
     return _terms(case, case.pod_class.join, towards=True)
 
 
-def join_and_avoid(case: Case) -> Iterator[PreferPods]:
+def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
     """The class's `join` terms, unless the rule of warm sets yields them, and its `avoid` terms."""
     if not joins_unless_warm(case.settings, case.pod_class):
         yield from pods_to_join(case)
     yield from _terms(case, case.pod_class.avoid, towards=False)
 
 
-def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator[PreferPods]:
-    """A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing."""
-    settings = case.settings
+def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator[PreferPods | Note]:
+    """A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing.
+
+    In a namespace whose quota limits terms with namespaces (scope CrossNamespacePodAffinity) it has none: there the API
+    server would refuse the pod.
+    """
+    settings, guarded = case.settings, case.facts.guarded_namespaces
+    is_guarded = guarded is None or case.pod.namespace in guarded
+    is_narrowed = False
     for name, weight in weights.items():
         other = settings.classes[name]
         term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
@@ -51,7 +57,15 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
             term["namespaceSelector"] = dict(other.namespace_selector)
         elif case.pod.namespace != settings.namespace:
             term["namespaces"] = [settings.namespace]
+        if is_guarded:
+            is_narrowed |= term.pop("namespaceSelector", None) is not None
+            is_narrowed |= term.pop("namespaces", None) is not None
         yield PreferPods({"weight": weight, "podAffinityTerm": term}, towards)
+    if is_narrowed:
+        yield Note("join" if towards else "avoid", _GUARDED if guarded else _UNKNOWN, is_warning=True)
 
 
-RULE: Final = Rule(join_and_avoid, lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid))
+_GUARDED: Final = "pods of other namespaces don't count: a ResourceQuota limits CrossNamespacePodAffinity here"
+_UNKNOWN: Final = "pods of other namespaces don't count: ResourceQuotas can't be read"
+
+RULE: Final = Rule(join_and_avoid, lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid), Reads.QUOTAS)

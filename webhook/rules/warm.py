@@ -172,5 +172,5 @@ _NONE: Final = (("", frozenset[str]()),)
 RULE: Final = Rule(
     prefer_warm,
     lambda _settings, pod_class: pod_class.warm is not None,
-    Reads.NODES | Reads.WARM,
+    Reads.NODES | Reads.WARM | Reads.QUOTAS,
 )

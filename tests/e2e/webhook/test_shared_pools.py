@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.harness.api import ApiError
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -74,4 +75,35 @@ def test_a_warm_set_carries_the_pods_of_both_hubs_and_knows_the_images_that_both
 
         # Four pods and this one need two nodes with room for four; the one that holds the image comes first.
         wait_until(lambda: preferred() == ["node-2", "node-1"], 20, "the webhook to see hub B", explain=preferred)
+        assert not stack.webhooks[0].process.log_lines("forbidden")
+
+
+def test_users_start_although_a_quota_forbids_affinities_across_namespaces(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """Kubernetes' documented guard: with a term that names a namespace each user would be refused."""
+    guard = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "no-terms-across-namespaces"},
+        "spec": {
+            "hard": {"pods": "0"},
+            "scopeSelector": {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]},
+        },
+    }
+    control_plane.api.create(guard, namespace)
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas/no-terms-across-namespaces"
+    # As the controller of quotas, which doesn't run here, would.
+    control_plane.api.patch(f"{path}/status", {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}})
+    values = {"placeholders": [], "sharedPools": {"namespaceSelector": {"matchLabels": {"pool": namespace}}}}
+    with Stack(control_plane, namespace, values, scheduler=False) as stack:
+        across = user("bob")
+        term = {"topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}, "labelSelector": {}}
+        preferred = [{"weight": 1, "podAffinityTerm": term}]
+        across["spec"]["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        with pytest.raises(ApiError, match="exceeded quota"):
+            stack.create_pod(across)
+        created = stack.create_pod(user("ada"))
+        terms = created["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert ["namespaceSelector" in term["podAffinityTerm"] for term in terms] == [False]
         assert not stack.webhooks[0].process.log_lines("forbidden")

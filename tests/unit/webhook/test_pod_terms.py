@@ -116,6 +116,25 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
     assert place(placed, HERE, rules) == placed
 
 
+@pytest.mark.parametrize(
+    ("guarded", "why"), [(frozenset({NAMESPACE}), "CrossNamespacePodAffinity"), (None, "can't be read")]
+)
+def test_where_a_quota_limits_affinities_across_namespaces_pods_get_none(
+    guarded: frozenset[str] | None, why: str
+) -> None:
+    rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
+    term = {"topologyKey": "kubernetes.io/hostname"}
+    desk = Desk(rules, replace(HERE, guarded_namespaces=guarded))
+    review = desk.answer(user_pod())
+    placed = desk.place(user_pod())
+    users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
+    builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
+    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
+    assert any(why in warning for warning in review["warnings"])
+    elsewhere = replace(HERE, guarded_namespaces=frozenset({"another"}))
+    assert "namespaceSelector" in str(place(user_pod(), elsewhere, rules))
+
+
 def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:
     elsewhere = {"match": {"labels": USERS, "namespaceSelector": {"matchLabels": {"team": "a"}}}}
     rules = settings(sharedNamespaces=SHARED, podClasses={"user": elsewhere})

@@ -359,6 +359,28 @@ def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_c
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
+QUOTAS = "/api/v1/resourcequotas"
+
+
+@pytest.mark.usefixtures("hasty")
+def test_namespaces_with_a_quota_of_affinities_across_namespaces_are_known_where_terms_may_name_namespaces(
+    server: FakeServer, kept: Kept
+) -> None:
+    selector = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]}
+    server.objects[QUOTAS, ""] = [
+        {"metadata": {"name": "q", "namespace": "a"}, "spec": {"scopes": ["CrossNamespacePodAffinity"]}},
+        {"metadata": {"name": "q", "namespace": "b"}, "spec": {"scopeSelector": selector}},
+        {"metadata": {"name": "q", "namespace": "c"}, "spec": {"scopes": ["BestEffort"]}},
+    ]
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    assert (QUOTAS, "") not in server.asked
+    kept.keeper.follow(settings(**SHARED))
+    kept.wait(lambda: kept.keeper.facts.guarded_namespaces == {"a", "b"})
+    server.forbidden.add(QUOTAS)
+    kept.wait(lambda: kept.keeper.facts.guarded_namespaces is None)
+
+
 def priority_class(name: str, value: object, part_of: str = "") -> Object:
     return {"metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}}, "value": value}
 
@@ -652,7 +674,7 @@ def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kep
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
     kept.wait(lambda: kept.keeper.verdict().passed)
     paths = {path for path, _ in server.asked}
-    assert paths == {"/api/v1/nodes", PRIORITIES, PODS}
+    assert paths == {"/api/v1/nodes", PRIORITIES, QUOTAS, PODS}
 
 
 def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:
