@@ -38,6 +38,7 @@ def pod(
     name: str,
     *,
     hub: str = "hub",
+    namespace: str = "hub",
     bound: int | None = None,
     started: int | None = None,
     ready: int | None = None,
@@ -64,7 +65,7 @@ def pod(
         },
         containers=[{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
     )
-    item["metadata"] |= {"uid": name, **({"deletionTimestamp": stamp(9)} if deleted else {})}
+    item["metadata"] |= {"uid": name, "namespace": namespace, **({"deletionTimestamp": stamp(9)} if deleted else {})}
     return pod_reading(item)
 
 
