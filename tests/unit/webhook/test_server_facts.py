@@ -376,7 +376,7 @@ def test_namespaces_with_a_quota_of_affinities_across_namespaces_are_known_where
     kept.wait(lambda: kept.keeper.verdict().passed)
     assert (QUOTAS, "") not in server.asked
     kept.keeper.follow(settings(**SHARED))
-    kept.wait(lambda: kept.keeper.facts.guarded_namespaces == {"a", "b"})
+    kept.wait(lambda: kept.keeper.facts.guarded_namespaces == frozenset({"a", "b"}))
     server.forbidden.add(QUOTAS)
     kept.wait(lambda: kept.keeper.facts.guarded_namespaces is None)
 

@@ -32,7 +32,7 @@ from webhook.facts import Facts, PlacedPod, pod_key
 from webhook.ledger import Ledger
 from webhook.patch import patch_for
 from webhook.rules import Rulebook
-from webhook.rules.contract import Case, Reads, Rule
+from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
 from webhook.rules.warm import choose_warm_nodes, read_warm_needs
 
@@ -301,7 +301,8 @@ class PodMaker:
             case = self._case(pod, pod_class, self._rulebook.settings, facts, now)
             met = (pod, pod_class, read_warm_needs(case))
             if joins_unless_warm(self._rulebook.settings, pod_class):
-                operations = patch_for(pod, [*decision.changes, *pods_to_join(case)])
+                joins = [verdict for verdict in pods_to_join(case) if not isinstance(verdict, Note)]
+                operations = patch_for(pod, [*decision.changes, *joins])
                 cold = self.read(jsonpatch.apply_patch(body, operations))
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
