@@ -6,7 +6,6 @@ Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,7 @@ from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from roost_core.scheduler.preemption import Nomination, no_node_text, preempt
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
-from roost_core.scheduler.verdicts import Rejection, Verdict
+from roost_core.scheduler.verdicts import Rejection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,14 +105,8 @@ def schedule(
     return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
 
 
-# Places of nodes that fit, of those that don't, and why not by name.
-_SortedOut = tuple["Sequence[int]", "Sequence[int]", "Mapping[str, Rejection]"]
-
-
 def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
     """Places in `ordered` of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
-    if cycle.named_nodes is None and not cycle.asks_others and not state.nominations:
-        return _find_alone(cycle, state, start, rejections)
     rows: Sequence[NodeRow] = state.ordered
     if cycle.named_nodes is not None:
         rows = [row for row in rows if row.name in cycle.named_nodes]
@@ -130,43 +123,6 @@ def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: di
         else:
             feasible.append(state.places[row.name])
     return feasible
-
-
-def _find_alone(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
-    """The same where each row decides for itself: what fits is known but for rows that changed."""
-    column, names = cycle.alone, state.names
-    number = len(names)
-    if column.made_of_it is None:
-        column.made_of_it = _sort_out(column.values, names)
-    sorted_out: _SortedOut = column.made_of_it
-    feasible, rejected, reasons = sorted_out
-    wanted, begin = feasible_wanted(number, cycle.profile), start % number
-    if not begin and len(feasible) <= wanted:
-        rejections.update(reasons)
-        return feasible
-    feasible, rejected = _turned(feasible, begin), _turned(rejected, begin)
-    if len(feasible) > wanted:
-        # kube-scheduler stops at the first one beyond the limit.
-        looked_at = (feasible[wanted] - begin) % number
-        feasible = feasible[:wanted]
-        rejected = [place for place in rejected if (place - begin) % number < looked_at]
-    for place in rejected:
-        rejections[names[place]] = reasons[names[place]]
-    return feasible
-
-
-def _sort_out(verdicts: Sequence[Verdict], names: Sequence[str]) -> _SortedOut:
-    reasons = {name: verdict for name, verdict in zip(names, verdicts, strict=True) if verdict is not None}
-    if not reasons:
-        return range(len(names)), (), reasons
-    feasible = [place for place, verdict in enumerate(verdicts) if verdict is None]
-    return feasible, [place for place, verdict in enumerate(verdicts) if verdict is not None], reasons
-
-
-def _turned(places: Sequence[int], begin: int) -> Sequence[int]:
-    """Rising places, those from `begin` on first."""
-    cut = bisect_left(places, begin)
-    return (*places[cut:], *places[:cut]) if cut else places
 
 
 def feasible_wanted(nodes: int, profile: Profile) -> int:

@@ -128,11 +128,6 @@ class Cycle(NodeFilters):
             yield row, verdict
 
     @property
-    def asks_others(self) -> bool:
-        """Whether a row's verdict follows from more than that row."""
-        return self._number_alone < len(self._checks)
-
-    @property
     def alone(self) -> Column[Verdict]:
         """What one row alone decides, nominations aside: for the next pod with these needs most of it still holds."""
         needs = self.state.needs_of(self.pod.spec)

@@ -74,10 +74,7 @@ class Chosen:
 
     def of(self, values: Sequence[_T]) -> list[_T]:
         """Their values, of such as are in the order of `ClusterState.ordered`."""
-        places = self.places
-        if isinstance(places, range):
-            return list(values[places.start : places.stop])
-        return list(map(values.__getitem__, places))
+        return list(map(values.__getitem__, self.places))
 
     def among(self, values: Mapping[str, int]) -> Mapping[str, int]:
         """Their values, of such as are by name."""

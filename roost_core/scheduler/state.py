@@ -68,12 +68,10 @@ class ImageUse:
 class Column(Generic[_Found]):
     """What was found out of each row, in the order of `ClusterState.ordered`. Read-only."""
 
-    __slots__ = ("_keep_alive", "_order", "_seen", "made_of_it", "values")
+    __slots__ = ("_keep_alive", "_order", "_seen", "values")
 
     def __init__(self, keep_alive: object) -> None:
         self.values: list[_Found] = []
-        # What the asker made of all values together; None since one of them became another.
-        self.made_of_it: Any = None
         self._keep_alive = keep_alive
         self._order: tuple[NodeRow, ...] | None = None
         self._seen = 0
@@ -84,14 +82,12 @@ class Column(Generic[_Found]):
         behind = len(changes) - (self._seen - first)
         if self._order is not order or self._seen < first or behind > len(order):
             self.values = list(map(find, order))
-            self.made_of_it, self._order = None, order
+            self._order = order
         elif behind:
             places, values = state.places, self.values
             for name in set(changes[-behind:]):
                 place = places[name]
-                value = find(order[place])
-                if value != values[place]:
-                    values[place], self.made_of_it = value, None
+                values[place] = find(order[place])
         self._seen = first + len(changes)
 
 
@@ -132,8 +128,6 @@ class ClusterState:
         self._names: tuple[str, ...] = ()
         self._places: dict[str, int] = {}
         self._labels: dict[str, tuple[list[str | None], bool]] = {}
-        # Pods that are nominated to a node, known or not.
-        self.nominations = 0
         # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
         self.changes: tuple[list[str], int] = ([], 0)
         self._columns: OrderedDict[tuple[object, ...], Column[Any]] = OrderedDict()
@@ -294,7 +288,6 @@ class ClusterState:
             else:
                 self._place(row, pod)
             return
-        self.nominations += 1
         if (row := self.rows.get(pod.nominated_node)) is not None:
             row.nominated[pod.key] = pod
 
@@ -302,7 +295,6 @@ class ClusterState:
         """Remove a pod and return it. Raises KeyError if there is none."""
         pod = self._pods.pop(key)
         if not pod.node_name:
-            self.nominations -= 1
             if pod.nominated_node in self.rows:
                 self.rows[pod.nominated_node].nominated.pop(key, None)
             return pod
