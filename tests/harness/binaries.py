@@ -165,10 +165,9 @@ PROGRAMS: dict[str, Program] = {
 # program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.
 PACKAGED = {
     "promtool": ("prometheus", "usr/bin/promtool"),
-    "registry": ("docker-registry", "usr/bin/docker-registry"),
     "runc": ("runc", "usr/sbin/runc"),
 }
-REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "registry")
+REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
 # From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
 ASSETS = ("etcd", "kube-apiserver", "kubectl")
 

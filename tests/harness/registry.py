@@ -1,48 +1,37 @@
-"""A real image registry on loopback whose speed, health and demands a test sets.
+"""An image registry on loopback whose speed, health and demands a test sets.
 
-Owns a CNCF Distribution registry and the proxy before it, through which every pull goes. Pushes go past the proxy: they
-are as fast as the machine, whatever the proxy was told.
+Owns what it holds, in memory, and how that is pulled; and as much of pushing as Helm asks for.
+Source: OCI distribution specification 1.1.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import http.client
 import http.server
 import json
+import re
 import socket
 import socketserver
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from tests.harness.binaries import ensure_binary
 from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
 from tests.harness.ports import LOOPBACK, ReservedPort
-from tests.harness.processes import Process, ProgramExitedError, RunFolder
-from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-READY_SECONDS = 30.0
 LARGEST_CHUNK = 64 * 1024
 # A slow pull moves in steps of about this long, so that a change of speed is felt at once.
 STEP_SECONDS = 0.05
-FORWARDED = ("Accept", "Range", "If-None-Match")
-RETURNED = (
-    "Content-Type",
-    "Content-Range",
-    "Accept-Ranges",
-    "Docker-Content-Digest",
-    "Docker-Distribution-Api-Version",
-    "Etag",
-)
+_PATH = re.compile(r"/v2/(?P<repository>.+)/(?P<kind>manifests|blobs)/(?P<reference>.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,51 +43,29 @@ class PushedImage:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request of a pull, once it's answered."""
-
-    moment: float  # time.time() when it came
-    ended: float  # just before the last of its answer was sent
-    path: str
-    status: int
-    bytes_served: int
-
-
 class RealRegistry:
-    """`with RealRegistry() as registry: registry.push("me/image:1", size_bytes=10**6)`.
-
-    bytes_per_second: over all pulls together, changeable at any time; None: unlimited, 0: nothing moves.
-    """
+    """`with RealRegistry() as registry: registry.push("me/image:1", size_bytes=10**6)`."""
 
     def __init__(self) -> None:
         self._throttle = _Throttle()
         self._credentials: str | None = None
         self._server: _Server | None = None
         self._lock = threading.Lock()
-        self.requests: list[Request] = []
-        self.blob_bytes: Counter[str] = Counter()  # repository -> bytes of layers and configurations served
+        # Digest -> contents; and (repository, tag or digest) -> media type and manifest.
+        self._blobs: dict[str, bytes] = {}
+        self._manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
 
     # Life
 
     def start(self) -> Self:
-        program = ensure_binary("registry")
-        self._run = RunFolder()
-        self._stack = contextlib.ExitStack()
-        try:
-            self._port = self._stack.enter_context(ReservedPort())
-            self._start_backend(program)
-            self.up()
-        except BaseException:
-            self.stop()
-            raise
+        self._port = ReservedPort()
+        self.up()
         return self
 
     def stop(self) -> None:
         """Stop it and forget all images."""
         self.down()
-        self._run.close()
-        self._stack.close()
+        self._port.release()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -114,12 +81,8 @@ class RealRegistry:
         return f"{LOOPBACK}:{self._port.number}"
 
     @property
-    def upload_host(self) -> str:
-        """127.0.0.1:PORT of the registry itself, past the proxy: for programs that push."""
-        return f"{LOOPBACK}:{self._backend_port}"
-
-    @property
     def bytes_per_second(self) -> float | None:
+        """Over all pulls together, changeable at any time; None: unlimited, 0: nothing moves."""
         return self._throttle.bytes_per_second
 
     @bytes_per_second.setter
@@ -127,7 +90,7 @@ class RealRegistry:
         self._throttle.set(value)
 
     def down(self) -> None:
-        """Refuse connections and break those that are open; pushes still work."""
+        """Refuse connections and break those that are open; pushes of ours still work."""
         with self._lock:
             server, self._server = self._server, None
         if server is not None:
@@ -137,7 +100,7 @@ class RealRegistry:
         """Answer again."""
         with self._lock:
             if self._server is None:
-                self._server = _Server(self._port.number, self._serve)
+                self._server = _Server(self._port.number, self)
 
     def require_credentials(self, user: str, password: str) -> None:
         """Answer 401 to whoever doesn't say so (HTTP basic authentication)."""
@@ -184,8 +147,8 @@ class RealRegistry:
     def push_image(self, name: str, image: Image) -> PushedImage:
         repository, tag = self._split(name)
         for blob in (image.config, *image.layers):
-            self._push_blob(repository, blob)
-        self._ask("PUT", f"/v2/{repository}/manifests/{tag}", image.manifest, {"Content-Type": MANIFEST_TYPE}, 201)
+            self._blobs[digest_of(blob)] = blob
+        self._keep_manifest(repository, tag, MANIFEST_TYPE, image.manifest)
         return PushedImage(f"{self.host}/{repository}:{tag}", image.digest, image.size_bytes)
 
     def reference(self, name: str) -> str:
@@ -199,97 +162,76 @@ class RealRegistry:
             raise ValueError(f"found image {name!r}, expected NAME:TAG, with or without {self.host}/ before it")
         return repository, tag
 
-    def _push_blob(self, repository: str, blob: bytes) -> None:
-        begun = self._ask("POST", f"/v2/{repository}/blobs/uploads/", b"", {}, 202)
-        location = urlsplit(begun["location"])
-        target = f"{location.path}?{location.query}&digest={digest_of(blob)}"
-        self._ask("PUT", target, blob, {"Content-Type": "application/octet-stream"}, 201)
+    def _keep_manifest(self, repository: str, reference: str, media_type: str, manifest: bytes) -> None:
+        for key in (reference, digest_of(manifest)):
+            self._manifests[repository, key] = (media_type, manifest)
 
-    def _ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], expected: int
-    ) -> dict[str, str]:
-        connection = http.client.HTTPConnection(LOOPBACK, self._backend_port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, dict(headers))
-            response = connection.getresponse()
-            said = response.read()
-            if response.status != expected:
-                raise RuntimeError(f"registry: {method} {path}: {response.status} {said.decode(errors='replace')}")
-            return {key.lower(): value for key, value in response.getheaders()}
+    # HTTP
 
-    # The registry itself
+    def serve(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        """Answer one request."""
+        length = int(request.headers.get("Content-Length") or 0)
+        body = request.rfile.read(length)
+        if self._credentials is not None and request.headers.get("Authorization") != self._credentials:
+            wanted = {"WWW-Authenticate": 'Basic realm="test"'}
+            _answer(request, HTTPStatus.UNAUTHORIZED, _fault("UNAUTHORIZED"), wanted)
+        elif request.command in ("GET", "HEAD"):
+            self._pull(request)
+        else:
+            self._push(request, body)
 
-    def _start_backend(self, program: Path) -> None:
-        port = self._stack.enter_context(ReservedPort())
-        config = {
-            "version": 0.1,
-            "log": {"level": "warn", "accesslog": {"disabled": True}},
-            "storage": {
-                "filesystem": {"rootdirectory": str(self._run.path / "storage")},
-                "delete": {"enabled": True},
-            },
-            "http": {"addr": f"{LOOPBACK}:{port.number}", "secret": "shared with nobody"},
-        }
-        path = self._run.path / "registry.yml"
-        path.write_text(json.dumps(config))  # JSON is YAML
-        self._backend_port = port.release()
-        self.process: Process = self._run.start("registry", program, ["serve", str(path)])
+    def _pull(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        # Nodes add a query that names the registry which they were asked for.
+        path = urlsplit(request.path).path
+        found = _PATH.fullmatch(path)
+        if found is None:
+            status = HTTPStatus.OK if path == "/v2/" else HTTPStatus.NOT_FOUND
+            return _answer(request, status, b"{}")
+        media_type, contents = "application/octet-stream", self._blobs.get(found["reference"])
+        if found["kind"] == "manifests":
+            media_type, contents = self._manifests.get((found["repository"], found["reference"]), ("", None))
+        if contents is None:
+            return _answer(request, HTTPStatus.NOT_FOUND, _fault(f"{found['kind'][:-1].upper()}_UNKNOWN"))
+        headers = {"Content-Type": media_type, "Docker-Content-Digest": digest_of(contents)}
+        return _answer(request, HTTPStatus.OK, contents, headers, self._throttle if found["kind"] == "blobs" else None)
 
-        def answers() -> bool:
-            if not self.process.is_running:
-                raise ProgramExitedError(self.process.epitaph("before it answered"))
-            with contextlib.suppress(OSError):
-                self._ask("GET", "/v2/", None, {}, 200)
-                return True
-            return False
+    def _push(self, request: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
+        url = urlsplit(request.path)
+        found = _PATH.fullmatch(url.path)
+        if request.command == "POST":
+            return _answer(request, HTTPStatus.ACCEPTED, b"", {"Location": f"{url.path.rstrip('/')}/1"})
+        if found is not None and found["kind"] == "manifests":
+            self._keep_manifest(found["repository"], found["reference"], request.headers["Content-Type"], body)
+        else:
+            (digest,) = parse_qs(url.query)["digest"]
+            self._blobs[digest] = body
+        return _answer(request, HTTPStatus.CREATED, b"", {"Docker-Content-Digest": digest_of(body)})
 
-        wait_until(answers, READY_SECONDS, "the registry to answer", explain=self.process.tail)
 
-    # The proxy
+def _fault(code: str) -> bytes:
+    return json.dumps({"errors": [{"code": code, "message": code.lower().replace("_", " ")}]}).encode()
 
-    def _serve(self, handler: http.server.BaseHTTPRequestHandler) -> None:
-        """Answer one request of a pull."""
-        moment, path = time.time(), handler.path
-        if self._credentials is not None and handler.headers.get("Authorization") != self._credentials:
-            body = b'{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}'
-            handler.send_response(401)
-            handler.send_header("WWW-Authenticate", 'Basic realm="test"')
-            handler.send_header("Content-Type", "application/json")
-            handler.send_header("Content-Length", str(len(body)))
-            handler.end_headers()
-            if handler.command != "HEAD":
-                handler.wfile.write(body)
-            self.requests.append(Request(moment, time.time(), path, 401, 0))
-            return
-        served = 0
-        status = 0
-        ended = moment
-        connection = http.client.HTTPConnection(LOOPBACK, self._backend_port, timeout=60)
-        try:
-            asked = {key: value for key in FORWARDED if (value := handler.headers.get(key))}
-            connection.request(handler.command, path, headers=asked)
-            response = connection.getresponse()
-            status = response.status
-            handler.send_response(status)
-            for key in RETURNED:
-                if value := response.getheader(key):
-                    handler.send_header(key, value)
-            handler.send_header("Content-Length", response.getheader("Content-Length") or "0")
-            handler.end_headers()
-            if handler.command != "HEAD":
-                is_blob = "/blobs/" in path
-                while chunk := response.read(self._throttle.chunk_bytes if is_blob else LARGEST_CHUNK):
-                    if is_blob:
-                        self._throttle.wait_for(len(chunk))
-                    ended = time.time()
-                    handler.wfile.write(chunk)
-                    served += len(chunk)
-                    if is_blob:
-                        with self._lock:
-                            self.blob_bytes[path.removeprefix("/v2/").partition("/blobs/")[0]] += len(chunk)
-        finally:
-            connection.close()
-            self.requests.append(Request(moment, ended, path, status, served))
+
+def _answer(
+    request: http.server.BaseHTTPRequestHandler,
+    status: HTTPStatus,
+    body: bytes,
+    headers: Mapping[str, str] | None = None,
+    throttle: _Throttle | None = None,
+) -> None:
+    request.send_response(status)
+    for key, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}.items():
+        request.send_header(key, value)
+    request.end_headers()
+    if request.command == "HEAD":
+        return
+    sent = 0
+    while sent < len(body):
+        chunk = body[sent : sent + (LARGEST_CHUNK if throttle is None else throttle.chunk_bytes)]
+        if throttle is not None:
+            throttle.wait_for(len(chunk))
+        request.wfile.write(chunk)
+        sent += len(chunk)
 
 
 class _Throttle:
@@ -331,15 +273,21 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     block_on_close = False
     allow_reuse_port = True  # beside our reservation
 
-    def __init__(self, port: int, serve: Callable[[http.server.BaseHTTPRequestHandler], None]) -> None:
+    def __init__(self, port: int, registry: RealRegistry) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                serve(self)
+                registry.serve(self)
 
             def do_HEAD(self) -> None:
-                serve(self)
+                registry.serve(self)
+
+            def do_POST(self) -> None:
+                registry.serve(self)
+
+            def do_PUT(self) -> None:
+                registry.serve(self)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its base's name)
                 pass
@@ -347,7 +295,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self._open: set[socket.socket] = set()
         self._open_lock = threading.Lock()
         super().__init__((LOOPBACK, port), Handler)
-        threading.Thread(target=self.serve_forever, args=(0.05,), name="registry-proxy", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.05,), name="registry", daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._open_lock:

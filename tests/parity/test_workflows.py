@@ -30,9 +30,8 @@ def test_actionlint_has_nothing_to_say_of_the_workflows() -> None:
 
 def test_the_chart_that_a_release_pushes_names_the_released_image(tmp_path: Path) -> None:
     helm = require_binary("helm")
-    require_binary("registry")
     with RealRegistry() as registry:
-        charts = f"oci://{registry.upload_host}/charts"
+        charts = f"oci://{registry.host}/charts"
         environment = {
             **os.environ,
             "ROOST_IMAGE": IMAGE,

@@ -12,10 +12,9 @@ import pytest
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
-from roost.doctor.checks import BEFORE, INSTALLED, run_checks, waiting
+from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Install
 from roost_core.kube.client import connect
-from roost_core.placement.labels import startup_taint
 from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up, networked_node
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roost.doctor.contract import Finding
-    from tests.harness.nodes import FakeNodes
     from tests.harness.registry import RealRegistry
 
 pytestmark = pytest.mark.e2e
@@ -65,32 +63,6 @@ def test_pod_security_takes_roosts_pods_and_not_those_on_the_hosts_network(
     assert "pod-security.kubernetes.io/enforce" in findings[0].fix
 
 
-def test_policies_and_budgets_of_others_are_read_as_the_api_server_stores_them(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    assert asked(control_plane, namespace, "network") == []
-    assert asked(control_plane, namespace, "budgets") == []
-    deny = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": "deny"},
-        "spec": {"podSelector": {}},
-    }
-    control_plane.api.create(deny, namespace)
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "all"},
-        "spec": {"maxUnavailable": 0, "selector": {}},
-    }
-    control_plane.api.create(budget, namespace)
-    assert "deny" in asked(control_plane, namespace, "network")[0].evidence
-    assert any(
-        "hub-placeholder" in one.evidence or "Deployment" in one.evidence
-        for one in asked(control_plane, namespace, "budgets")
-    )
-
-
 def test_a_holder_whose_clock_is_wrong_is_told_by_what_the_api_server_wrote(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -107,18 +79,6 @@ def test_a_holder_whose_clock_is_wrong_is_told_by_what_the_api_server_wrote(
     assert [finding.severity for finding in findings] == ["warning"]
     assert "fast (+" in findings[0].evidence
     assert "fine" not in findings[0].evidence
-
-
-def test_nodes_are_asked_for_their_runtime_their_kubelet_and_their_taints(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
-) -> None:
-    taint: dict[str, Any] = {"key": startup_taint("hub", namespace), "effect": "NoSchedule"}
-    images = {f"registry.example/i{number}:1": 1024 for number in range(50)}
-    fake_nodes.create("doctored", cpu="4", memory="8Gi", taints=[taint], images=images)
-    assert asked(control_plane, namespace, "startup-taints") == [], "it is young"
-    # No kubelet is behind it.
-    assert [finding.severity for finding in asked(control_plane, namespace, "kubelets")] == ["unknown"]
-    assert asked(control_plane, namespace, "platform") == []
 
 
 def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
@@ -142,17 +102,6 @@ def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
         give_up(error)
     assert {finding.severity for finding in findings} == {"error"}
     assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
-
-
-def test_pods_that_no_scheduler_looks_at_are_told(
-    control_plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "_PATIENCE_SECONDS", -5.0)
-    container = {"name": "main", "image": "a/b:1"}
-    spec = {"schedulerName": "nobody", "containers": [container]}
-    control_plane.create_pod({"metadata": {"name": "ada"}, "spec": spec}, namespace)
-    ((severity, evidence, _),) = asked(control_plane, namespace, "waiting")
-    assert (severity, "scheduler nobody" in evidence, "ada" in evidence) == ("error", True, True)
 
 
 @pytest.fixture(scope="module")

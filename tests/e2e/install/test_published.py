@@ -30,9 +30,8 @@ def test_the_chart_is_installed_from_a_registry(
     helm = require_binary(program)
     version = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))["version"]
     run_helm(helm, "package", str(CHART), f"--destination={tmp_path}")
-    require_binary("registry")
     with RealRegistry() as registry:
-        charts = f"oci://{registry.upload_host}/charts"
+        charts = f"oci://{registry.host}/charts"
         run_helm(helm, "push", str(tmp_path / f"roost-{version}.tgz"), charts, "--plain-http")
         shown = yaml.safe_load(
             run_helm(helm, "show", "chart", f"{charts}/roost", f"--version={version}", "--plain-http")
