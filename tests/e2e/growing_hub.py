@@ -6,15 +6,20 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Self
 
 from roost_core.placement.labels import pulled_label, startup_taint
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import or_give_up
+from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.scheduler import start_scheduler
 from tests.stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pytest
 
     from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.karpenter import Karpenter
 
 RELEASE = "hub"
 USERS = {"hub.jupyter.org/node-purpose": "user"}
@@ -25,6 +30,21 @@ SINGLEUSER = {
 }
 # Karpenter looks at a node it means to remove for 15 seconds more, and works in rounds of 10.
 LEAVING_SECONDS = 180.0
+
+
+@contextlib.contextmanager
+def growing_cluster(
+    request: pytest.FixtureRequest, hold: Callable[[Object], bool] = lambda _: False, **feature_gates: bool
+) -> Iterator[tuple[ControlPlane, Karpenter]]:
+    """A cluster without nodes, Kubernetes' own scheduler, and Karpenter. hold: pods that stay as they are."""
+    with contextlib.ExitStack() as stack:
+        with or_give_up():
+            cluster = stack.enter_context(ControlPlane())
+            stack.enter_context(start_scheduler(cluster))
+            stack.enter_context(PodKeeper(cluster.api, hold=hold))
+            karpenter = stack.enter_context(Karpenter(cluster, feature_gates=feature_gates))
+        yield cluster, karpenter
+        cluster.keep_logs = request.session.testsfailed > 0
 
 
 class GrowingHub:

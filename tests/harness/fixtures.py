@@ -14,7 +14,6 @@ import pytest
 from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
-from tests.harness.karpenter import Karpenter
 from tests.harness.nodes import FakeNodes
 from tests.harness.pod_network import PodNetwork
 from tests.harness.pods import PodKeeper
@@ -60,7 +59,7 @@ def kubelet_cluster() -> Iterator[ControlPlane]:
     # Slow kubelets of a busy machine are no dead ones.
     flags = ["--node-monitor-grace-period=120s"]
     controllers = (*CONTROLLERS, "node-lifecycle-controller")
-    with _or_give_up(), ControlPlane(controllers=controllers, controller_flags=flags) as cluster:
+    with or_give_up(), ControlPlane(controllers=controllers, controller_flags=flags) as cluster:
         start_scheduler(cluster)
         yield cluster
 
@@ -76,7 +75,7 @@ def networked_node(
 
     fill: pushes the images. kubelet: fields of KubeletConfiguration beside those.
     """
-    with _or_give_up(), PodNetwork() as network, RealRegistry() as registry, network.make_cluster() as cluster:
+    with or_give_up(), PodNetwork() as network, RealRegistry() as registry, network.make_cluster() as cluster:
         fill(registry)
         serving = {**SERVING, **(kubelet or {})}
         with (
@@ -89,13 +88,13 @@ def networked_node(
 @contextlib.contextmanager
 def pause_registry() -> Iterator[RealRegistry]:
     """A registry with the image of pods' sandboxes."""
-    with _or_give_up(), RealRegistry() as registry:
+    with or_give_up(), RealRegistry() as registry:
         registry.push_program(PAUSE.partition("/")[2])
         yield registry
 
 
 @contextlib.contextmanager
-def _or_give_up() -> Iterator[None]:
+def or_give_up() -> Iterator[None]:
     try:
         yield
     except HarnessUnavailableError as error:
@@ -106,25 +105,10 @@ def _or_give_up() -> Iterator[None]:
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """One cluster for the whole session (for each worker of pytest-xdist). Its logs are kept when a test failed."""
     cluster = ControlPlane()
-    try:
+    with or_give_up():
         cluster.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
     yield cluster
     cluster.stop(keep_logs=request.session.testsfailed > 0)
-
-
-@pytest.fixture(scope="module")
-def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
-    """A cluster without nodes, Kubernetes' own scheduler, and Karpenter, which heeds CapacityBuffers."""
-    with contextlib.ExitStack() as stack:
-        with _or_give_up():
-            cluster = stack.enter_context(ControlPlane())
-            stack.enter_context(start_scheduler(cluster))
-            stack.enter_context(PodKeeper(cluster.api))
-            karpenter = stack.enter_context(Karpenter(cluster, feature_gates={"CapacityBuffer": True}))
-        yield cluster, karpenter
-        cluster.keep_logs = request.session.testsfailed > 0
 
 
 @pytest.fixture
@@ -152,27 +136,5 @@ def pod_keeper(control_plane: ControlPlane) -> Iterator[PodKeeper]:
 @pytest.fixture
 def real_registry() -> Iterator[RealRegistry]:
     """An empty registry of the test's own, as fast as the machine."""
-    registry = RealRegistry()
-    try:
-        registry.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield registry
-    registry.stop()
-
-
-@pytest.fixture
-def start_real_node(control_plane: ControlPlane, real_registry: RealRegistry) -> Iterator[Callable[..., RealNode]]:
-    """Start a real node: `start_real_node(name, labels=...)`, then `wait_ready()`. Gone after the test."""
-    with contextlib.ExitStack() as stack:
-
-        def start(name: str, **details: Any) -> RealNode:
-            node = RealNode(control_plane, name, real_registry, **details)
-            try:
-                node.start()
-            except HarnessUnavailableError as error:
-                give_up(error)
-            stack.callback(node.stop)
-            return node
-
-        yield start
+    with or_give_up(), RealRegistry() as registry:
+        yield registry

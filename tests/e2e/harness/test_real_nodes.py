@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.binaries import MINORS, REAL_NODE, HarnessUnavailableError
+from tests.harness.binaries import MINORS, REAL_NODE
 from tests.harness.cgroups import left_groups, make_group, remove_group
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up, require_binary
+from tests.harness.fixtures import or_give_up, require_binary
 from tests.harness.processes import is_alive
 from tests.harness.real_nodes import RealNode, require_real_nodes
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.harness.api import Object
     from tests.harness.registry import RealRegistry
 
-    StartRealNode = Callable[..., RealNode]
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -59,11 +58,15 @@ def running_pods(cluster: ControlPlane, namespace: str, count: int) -> list[Obje
 
 
 def test_two_real_nodes_run_pods_at_once_and_leave_nothing(
-    control_plane: ControlPlane, namespace: str, real_registry: RealRegistry, start_real_node: StartRealNode
+    control_plane: ControlPlane, namespace: str, real_registry: RealRegistry, request: pytest.FixtureRequest
 ) -> None:
     groups_before = left_groups(os.getpid())
     names = [f"{namespace}-a", f"{namespace}-b"]
-    nodes = [start_real_node(name, labels={"pool": namespace}) for name in names]
+    nodes = [RealNode(control_plane, name, real_registry, labels={"pool": namespace}) for name in names]
+    for node in nodes:
+        request.addfinalizer(node.stop)
+        with or_give_up():
+            node.start()
     program = real_registry.push_program("me/program:1")
     data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})  # nothing in it to run
     reads = ["/in-pod", "read", "/mounted/data/data.txt"]
@@ -121,10 +124,8 @@ CHILD = """
 
 @contextlib.contextmanager
 def child_with_node() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    try:
+    with or_give_up():
         require_real_nodes()
-    except HarnessUnavailableError as error:
-        give_up(error)
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", *REAL_NODE):
         require_binary(name)
     command = [sys.executable, "-c", textwrap.dedent(CHILD)]
@@ -151,20 +152,12 @@ def test_nodes_die_with_a_test_run_that_was_killed_pods_and_shims_included() -> 
 @pytest.mark.minors
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_supported_minor_s_kubelet_mounts_an_image(minor: str, real_registry: RealRegistry) -> None:
-    try:
-        with (
-            ControlPlane(minor) as cluster,
-            RealNode(cluster, "node-a", real_registry) as node,
-        ):
-            program = real_registry.push_program("me/program:1")
-            data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})
-            reads = container(
-                "main", program.reference, ["data"], command=["/in-pod", "read", "/mounted/data/data.txt"]
-            )
-            once = pod("once", node.name, reads, volumes=[image_volume("data", data.reference)], restartPolicy="Never")
-            namespace = cluster.create_namespace()
-            cluster.create_pod(once, namespace)
-            cluster.wait_for_pod_phase("once", namespace, "Succeeded", timeout_seconds=PULL_SECONDS)
-            assert node.wait_ready()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{minor}.")
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with or_give_up(), ControlPlane(minor) as cluster, RealNode(cluster, "node-a", real_registry) as node:
+        program = real_registry.push_program("me/program:1")
+        data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})
+        reads = container("main", program.reference, ["data"], command=["/in-pod", "read", "/mounted/data/data.txt"])
+        once = pod("once", node.name, reads, volumes=[image_volume("data", data.reference)], restartPolicy="Never")
+        namespace = cluster.create_namespace()
+        cluster.create_pod(once, namespace)
+        cluster.wait_for_pod_phase("once", namespace, "Succeeded", timeout_seconds=PULL_SECONDS)
+        assert node.wait_ready()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{minor}.")

@@ -15,9 +15,9 @@ from generator.values.release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Install
 from roost_core.kube.client import connect
-from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up, networked_node
+from tests.harness.fixtures import networked_node, or_give_up
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -95,11 +95,8 @@ def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
 
 
 def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
-    try:
-        with ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster:
-            findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with or_give_up(), ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster:
+        findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
     assert {finding.severity for finding in findings} == {"error"}
     assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
 

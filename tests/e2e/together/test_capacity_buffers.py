@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost_core.placement.labels import EVENTS_LABEL
-from tests.e2e.growing_hub import LEAVING_SECONDS, RELEASE, SINGLEUSER, USERS, GrowingHub
+from tests.e2e.growing_hub import LEAVING_SECONDS, RELEASE, SINGLEUSER, USERS, GrowingHub, growing_cluster
 from tests.harness.api import ApiError
 from tests.harness.waiting import wait_until
 
@@ -94,6 +94,13 @@ def values_for(*windows: Object, replicas: int = 0, **more: Any) -> dict[str, An
         "placeholders": [one],
         **more,
     }
+
+
+@pytest.fixture(scope="module")
+def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
+    """A cluster whose Karpenter heeds CapacityBuffers."""
+    with growing_cluster(request, CapacityBuffer=True) as found:
+        yield found
 
 
 @contextlib.contextmanager

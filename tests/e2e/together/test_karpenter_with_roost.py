@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.growing_hub import IMAGE, LEAVING_SECONDS, SINGLEUSER, USERS, GrowingHub
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
-from tests.harness.karpenter import Karpenter
-from tests.harness.pods import PodKeeper
-from tests.harness.scheduler import start_scheduler
+from tests.e2e.growing_hub import IMAGE, LEAVING_SECONDS, SINGLEUSER, USERS, GrowingHub, growing_cluster
 from tests.harness.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.harness.api import Object
+    from tests.harness.controlplane import ControlPlane
+    from tests.harness.karpenter import Karpenter
 
 pytestmark = pytest.mark.e2e
 
@@ -61,17 +56,9 @@ def values_for(*, placeholders: int, mode: str = "startupTaint") -> dict[str, An
 
 @pytest.fixture(scope="module")
 def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
-    """A cluster without nodes, the cluster's own scheduler and Karpenter; pullers' pods never get their images."""
-    with contextlib.ExitStack() as stack:
-        try:
-            cluster = stack.enter_context(ControlPlane())
-            stack.enter_context(start_scheduler(cluster))
-            stack.enter_context(PodKeeper(cluster.api, hold=_is_puller))
-            karpenter = stack.enter_context(Karpenter(cluster))
-        except HarnessUnavailableError as error:
-            give_up(error)
-        yield cluster, karpenter
-        cluster.keep_logs = request.session.testsfailed > 0
+    """A cluster in which pullers' pods never get their images."""
+    with growing_cluster(request, hold=_is_puller) as found:
+        yield found
 
 
 def stays_so(site: Hub, *, claims: int) -> None:

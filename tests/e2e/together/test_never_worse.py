@@ -28,9 +28,8 @@ from tests.e2e.pair_cases import (
     draw,
 )
 from tests.e2e.pair_run import Pair, Side, imported_values
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
 
@@ -56,12 +55,10 @@ def seeds() -> list[int]:
 def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
     """Two control planes, each with the cluster's own scheduler."""
     with contextlib.ExitStack() as stack:
-        try:
+        with or_give_up():
             found = tuple(stack.enter_context(ControlPlane()) for _ in range(2))
             for cluster in found:
                 stack.enter_context(start_scheduler(cluster))
-        except HarnessUnavailableError as error:
-            give_up(error)
         failed_before = request.session.testsfailed
         yield found[0], found[1]
         for cluster in found:
