@@ -50,7 +50,8 @@ def _check(install: Install) -> Told:
     holder = str(spec.get("holderIdentity") or "")
     for pod in _pods_of(install, deployment):
         name = pod["metadata"]["name"]
-        leads = holder.startswith(f"{name}_")
+        # Its host's name, which tells its profiles: several pods that have the same ones may be the one that leads.
+        leads = holder.startswith(f"{pod['spec'].get('hostname') or name}_")
         status = _container_status(pod)
         if _has_failed(status):
             yield from _find_in_log(install, name, _LAST_RUN)

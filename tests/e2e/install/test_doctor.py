@@ -157,18 +157,20 @@ def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_o
     refused = wait_until(refusal, SECONDS, "a refusal", explain=lambda: str(said()))
     assert (refused.severity, "Spread" in refused.evidence) == ("error", True), refused
 
+    # A kubelet gives a new pod the ConfigMap as it saw it last, for as long as another pod of the node has it.
+    deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-scheduler"
+    cluster.api.patch(deployment, {"spec": {"replicas": 0}})
+    wait_until(lambda: not cluster.api.list(pods), SECONDS, "the pod that was refused to go")
     change("Spread", "PodTopologySpread")
-    for pod in cluster.api.list(pods):
-        cluster.api.delete(f"{pods}/{pod['metadata']['name']}")
+    cluster.api.patch(deployment, {"spec": {"replicas": 1}})
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-scheduler"
 
     def leads() -> bool:
-        # The pod that is deleted may have led for a moment, and then gives the Lease back.
-        names = [pod["metadata"]["name"] for pod in cluster.api.list(pods)]
+        hosts = [pod["spec"]["hostname"] for pod in cluster.api.list(pods)]
         holder = str(cluster.api.get(lease)["spec"].get("holderIdentity"))
-        return len(names) == 1 and holder.startswith(f"{names[0]}_")
+        return len(hosts) == 1 and holder.startswith(f"{hosts[0]}_")
 
-    wait_until(leads, SECONDS, "the new pod to lead")
+    wait_until(leads, SECONDS, "the new pod to lead", explain=lambda: (cluster.api.list(pods), cluster.api.get(lease)))
     wait_until(lambda: said() == [], SECONDS, "all to be well", explain=lambda: str(said()))
 
     # Both times are written in whole seconds: within one of them nobody can tell which came first.
