@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
 GOES_ON: Final = "The same command continues from there."
-SUFFIXES: Final = {".html": "html", ".htm": "html", ".json": "json"}
 FAULTS: Final = (
     TraceError,
     SweepError,
@@ -69,8 +68,7 @@ class SimulateOptions:
     jobs: int | None = None
     dask: str | None = None
     results: str | None = None
-    output: str | None = None
-    form: str | None = None
+    form: str = "text"
     # A folder.
     record: str | None = None
 
@@ -87,33 +85,14 @@ def run(options: SimulateOptions) -> int:
                 replace(options, traces=tuple(str(file) if trace == STDIN else trace for trace in options.traces))
             )
     talk = Console(stderr=True, highlight=False)
-    fault = "" if options.output in {None, "-"} else _output_fault(Path(str(options.output)))
-    if fault:
-        # Reported before hours of replays, not after them.
-        print(f"roost simulate: {options.output}: {fault}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
     try:
         summary, context = _simulate(options, talk)
-        return _write(options, summary, context)
     except FAULTS as error:
         for line in str(error).splitlines():
             print(f"roost simulate: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-
-
-def _output_fault(path: Path) -> str:
-    """Why the file can't be written; "": it can."""
-    if path.is_dir():
-        return "is a directory; name a file"
-    if not path.parent.is_dir():
-        return "the directory does not exist"
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return "can't be written: Permission denied"
-    return ""
-
-
-def _form(options: SimulateOptions) -> str:
-    return options.form or SUFFIXES.get(Path(options.output or "").suffix.lower(), "text")
+    _write(options.form, summary, context)
+    return 0
 
 
 def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
@@ -204,8 +183,8 @@ def _results_folder(options: SimulateOptions) -> Path:
     return Path(cache) / "roost" / "simulate"
 
 
-def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -> int:
-    match _form(options):
+def _write(form: str, summary: Summary, context: ReportContext) -> None:
+    match form:
         case "html":
             text = make_page(summary, context)
         case "json":
@@ -213,15 +192,7 @@ def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -
         case _:
             columns = shutil.get_terminal_size((120, 40)).columns
             text = to_text(summary, context, terminal_width(columns, is_terminal=sys.stdout.isatty()))
-    if options.output in {None, "-"}:
-        sys.stdout.write(text)
-        return 0
-    try:
-        Path(str(options.output)).write_text(text, encoding="utf-8")
-    except OSError as error:
-        print(f"roost simulate: {options.output}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    return 0
+    sys.stdout.write(text)
 
 
 @click.command("simulate")
@@ -242,8 +213,14 @@ def _write(options: SimulateOptions, summary: Summary, context: ReportContext) -
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
 @click.option("--results", metavar="FOLDER", help="Folder of results. Default: ~/.cache/roost/simulate.")
-@click.option("--output", metavar="FILE", help="Default: stdout. .html and .json select the format.")
-@click.option("--format", "form", type=click.Choice(["text", "html", "json"]), help="Default: text.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "html", "json"]),
+    default="text",
+    show_default=True,
+    help="Of stdout.",
+)
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )
@@ -254,7 +231,7 @@ def _command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - c
 
     \b
     roost simulate
-    roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --output report.html
+    roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --format html > report.html
     roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --vary sessions=short,mid,long
     roost simulate --policy z2jh --policy roost --seeds 1 --record replays
     """
