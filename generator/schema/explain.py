@@ -50,6 +50,17 @@ def _follow(root: object, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - w
     return root
 
 
+def _place_of(values: object, steps: Iterable[str | int]) -> Path:
+    """Where an instance stands: jsonschema-rs takes the key "0" for an index, and leaves the key "" out."""
+    path: Path = ()
+    for step in steps:
+        while isinstance(values, dict) and str(step) not in values and "" in values:
+            path, values = (*path, ""), values[""]
+        key = str(step) if isinstance(values, dict) else step
+        path, values = (*path, key), _follow(values, [key])
+    return path
+
+
 class _Explainer:
     def __init__(self, schema: Schema, merged: Merged) -> None:
         self._schema = schema
@@ -58,7 +69,7 @@ class _Explainer:
 
     def faults(self, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
         """Turn one of its errors into faults, each with the path that it is about."""
-        path: Path = tuple(error.instance_path)
+        path = _place_of(self._values, error.instance_path)
         *above, keyword = error.schema_path
         schema = _follow(self._schema, above)
         instance, argument = _follow(self._values, path), schema.get(keyword)
