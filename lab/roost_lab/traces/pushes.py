@@ -33,7 +33,7 @@ def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: flo
     known: dict[str, tuple[int, float, float]] = {}
     for attempt in attempts:
         repository = attempt.repository
-        if not repository or names_a_commit(attempt.image):
+        if not repository or _FIXED.fullmatch(attempt.image):
             yield attempt
             continue
         today = int(attempt.moment // _DAY_SECONDS)
@@ -48,8 +48,3 @@ def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: flo
             day += 1
         known[repository] = day, pushed, coming
         yield attempt._replace(image=f"{attempt.image}{PUSHED}{int(pushed)}") if pushed else attempt
-
-
-def names_a_commit(image: str) -> bool:
-    """Whether no push changes what an image's name stands for."""
-    return _FIXED.fullmatch(image) is not None

@@ -67,13 +67,12 @@ USER_LABELS: Final = {
 BUILD_LABELS: Final = {"component": "binderhub-build"}
 # Hubs write these so that no autoscaler moves a user.
 _STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
-NODE_PURPOSE: Final = NODE_PURPOSE_LABEL
 _PREFERS_USER_NODES: Final = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
             {
                 "weight": 100,
-                "preference": {"matchExpressions": [{"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}]},
+                "preference": {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]},
             }
         ]
     }

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from lab.tests.e2e.recorder.played_day import Witness
 from lab.tests.small_worlds import WatchedWorld
 from roost_core.objects.pod_reader import read_pod
-from roost_lab.simulator.engine.pods import NODE_PURPOSE, image_reference
+from roost_core.placement.labels import NODE_PURPOSE_LABEL
+from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup.assumptions import SESSIONS
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import InputCounts
@@ -183,7 +184,7 @@ def create_nodes(
     nodes: FakeNodes, numbers: Iterable[int], more: Mapping[str, str] | None = None, *, ready: bool = True
 ) -> None:
     """Nodes of the sizes above, in order of age; more: labels."""
-    labels = {NODE_PURPOSE: "user", **(more or {})}
+    labels = {NODE_PURPOSE_LABEL: "user", **(more or {})}
     for number in numbers:
         nodes.create(f"node-{number}", cpu="7910m", memory=str(node_bytes(number)), labels=labels, ready=ready)
 
@@ -273,7 +274,7 @@ def play_for_real(
 
 def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
     labels = {"component": "singleuser-server", "app": "jupyterhub"}
-    prefers = {"key": NODE_PURPOSE, "operator": "In", "values": ["user"]}
+    prefers = {"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}
     terms = [{"weight": 100, "preference": {"matchExpressions": [prefers]}}]
     return {
         "metadata": {"name": name, "labels": labels},

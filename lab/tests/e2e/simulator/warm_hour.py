@@ -28,9 +28,9 @@ from lab.tests.e2e.simulator.played_hour import (
     wait_for_placeholders,
 )
 from lab.tests.e2e.simulator.webhook_in_step import Report, WebhookStepWorld, read_report
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import NODE_PURPOSE_LABEL, pulled_label
 from roost_lab.simulator.engine.node_images import Images
-from roost_lab.simulator.engine.pods import NODE_PURPOSE, image_reference
+from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.traces.chance import Chance
@@ -223,4 +223,4 @@ def _real_node(cluster: ControlPlane, name: str, registry: RealRegistry, memory_
         "systemReserved": {"memory": str(total - memory_bytes)},
         "nodeStatusUpdateFrequency": "1s",
     }
-    return RealNode(cluster, name, registry, labels={NODE_PURPOSE: "user"}, kubelet=kubelet)
+    return RealNode(cluster, name, registry, labels={NODE_PURPOSE_LABEL: "user"}, kubelet=kubelet)
