@@ -55,7 +55,7 @@ def main() -> int:
         print(f"demo: there is no control plane: {error}. `make demo` does without one.", file=sys.stderr)
         return 1
     heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s.")
-    say("Next: docs/README.md; `make cluster` gives a control plane to play with; `make test` proves the rest.")
+    say("Next: docs/README.md; `make test` proves the rest.")
     return 0 if good else 1
 
 
