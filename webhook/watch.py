@@ -30,6 +30,7 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
+from roost_core.placement.priorities import LOWEST_PRIORITY, NO_CLASS, foreign_priority
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
 from roost_core.release.settings import SCHEDULER
 from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
@@ -57,11 +58,6 @@ T = TypeVar("T")
 
 # Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
 STALE_SECONDS: Final = 300.0
-# The priority of pods without a PriorityClass (where no class is the default of all), and the lowest that there is.
-NO_CLASS: Final = 0
-LOWEST_PRIORITY: Final = -(2**31)
-# How the names of the PriorityClasses end whose pods users may pre-empt: they are there for that.
-OWN_FILLERS: Final = (".roost-placeholder", ".roost-puller")
 # Between two replacements of the facts.
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
@@ -239,7 +235,7 @@ class _Watches:
         self._priorities: WatchCache[int] | None = None
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-            self._priorities = cache(path, _read_foreign_priority, "priorityclasses")
+            self._priorities = cache(path, foreign_priority, "priorityclasses")
         self._quotas: WatchCache[str] | None = None
         is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
         if not is_alone and self._classes_that_read(Reads.QUOTAS):
@@ -586,15 +582,6 @@ def _read_guard(quota: JSONObject) -> str | None:
     selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     scopes = {*(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected)}
     return str(quota["metadata"]["namespace"]) if "CrossNamespacePodAffinity" in scopes else None
-
-
-def _read_foreign_priority(priority_class: JSONObject) -> int | None:
-    """The value of a PriorityClass if it is below that of pods without one, and not of Roost's own fillers."""
-    metadata, value = priority_class["metadata"], priority_class.get("value")
-    is_own = (metadata.get("labels") or {}).get(PART_OF_LABEL) == OWN_PART
-    if type(value) is not int or value >= NO_CLASS or (is_own and metadata["name"].endswith(OWN_FILLERS)):
-        return None
-    return value
 
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
