@@ -164,6 +164,7 @@ PROGRAMS: dict[str, Program] = {
 }
 # program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.
 PACKAGED = {
+    "prometheus": ("prometheus", "usr/bin/prometheus"),
     "promtool": ("prometheus", "usr/bin/promtool"),
     "runc": ("runc", "usr/sbin/runc"),
 }

@@ -72,6 +72,7 @@ class Cluster:
             PODS: [],
             ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
             "/apis/apps/v1/deployments": [],
+            "/apis/scheduling.k8s.io/v1/priorityclasses": [],
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
             NODE_LEASES: [],
