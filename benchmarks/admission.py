@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from benchmarks.servers import Object, Server
 
 WAYS: Final = tuple(NAMESPACES)
-TITLES: Final = {
-    "rules": "the rules in Go",
-    "roost": "Roost",
-    "policy": "MutatingAdmissionPolicy",
-}
+TITLES: Final = {"rules": "the rules in Go", "roost": "Roost", "policy": "MutatingAdmissionPolicy"}
 # How to tell from a stored pod that it was placed.
 MARK: Final = f'"schedulerName":"{RELEASE}.'
 GOAL_THROUGHPUT, GOAL_P99 = 1.0, 1.1

@@ -333,13 +333,7 @@ def pod(name: str, profile: str, priority: str, component: str, grace_seconds: i
 
 
 def run_round(
-    cluster: ControlPlane,
-    setting: Setting,
-    *,
-    preemptions: int,
-    placeholders: int,
-    seed: int,
-    most_seconds: float,
+    cluster: ControlPlane, setting: Setting, *, preemptions: int, placeholders: int, seed: int, most_seconds: float
 ) -> Outcome:
     """One setting once: fill the nodes with placeholders, send the users, and judge by watch and log."""
     outcome = Outcome(setting.name)

@@ -70,7 +70,7 @@ GROUPS: Final = (
         {
             "headroom": CommandEntry(
                 "roost.commands.headroom", "Print the placeholders of the coming days, and their node-hours."
-            ),
+            )
         },
     ),
     CommandGroup(

@@ -28,15 +28,7 @@ if TYPE_CHECKING:
     # Of a table, one that may be changed: a copy, or the table itself.
     _ToChange = Callable[[Any], dict[Any, Any]]
 
-__all__ = [
-    "Facts",
-    "Homes",
-    "PlacedPod",
-    "WarmFacts",
-    "pod_key",
-    "read_builder",
-    "read_placed_pod",
-]
+__all__ = ["Facts", "Homes", "PlacedPod", "WarmFacts", "pod_key", "read_builder", "read_placed_pod"]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})

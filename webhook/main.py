@@ -84,10 +84,7 @@ class _Replica:
             max_connections=MAX_CONNECTIONS,
             max_body_bytes=MAX_BODY_BYTES,
         )
-        self._checks: dict[str, Check] = {
-            "serving": self._serving_verdict,
-            "policy": self._policy.verdict,
-        }
+        self._checks: dict[str, Check] = {"serving": self._serving_verdict, "policy": self._policy.verdict}
 
     def run(self) -> None:
         """Start everything, serve, and stop everything."""

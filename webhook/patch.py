@@ -237,10 +237,7 @@ def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Op
 
 
 def _new(
-    terms: list[JSONObject],
-    present: Sequence[object],
-    part: str,
-    rule_of: Callable[[object], object | None],
+    terms: list[JSONObject], present: Sequence[object], part: str, rule_of: Callable[[object], object | None]
 ) -> list[JSONObject]:
     """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves.
 

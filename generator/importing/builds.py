@@ -131,9 +131,7 @@ def _map_executor(draft: Draft, section: Section) -> None:
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
         draft.reject(
-            section,
-            key,
-            "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null",
+            section, key, "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null"
         )
     _note_selectors(draft, section)
 

@@ -19,14 +19,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from generator.faults import Fault, Path, ValuesError, describe, show_path
-from generator.values.sources import (
-    CONTROL,
-    MAX_DEPTH,
-    MAX_FILE_BYTES,
-    LoadedFile,
-    Source,
-    normalise_float,
-)
+from generator.values.sources import CONTROL, MAX_DEPTH, MAX_FILE_BYTES, LoadedFile, Source, normalise_float
 
 # Values after expanding aliases: a few nested anchors can expand to billions.
 MAX_VALUES: Final = 250_000

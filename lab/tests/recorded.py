@@ -89,13 +89,7 @@ def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) 
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
     """Every kind of record once, on node n."""
     return [
-        NodeRecord(
-            uid="uid-n",
-            name="n",
-            created_us=BEGIN,
-            ready_us=BEGIN + SECOND,
-            images_ready_us=BEGIN + MINUTE,
-        ),
+        NodeRecord(uid="uid-n", name="n", created_us=BEGIN, ready_us=BEGIN + SECOND, images_ready_us=BEGIN + MINUTE),
         pod_record("p", image=image, deleted_us=BEGIN + 2 * HOUR),
         bind_record("p", BEGIN + SECOND, "n", "agrees"),
         phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),

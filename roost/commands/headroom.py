@@ -190,10 +190,7 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
     help="The controllers' ConfigMap of what they learned; - is stdin.",
 )
 @click.option(
-    "--launches",
-    metavar="FILE",
-    default="",
-    help="Learn from lines of roost records export instead; - is stdin.",
+    "--launches", metavar="FILE", default="", help="Learn from lines of roost records export instead; - is stdin."
 )
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."

@@ -100,11 +100,7 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
             yield from _actions_for(read_node(item), release, namespace)
         except MalformedObjectError:
             continue
-    labels = {
-        PART_OF_LABEL: OWN_PART,
-        OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
-        OWN_INSTANCE_LABEL: release,
-    }
+    labels = {PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER, OWN_INSTANCE_LABEL: release}
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     for item in _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}):
         metadata = item["metadata"]

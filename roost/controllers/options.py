@@ -24,9 +24,7 @@ class ControllersOptions:
     """`roost controllers`."""
 
     settings_path: Path = options.required_file(
-        "--settings",
-        chart='"/etc/roost/release/release.json"',
-        help="release.json of the rendered ConfigMap.",
+        "--settings", chart='"/etc/roost/release/release.json"', help="release.json of the rendered ConfigMap."
     )
     # None where the cluster's own scheduler places pods.
     scheduler_configuration_path: Path | None = options.file(

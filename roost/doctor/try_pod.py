@@ -34,10 +34,7 @@ _SPEC: Final[Mapping[str, Any]] = {
         {
             "name": "notebook",
             "image": "registry.k8s.io/pause:3.10.1",
-            "resources": {
-                "requests": {"cpu": "10m", "memory": "16Mi"},
-                "limits": {"cpu": "10m", "memory": "16Mi"},
-            },
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "10m", "memory": "16Mi"}},
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         }
     ],
@@ -114,10 +111,7 @@ def try_template(client: Client, namespace: str, template: Mapping[str, Any]) ->
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": f"roost-doctor-{secrets.token_hex(4)}",
-            "annotations": {OPT_OUT_ANNOTATION: "true"},
-        },
+        "metadata": {"name": f"roost-doctor-{secrets.token_hex(4)}", "annotations": {OPT_OUT_ANNOTATION: "true"}},
         "spec": {"restartPolicy": "Always", **spec},
     }
     return pod, client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # The values' `corePods.logLevel`.
-LEVELS: Final = {
-    "Debug": logging.DEBUG,
-    "Info": logging.INFO,
-    "Warning": logging.WARNING,
-    "Error": logging.ERROR,
-}
+LEVELS: Final = {"Debug": logging.DEBUG, "Info": logging.INFO, "Warning": logging.WARNING, "Error": logging.ERROR}
 _FRAMES: Final = 6
 # An equal warning or error is written once within this time; repeats are counted.
 QUIET_SECONDS: Final = 60.0

@@ -24,21 +24,14 @@ from roost_core.objects.pod import (
     SpreadConstraint,
 )
 from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
-from roost_core.objects.selectors import (
-    read_label_selector,
-    read_node_term,
-    read_node_terms,
-    read_tolerations,
-)
+from roost_core.objects.selectors import read_label_selector, read_node_term, read_node_terms, read_tolerations
 from roost_core.objects.timestamps import read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
 # All that is read of a pod; `sum_requests` and the readers of selectors check what they read themselves.
-_CONTAINERS: Final[Shape] = [
-    {"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]},
-]
+_CONTAINERS: Final[Shape] = [{"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]}]
 _POD_TERM: Final[Shape] = {"topologyKey": str, "namespaces": list}
 _POD_AFFINITY: Final[Shape] = {REQUIRED: [_POD_TERM], PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}]}
 _POD: Final[Shape] = {
@@ -70,7 +63,7 @@ _POD: Final[Shape] = {
     "status": {"nominatedNodeName": str, "phase": str, "reason": str, "conditions": [{}]},
 }
 _STATUSES: Final[Shape] = [
-    {"name": str, "image": str, "imageID": str, "state": {"waiting": {"reason": str, "message": str}}},
+    {"name": str, "image": str, "imageID": str, "state": {"waiting": {"reason": str, "message": str}}}
 ]
 _CONTAINER_STATUSES: Final[Shape] = {"containerStatuses": _STATUSES, "initContainerStatuses": _STATUSES}
 _SPREAD_CONSTRAINT: Final[Shape] = {
@@ -85,10 +78,7 @@ _SPREAD_CONSTRAINT: Final[Shape] = {
 
 
 def read_pod(
-    body: object,
-    keep_containers: bool = False,
-    *,
-    specs: MutableMapping[PodSpec, PodSpec] | None = None,
+    body: object, keep_containers: bool = False, *, specs: MutableMapping[PodSpec, PodSpec] | None = None
 ) -> Pod:
     """Read a Pod as the API's JSON has it.
 

@@ -9,14 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.fields import (
-    NOTHING,
-    JSONObject,
-    MalformedObjectError,
-    child_object,
-    child_objects,
-    child_text,
-)
+from roost_core.objects.fields import NOTHING, JSONObject, MalformedObjectError, child_object, child_objects, child_text
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.remembering import ByJSON
 

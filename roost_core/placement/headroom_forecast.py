@@ -81,10 +81,7 @@ def forecast_hour(experience: Experience, moment: float, quantile: float) -> For
         return None
     # Of n distances and the coming one, each place in their order is equally probable.
     distance = experience.distances[min(compared, ceil(quantile * (compared + 1))) - 1]
-    return Forecast(
-        placeholders=min(MOST_GROWTH, max(0, ceil(usual + distance * sqrt(usual + 1) - 1e-9))),
-        usual=usual,
-    )
+    return Forecast(placeholders=min(MOST_GROWTH, max(0, ceil(usual + distance * sqrt(usual + 1) - 1e-9))), usual=usual)
 
 
 def forecast_need(experience: Experience, moment: float, boot_seconds: int, quantile: float) -> Forecast | None:

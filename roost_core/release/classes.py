@@ -56,10 +56,7 @@ class Classes:
         ]
 
     def classify(
-        self,
-        labels: Mapping[str, str],
-        namespace: str,
-        namespaces: Mapping[str, Mapping[str, str]] | None,
+        self, labels: Mapping[str, str], namespace: str, namespaces: Mapping[str, Mapping[str, str]] | None
     ) -> PodClass | None:
         """Return the class of a pod with these labels in this namespace, None if it has none.
 

@@ -16,10 +16,7 @@ from roost_core.placement.warm_sets import MAX_NODES, Spare
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roost_core.release.reader import (
-        Document,
-        Reader,
-    )
+    from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")

@@ -9,18 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.selectors import (
-    count_unwanted,
-    node_matches,
-    node_term_matches,
-    tolerates_cordon,
-    untolerated,
-)
-from roost_core.scheduler.plugins import (
-    NODE_AFFINITY,
-    NODE_UNSCHEDULABLE,
-    TAINT_TOLERATION,
-)
+from roost_core.objects.selectors import count_unwanted, node_matches, node_term_matches, tolerates_cordon, untolerated
+from roost_core.scheduler.plugins import NODE_AFFINITY, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 
 if TYPE_CHECKING:

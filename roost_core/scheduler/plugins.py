@@ -83,9 +83,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     NODE_PORTS: _of("preFilter filter"),
     # Of bound pods that wait for room to grow. It has no part in where another pod goes.
     "DeferredPodScheduling": Plugin(
-        frozenset({"preFilter", "filter", "permit"}),
-        since=37,
-        gates=("InPlacePodVerticalScalingSchedulerPreemption",),
+        frozenset({"preFilter", "filter", "permit"}), since=37, gates=("InPlacePodVerticalScalingSchedulerPreemption",)
     ),
     NODE_RESOURCES_FIT: _of("preFilter filter preScore score", 1, placementScore=36),
     "VolumeRestrictions": _of("preFilter filter"),

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 RELEASE = "hub"
 USERS = {"hub.jupyter.org/node-purpose": "user"}
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
-SINGLEUSER = {
-    "image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]},
-    "nodeSelector": USERS,
-}
+SINGLEUSER = {"image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}, "nodeSelector": USERS}
 # Karpenter looks at a node it means to remove for 15 seconds more, and works in rounds of 10.
 LEAVING_SECONDS = 180.0
 

@@ -181,10 +181,7 @@ GPU_CASE = Case(
 )
 LARGE_CASE = Case(
     name="60-gi",
-    pools=(
-        Pool(name="small", at_first=2, holds=(BASE,)),
-        Pool(name="large", cpu="16", memory="128Gi", most=2),
-    ),
+    pools=(Pool(name="small", at_first=2, holds=(BASE,)), Pool(name="large", cpu="16", memory="128Gi", most=2)),
     profiles=(Profile(name="plain"), Profile(name="large", memory_gib=60)),
     arrivals=(*burst("plain", 2), *burst("large", 2, at=1.0)),
     pull_seconds=2.0,

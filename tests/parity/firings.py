@@ -106,11 +106,7 @@ FIRINGS = {
         {"RoostNodesOpenedWithoutImages": [{}]},
     ),
     "the mover runs wild": Firing(
-        {
-            **LEADS,
-            controllers("evictions_total"): "0x10 0+7x100",
-            controllers("eviction_budget_per_minute"): "5x120",
-        },
+        {**LEADS, controllers("evictions_total"): "0x10 0+7x100", controllers("eviction_budget_per_minute"): "5x120"},
         40,
         {"RoostMoverOverBudget": [{}]},
     ),
@@ -264,11 +260,7 @@ FIRINGS = {
         {"RoostStartsCold": [{"hub": "hub"}]},
     ),
     "one start of three is cold": Firing(
-        {
-            **LEADS,
-            starts("starts_total", result="warm"): "0+2x400",
-            starts("starts_total", result="cold"): "0+1x400",
-        },
+        {**LEADS, starts("starts_total", result="warm"): "0+2x400", starts("starts_total", result="cold"): "0+1x400"},
         100,
         NOBODY,
     ),

@@ -456,12 +456,7 @@ def test_a_helm_upgrade_changes_nothing_and_uninstall_leaves_nothing(
     mode: str, helm: Path, control_plane: ControlPlane, namespace: str
 ) -> None:
     before = stored(control_plane, namespace)
-    arguments = (
-        "hub",
-        str(CHART),
-        f"--namespace={namespace}",
-        f"--set=admission.mode={mode}",
-    )
+    arguments = ("hub", str(CHART), f"--namespace={namespace}", f"--set=admission.mode={mode}")
     run_helm(helm, "install", *arguments, kubeconfig=control_plane.kubeconfig)
     installed = stored(control_plane, namespace)
     assert len(installed) >= len(before) + 10

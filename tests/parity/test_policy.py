@@ -122,7 +122,7 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
             PREFERRED: [
                 *VALUES["podClasses"]["user"]["preferredNodeTerms"],
                 {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}},
-            ],
+            ]
         },
         "podAffinity": {
             PREFERRED: [

@@ -11,14 +11,7 @@ from roost_core.placement.rendezvous import rank_nodes
 from roost_core.release.pod_classes import MatchBy
 from roost_core.release.repositories import repository_of
 from webhook.facts import PlacedPod
-from webhook.patch import (
-    Annotate,
-    DropBinderHubTerms,
-    PreferNode,
-    is_binderhub_sticky_term,
-    named_node,
-    prefers_node,
-)
+from webhook.patch import Annotate, DropBinderHubTerms, PreferNode, is_binderhub_sticky_term, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 
 if TYPE_CHECKING:
@@ -118,7 +111,5 @@ def _can_outvote_home(term: object) -> bool:
 
 
 RULE: Final = Rule(
-    prefer_home,
-    lambda _settings, pod_class: pod_class.home is not None,
-    Reads.NODES | Reads.BUILDERS | Reads.HOMES,
+    prefer_home, lambda _settings, pod_class: pod_class.home is not None, Reads.NODES | Reads.BUILDERS | Reads.HOMES
 )

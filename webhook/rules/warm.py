@@ -170,7 +170,5 @@ def order_warm_nodes(
 _NONE: Final = (("", frozenset[str]()),)
 
 RULE: Final = Rule(
-    prefer_warm,
-    lambda _settings, pod_class: pod_class.warm is not None,
-    Reads.NODES | Reads.WARM | Reads.QUOTAS,
+    prefer_warm, lambda _settings, pod_class: pod_class.warm is not None, Reads.NODES | Reads.WARM | Reads.QUOTAS
 )

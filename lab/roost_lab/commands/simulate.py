@@ -43,12 +43,7 @@ if TYPE_CHECKING:
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
 GOES_ON: Final = "The same command continues from there."
-FAULTS: Final = (
-    TraceError,
-    SweepError,
-    AssumptionsError,
-    UsageError,
-)
+FAULTS: Final = (TraceError, SweepError, AssumptionsError, UsageError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,12 +35,7 @@ LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def run(
-    databases: Sequence[str],
-    port: int,
-    at_us: int | None,
-    cluster: Kubeconfig | None = None,
-) -> int:
+def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubeconfig | None = None) -> int:
     """Serve until Ctrl-C. databases: one, or two beside each other. cluster: kubeconfig and context, in their place.
 
     1 when a database or the cluster can't be read, or the port is taken.
@@ -89,11 +84,7 @@ def names_of(urls: list[str]) -> list[str]:
 @cluster_options
 @click.option("--live", is_flag=True, help="The cluster as it is now, without a record; so does --kubeconfig.")
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8095,
-    show_default=True,
-    help="On 127.0.0.1; 0: any that is free.",
+    "--port", type=click.IntRange(0, 65_535), default=8095, show_default=True, help="On 127.0.0.1; 0: any that is free."
 )
 @click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
 @click.option(

@@ -84,8 +84,7 @@ def _stays(query: Query) -> Rows:
         # Apart, so that each is looked up in an index: pods created within the steps, and those from before.
         for present in (
             sa.and_(
-                start.created_us >= steps.from_us,
-                sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us),
+                start.created_us >= steps.from_us, sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us)
             ),
             sa.and_(start.created_us < steps.from_us, start.deleted_us > steps.from_us),
             sa.and_(start.created_us < steps.from_us, start.deleted_us.is_(None)),
@@ -149,10 +148,5 @@ def _figure(report: Report) -> Figure | None:
 
 
 SECTION: Final = Section(
-    "occupancy",
-    "Pods on the nodes",
-    Occupancy,
-    TABLES,
-    (_figure,),
-    nothing="No pod was on a node in this period.",
+    "occupancy", "Pods on the nodes", Occupancy, TABLES, (_figure,), nothing="No pod was on a node in this period."
 )

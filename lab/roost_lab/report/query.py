@@ -91,12 +91,7 @@ class Query:
     """Runs queries over one window of time, on one state of the database."""
 
     def __init__(
-        self,
-        connection: sa.Connection,
-        window: Span,
-        extent: Span,
-        scope: Scope = EVERY_POD,
-        zone: tzinfo = UTC,
+        self, connection: sa.Connection, window: Span, extent: Span, scope: Scope = EVERY_POD, zone: tzinfo = UTC
     ) -> None:
         self._connection = connection
         self.scope = scope

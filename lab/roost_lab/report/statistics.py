@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
-STEPS: Final[tuple[tuple[int, int, int], ...]] = (
-    (10 * US, 10_000, 0),
-    (100 * US, 100_000, 900),
-    (1000 * US, US, 1800),
-)
+STEPS: Final[tuple[tuple[int, int, int], ...]] = ((10 * US, 10_000, 0), (100 * US, 100_000, 900), (1000 * US, US, 1800))
 # The step of all longer spans; 50 days and more are one step.
 LONGEST_STEP_US: Final = 10 * US
 LONGEST_BEFORE: Final = 2700

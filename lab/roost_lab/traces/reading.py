@@ -41,11 +41,7 @@ Placed: TypeAlias = "tuple[float, int, LaunchDetails]"
 
 
 def open_trace(
-    paths: Sequence[Path],
-    *,
-    seed: int,
-    counts: InputCounts,
-    sort_window_seconds: float = DEFAULT_SORT_WINDOW_SECONDS,
+    paths: Sequence[Path], *, seed: int, counts: InputCounts, sort_window_seconds: float = DEFAULT_SORT_WINDOW_SECONDS
 ) -> Iterator[Attempt]:
     """Attempts of all files in order of time; gzip is recognised by its content.
 

@@ -101,10 +101,7 @@ _Pending = tuple[float, int, str, str]
 
 
 def synthetic_attempts(
-    seed: int,
-    days: float = DEFAULT_DAYS,
-    launches_per_day: float = DEFAULT_LAUNCHES_PER_DAY,
-    begin: float = BEGIN,
+    seed: int, days: float = DEFAULT_DAYS, launches_per_day: float = DEFAULT_LAUNCHES_PER_DAY, begin: float = BEGIN
 ) -> Iterator[Attempt]:
     """Attempts in order of time, the same for the same arguments; fewer days are the beginning of more.
 

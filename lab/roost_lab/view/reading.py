@@ -128,9 +128,7 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
     pod = schema.pod.c
     known = (pod.uid, pod.namespace, pod.name, pod.pod_class, pod.image, pod.cpu_millicores, pod.memory_bytes)
     found = _in_parts(
-        rows,
-        list(starts),
-        lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part)),
+        rows, list(starts), lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part))
     )
     return [row | starts[row["uid"]] for row in found]
 

@@ -23,11 +23,7 @@ class ReleaseDocument(ReleaseSettings):
     """
 
     def __init__(
-        self,
-        read: Reader,
-        document: Document,
-        scheduler_configuration: Mapping[str, Any] | None = None,
-        minor: int = 0,
+        self, read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None = None, minor: int = 0
     ) -> None:
         super().__init__(read, document)
         self.scheduler_configuration = scheduler_configuration

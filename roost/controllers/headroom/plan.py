@@ -18,13 +18,7 @@ from roost.controllers.headroom.learning import (
     seconds_until_change,
 )
 from roost.controllers.headroom.settings import read_headroom
-from roost.controllers.headroom.whole_nodes import (
-    Pool,
-    first_size_is_due,
-    is_first_size,
-    plan_resize,
-    read_size,
-)
+from roost.controllers.headroom.whole_nodes import Pool, first_size_is_due, is_first_size, plan_resize, read_size
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 
 if TYPE_CHECKING:
@@ -278,10 +272,5 @@ def _why(placeholder_set: PlaceholderSet, period: Period) -> str:
 
 
 CONTROLLER: Final = Controller(
-    name="headroom",
-    read=read_headroom,
-    plan=plan_headroom,
-    empty=HeadroomMemory(),
-    note=note_headroom,
-    gauges=GAUGES,
+    name="headroom", read=read_headroom, plan=plan_headroom, empty=HeadroomMemory(), note=note_headroom, gauges=GAUGES
 )

@@ -241,11 +241,7 @@ def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool
 
 
 def _open_to_waiting(
-    snapshot: Snapshot,
-    nodes: Mapping[str, NodeMemory],
-    memory: GateMemory,
-    settings: GateSettings,
-    now: Moment,
+    snapshot: Snapshot, nodes: Mapping[str, NodeMemory], memory: GateMemory, settings: GateSettings, now: Moment
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
     fresh = {key for key, since in memory.opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
     closed = {
@@ -279,10 +275,7 @@ def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozen
 
 
 def _with_openings(
-    changes: Sequence[ChangeNode],
-    snapshot: Snapshot,
-    openings: Mapping[str, frozenset[str]],
-    settings: GateSettings,
+    changes: Sequence[ChangeNode], snapshot: Snapshot, openings: Mapping[str, frozenset[str]], settings: GateSettings
 ) -> list[ChangeNode]:
     """Return the changes together with those that open nodes to waiting users. openings: labels by node."""
     remaining = dict(openings)

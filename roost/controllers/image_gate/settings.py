@@ -8,12 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from roost_core.objects.selectors import read_tolerations, untolerated
-from roost_core.placement.labels import (
-    images_condition,
-    pulled_prefix,
-    puller_container,
-    startup_taint,
-)
+from roost_core.placement.labels import images_condition, pulled_prefix, puller_container, startup_taint
 from roost_core.release.pullers import (
     MAX_DEADLINE_SECONDS,
     GateMode,

@@ -48,11 +48,7 @@ class Demand:
 
 
 def count_users(
-    before: Demand,
-    pods: Iterable[Pod],
-    is_users: Callable[[Pod], bool],
-    half_life_seconds: float,
-    steady: float,
+    before: Demand, pods: Iterable[Pod], is_users: Callable[[Pod], bool], half_life_seconds: float, steady: float
 ) -> tuple[Demand, list[Pod]]:
     """Return the next count, and the users' pods that run since the last one. The order of `pods` doesn't matter."""
     running: dict[str, PodSpec | None] = {}

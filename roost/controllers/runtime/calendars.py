@@ -58,11 +58,7 @@ _NEEDED: Final = frozenset(
     }
 )  # fmt: skip
 _NAME: Final = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*[;:]", re.ASCII)
-_RULE_PARTS: Final = {
-    "DAILY": {"BYDAY"},
-    "WEEKLY": {"BYDAY"},
-    "MONTHLY": {"BYDAY", "BYMONTHDAY", "BYSETPOS"},
-}
+_RULE_PARTS: Final = {"DAILY": {"BYDAY"}, "WEEKLY": {"BYDAY"}, "MONTHLY": {"BYDAY", "BYMONTHDAY", "BYSETPOS"}}
 _RULE: Final = (
     "FREQ=DAILY, WEEKLY (BYDAY=MO,TU…) or MONTHLY (BYDAY=2TU, BYMONTHDAY=1 or BYSETPOS) with INTERVAL, COUNT or UNTIL; "
     "write other recurrences as single events"

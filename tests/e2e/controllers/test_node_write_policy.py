@@ -43,9 +43,7 @@ VALUES: dict[str, Any] = {
         {
             "name": "default",
             "replicas": 0,
-            "windows": [
-                {"name": "w", "timeZone": "UTC", "start": "0 8 1 1 *", "end": "0 9 1 1 *", "replicas": 7},
-            ],
+            "windows": [{"name": "w", "timeZone": "UTC", "start": "0 8 1 1 *", "end": "0 9 1 1 *", "replicas": 7}],
             "resources": {"requests": {"memory": "1Gi"}},
         },
         {"name": "whole", "replicas": 0, "countBy": "nodes"},
@@ -323,9 +321,7 @@ def node_escapes(case: Case) -> dict[str, Write]:
             },
         ),
         "the own taint, where it isn't": Write(
-            "PATCH",
-            f"{path}-old",
-            {"spec": {"taints": [{"key": own_taint, "effect": "NoSchedule"}]}},
+            "PATCH", f"{path}-old", {"spec": {"taints": [{"key": own_taint, "effect": "NoSchedule"}]}}
         ),
         "the own taint with another value": Write(
             "PATCH",
@@ -398,9 +394,7 @@ def pod_escapes(case: Case) -> dict[str, Write]:
         "all pods deleted": Write("DELETE", case.pods_path),
         "a pod changed": Write("PATCH", f"{case.pods_path}/hub-0", {"metadata": {"labels": {"component": "x"}}}),
         "a pod turned into one of its own": Write(
-            "PATCH",
-            f"{case.pods_path}/hub-0",
-            {"metadata": {"labels": puller_pod(case).body["metadata"]["labels"]}},
+            "PATCH", f"{case.pods_path}/hub-0", {"metadata": {"labels": puller_pod(case).body["metadata"]["labels"]}}
         ),
         "a pod in another namespace": puller_pod(case)._replace(path=f"/api/v1/namespaces/{case.hub}/pods"),
         "a pod without the labels": puller_pod(case, labels_={labels.OWN_COMPONENT_LABEL: "hub"}),
@@ -648,11 +642,7 @@ def event_escapes(case: Case) -> dict[str, Write]:
         ),
         "a page full of text": event("x", case.hub, said={"message": "words " * 100}, **OWN_EVENT),
         "a message without end": event(
-            "x",
-            "default",
-            about={"kind": "Node", "namespace": ""},
-            said={"message": "m" * 1_000_000},
-            **OWN_EVENT,
+            "x", "default", about={"kind": "Node", "namespace": ""}, said={"message": "m" * 1_000_000}, **OWN_EVENT
         ),
         "an Event with fields that it doesn't have": filled_event,
         "an Event in the kubelet's name": event("x", case.hub, said={"source": {"component": "kubelet"}}, **OWN_EVENT),

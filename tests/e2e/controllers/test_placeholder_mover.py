@@ -106,9 +106,7 @@ def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_
         yield pool
 
 
-def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
-    hub: Pool,
-) -> None:
+def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(hub: Pool) -> None:
     old = hub.add_node("old")
     wait_until(lambda: hub.count_on(old) == PLACEHOLDERS, 90, "all placeholders on the only node", explain=hub.explain)
     wait_until(lambda: hub.marked() == [old], 90, "the only node to be marked", explain=hub.explain)
@@ -119,12 +117,7 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
 
     new = hub.add_node("new")
     wait_until(lambda: hub.marked() == [new], 90, "the new node to be marked", explain=hub.explain)
-    wait_until(
-        lambda: hub.count_on(new) == PLACEHOLDERS,
-        MOVED_SECONDS,
-        "all on the new node",
-        explain=hub.explain,
-    )
+    wait_until(lambda: hub.count_on(new) == PLACEHOLDERS, MOVED_SECONDS, "all on the new node", explain=hub.explain)
 
     created = sorted(dt.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) for pod in hub.placeholders())
     # Whole seconds, and each successor comes a moment after its eviction.

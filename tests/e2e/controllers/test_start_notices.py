@@ -24,11 +24,7 @@ pytestmark = pytest.mark.e2e
 BYTES_PER_SECOND: Final = 1_000_000
 LARGE_BYTES: Final = 24_000_000
 DOWNLOADS: Final = "Downloading your server's image. "
-VALUES: Final[dict[str, Any]] = {
-    "placeholders": [],
-    "prePuller": {"enabled": False},
-    "imageGate": {"mode": "off"},
-}
+VALUES: Final[dict[str, Any]] = {"placeholders": [], "prePuller": {"enabled": False}, "imageGate": {"mode": "off"}}
 
 
 @pytest.fixture(scope="module")

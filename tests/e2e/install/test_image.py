@@ -165,12 +165,7 @@ def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: P
     assert rendered.returncode == 0, rendered.stderr
     assert "kind: Deployment" in rendered.stdout
     program = "import os, sys; print(os.getuid(), os.getgid(), os.access('/', os.W_OK), sys.prefix)"
-    assert inside(root, config, "python", "-c", program).stdout.split() == [
-        str(USER),
-        str(USER),
-        "False",
-        "/opt/roost",
-    ]
+    assert inside(root, config, "python", "-c", program).stdout.split() == [str(USER), str(USER), "False", "/opt/roost"]
 
 
 def test_every_module_of_roost_and_every_library_it_needs_loads(root: Path, config: dict[str, Any]) -> None:

@@ -317,13 +317,7 @@ def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, h
         assert ("readinessProbe" in spec["containers"][0]) == is_program
         wanted = scheduler_name(RELEASE, namespace, "placeholder") if part == "placeholder" else "default-scheduler"
         assert spec["schedulerName"] == wanted
-    assert parts == {
-        "webhook": programs,
-        "controllers": programs,
-        "scheduler": programs,
-        "puller": 1,
-        "placeholder": 2,
-    }
+    assert parts == {"webhook": programs, "controllers": programs, "scheduler": programs, "puller": 1, "placeholder": 2}
 
 
 def user_body(world: World, namespace: str, name: str) -> Object:

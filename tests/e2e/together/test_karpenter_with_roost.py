@@ -117,10 +117,7 @@ def test_an_empty_node_leaves_though_pullers_marks_and_soft_terms_are_there(
 
         site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}/pods/user")
         wait_until(
-            lambda: site.node_names() == [second],
-            LEAVING_SECONDS,
-            "the empty node to leave",
-            explain=site.explain,
+            lambda: site.node_names() == [second], LEAVING_SECONDS, "the empty node to leave", explain=site.explain
         )
         assert site.placeholders_on(second) == 2
 

@@ -107,11 +107,7 @@ def other_namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches_anothers_marks(
-    control_plane: ControlPlane,
-    namespace: str,
-    other_namespace: str,
-    fake_nodes: FakeNodes,
-    pod_keeper: PodKeeper,
+    control_plane: ControlPlane, namespace: str, other_namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     assert pod_keeper
     pool = {"pool": namespace}

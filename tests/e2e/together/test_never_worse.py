@@ -17,16 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.pair_cases import (
-    GPU_CASE,
-    HUNG_CASE,
-    KILLED_CASE,
-    LARGE_CASE,
-    LECTURE_CASE,
-    SLOW_PULL_CASE,
-    Case,
-    draw,
-)
+from tests.e2e.pair_cases import GPU_CASE, HUNG_CASE, KILLED_CASE, LARGE_CASE, LECTURE_CASE, SLOW_PULL_CASE, Case, draw
 from tests.e2e.pair_run import Pair, Side, imported_values
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up

@@ -40,10 +40,7 @@ def user(name: str, *, node: str = "", image: str = IMAGE) -> dict[str, Any]:
 
 
 def test_a_warm_set_carries_the_pods_of_both_hubs_and_knows_the_images_that_both_brought(
-    control_plane: ControlPlane,
-    namespace: str,
-    other_namespace: str,
-    fake_nodes: FakeNodes,
+    control_plane: ControlPlane, namespace: str, other_namespace: str, fake_nodes: FakeNodes
 ) -> None:
     pool = {"pool": namespace}
     for name in (namespace, other_namespace):

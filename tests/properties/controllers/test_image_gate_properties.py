@@ -53,11 +53,7 @@ settings = st.builds(
     st.just(SCIPY),
     mode=st.sampled_from(list(GateMode)),
     groups=st.sampled_from(
-        [
-            {},
-            {"puller": ({}, IMAGES)},
-            {"puller": ({}, IMAGES[:1]), "puller-gpu": ({"pool": "gpu"}, IMAGES[1:])},
-        ]
+        [{}, {"puller": ({}, IMAGES)}, {"puller": ({}, IMAGES[:1]), "puller-gpu": ({"pool": "gpu"}, IMAGES[1:])}]
     ),
     node_condition=st.booleans(),
     pull_deadline_seconds=st.sampled_from([0, 60, 600]),

@@ -10,11 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import CreatePod, DeletePod
-from roost.controllers.popular_images.plan import (
-    PopularMemory,
-    disk_bytes_of,
-    plan_popular_images,
-)
+from roost.controllers.popular_images.plan import PopularMemory, disk_bytes_of, plan_popular_images
 from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION
 from tests.popular_builders import (
     GB,
@@ -123,10 +119,7 @@ STEPS = st.one_of(
     st.tuples(st.just("trouble"), st.sampled_from(NODES)),
     st.tuples(st.just("relief"), st.sampled_from(NODES)),
     st.tuples(st.just("collect"), st.sampled_from(NODES)),
-    st.tuples(
-        st.just("writes"),
-        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back"])),
-    ),
+    st.tuples(st.just("writes"), st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back"]))),
     st.tuples(st.just("new leader"), st.none()),
 )
 
@@ -183,13 +176,7 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
     parallel: int,
     bytes_per_minute: int,
 ) -> None:
-    world = World(
-        popular_settings(
-            perNode=per_node,
-            parallel=parallel,
-            bytes_per_minute=bytes_per_minute,
-        )
-    )
+    world = World(popular_settings(perNode=per_node, parallel=parallel, bytes_per_minute=bytes_per_minute))
     arrivals = [("arrive", one) for one in crowd]
     for number, (kind, detail) in enumerate([*arrivals, ("wait", 60.0), ("wait", 60.0), *steps]):
         writes = step(world, kind, detail, number)

@@ -43,9 +43,7 @@ def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
         **popular_document(popularImages={"enabled": False}),
         "podClasses": values["podClasses"],
-        "placeholders": [
-            {"name": "default", "statefulSet": SET, "replicas": 3, "countBy": "pods", "windows": []},
-        ],
+        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 3, "countBy": "pods", "windows": []}],
         "events": {**values["events"], "enabled": True, "booked": list(booked), **changes},
     }
 
@@ -55,11 +53,7 @@ def _planner(*booked: dict[str, Any], **changes: Any) -> Planner[Any]:
 
 
 def _plan(
-    planner: Planner[Any],
-    minutes: float,
-    *pods: Pod,
-    replicas: int = 3,
-    sources: tuple[BookingSource, ...] = (),
+    planner: Planner[Any], minutes: float, *pods: Pod, replicas: int = 3, sources: tuple[BookingSource, ...] = ()
 ) -> Planned[Any]:
     """Plan so many minutes after the lecture's beginning."""
     snapshot = Snapshot(

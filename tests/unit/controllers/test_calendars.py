@@ -100,10 +100,7 @@ def test_an_occurrence_that_was_moved_counts_where_it_is_now_and_a_cancelled_one
     cancelled = ["UID:a", "RECURRENCE-ID:20261117T080000Z", "STATUS:CANCELLED", "DTSTART:20261117T080000Z"]
     events, faults = _parse(series, [*moved, PEOPLE], [*cancelled, PEOPLE])
     assert not faults
-    assert [_starts(event) for event in events] == [
-        ["2026-11-03 09:00", "2026-11-24 09:00"],
-        ["2026-11-11 14:00"],
-    ]
+    assert [_starts(event) for event in events] == [["2026-11-03 09:00", "2026-11-24 09:00"], ["2026-11-11 14:00"]]
 
 
 def test_dates_beside_the_rule_count_too() -> None:

@@ -24,13 +24,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
-from roost.controllers.runtime.loop import (
-    RESYNC_SECONDS,
-    SILENT_SECONDS,
-    UNFIT_SECONDS,
-    Loop,
-    show_plan,
-)
+from roost.controllers.runtime.loop import RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError

@@ -86,18 +86,8 @@ class TestFaults:
         ("reason", "message", "cause", "words"),
         [
             ("ErrImagePull", NOT_FOUND, "missing", "no such image"),
-            (
-                "ImagePullBackOff",
-                REFUSED,
-                "registry",
-                "does not answer",
-            ),
-            (
-                "ErrImagePull",
-                DENIED,
-                "credentials",
-                "imagePullSecrets",
-            ),
+            ("ImagePullBackOff", REFUSED, "registry", "does not answer"),
+            ("ErrImagePull", DENIED, "credentials", "imagePullSecrets"),
             ("ErrImagePull", "unexpected status from HEAD request: 401 Unauthorized", "credentials", "credentials"),
             ("ErrImagePull", "429 Too Many Requests - toomanyrequests: limit", "throttled", "limits"),
             (

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from roost.controllers.contract.actions import DeletePod, Outcome
-from roost.controllers.popular_images.plan import (
-    ASSUMED_IMAGE_BYTES,
-    FIRST_REST_SECONDS,
-    plan_popular_images,
-)
+from roost.controllers.popular_images.plan import ASSUMED_IMAGE_BYTES, FIRST_REST_SECONDS, plan_popular_images
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.placement.labels import (
-    OPT_OUT_ANNOTATION,
-    OWN_INSTANCE_LABEL,
-    SAFE_TO_EVICT_ANNOTATION,
-)
+from roost_core.placement.labels import OPT_OUT_ANNOTATION, OWN_INSTANCE_LABEL, SAFE_TO_EVICT_ANNOTATION
 from tests.builders import NAMESPACE
 from tests.popular_builders import (
     GB,

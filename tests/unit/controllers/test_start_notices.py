@@ -16,14 +16,7 @@ from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import texts
-from roost.controllers.start_notices.estimates import (
-    A_PULL,
-    MOST_KEYS,
-    OF_IMAGE,
-    OF_REGISTRY,
-    Estimate,
-    PastWaits,
-)
+from roost.controllers.start_notices.estimates import A_PULL, MOST_KEYS, OF_IMAGE, OF_REGISTRY, Estimate, PastWaits
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import GIVES_WAY, ROOM_UNKNOWN, with_estimate

@@ -112,8 +112,7 @@ def test_a_webhook_without_a_ca_bundle_or_a_ready_pod_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bundle", "evidence"),
-    [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)")],
+    ("bundle", "evidence"), [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)")]
 )
 def test_a_ca_bundle_by_which_nothing_can_be_trusted_is_an_error(bundle: str, evidence: str) -> None:
     cluster = Cluster()
@@ -207,11 +206,7 @@ def test_a_node_that_lacks_an_image_for_long_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "is_told"),
-    [
-        (["--expendable-pods-priority-cutoff=-5"], True),
-        (["--expendable-pods-priority-cutoff=-10"], False),
-        ([], False),
-    ],
+    [(["--expendable-pods-priority-cutoff=-5"], True), (["--expendable-pods-priority-cutoff=-10"], False), ([], False)],
 )
 def test_an_autoscaler_that_ignores_placeholders_is_an_error(arguments: list[str], is_told: bool) -> None:
     cluster = Cluster()

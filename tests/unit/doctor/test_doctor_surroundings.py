@@ -257,8 +257,7 @@ def test_aks_is_told_before_an_install_where_a_startup_taint_belongs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "count"),
-    [("", 1), ("podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}", 0)],
+    ("values", "count"), [("", 1), ("podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}", 0)]
 )
 def test_openshift_takes_no_fixed_ids(values: str, count: int) -> None:
     cluster = Cluster(values)

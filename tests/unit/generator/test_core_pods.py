@@ -59,10 +59,7 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
         ("webhook: {pdb: {maxUnavailable: 0}}", "webhook.pdb.maxUnavailable"),
         ("corePods: {labels: {component: singleuser-server}}", "corePods.labels"),
         ("recorder: {labels: {component: singleuser-server}}", "recorder.labels"),
-        (
-            "recorder: {enabled: true}\ncorePods: {extraEnv: [{name: ROOST_DATABASE, value: x}]}",
-            "corePods.extraEnv[0]",
-        ),
+        ("recorder: {enabled: true}\ncorePods: {extraEnv: [{name: ROOST_DATABASE, value: x}]}", "corePods.extraEnv[0]"),
     ],
 )
 def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:

@@ -103,10 +103,7 @@ def test_a_file_made_to_burn_memory_or_time_is_refused_soon(bomb: bytes) -> None
     assert time.process_time() - begin < 5
 
 
-@pytest.mark.parametrize(
-    "form",
-    ["b: [{}]", "b: {{x: [{}]}}"],
-)
+@pytest.mark.parametrize("form", ["b: [{}]", "b: {{x: [{}]}}"])
 def test_a_long_text_named_very_often_is_refused_soon(form: str) -> None:
     text = f"a: &a {'x' * 1_000_000}\n" + form.format(", ".join(["*a"] * 200_000)) + "\n"
     begin = time.process_time()

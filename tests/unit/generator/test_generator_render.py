@@ -382,8 +382,7 @@ def test_the_webhook_is_told_whether_pullers_bring_images_to_nodes_that_join(val
 
 
 @pytest.mark.parametrize(
-    ("values", "prefers"),
-    [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
+    ("values", "prefers"), [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)]
 )
 def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_true(values: str, prefers: bool) -> None:
     text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"

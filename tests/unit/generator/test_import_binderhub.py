@@ -84,10 +84,7 @@ def test_a_binder_federation_member() -> None:
     assert result.values == {
         "scheduler": {"target": "none"},
         # Drawn to nobody, as before.
-        "podClasses": {
-            "user": {"join": {"user": None}, "warm": None},
-            "build": {"resources": {"memory": "2G"}},
-        },
+        "podClasses": {"user": {"join": {"user": None}, "warm": None}, "build": {"resources": {"memory": "2G"}}},
         "imageGate": {"mode": "off"},
         "prePuller": {"enabled": False},
         "singleuser": {"cpu": {"guarantee": 0.01, "limit": 1}, "memory": {"guarantee": "450M", "limit": "2G"}},

@@ -181,9 +181,7 @@ def test_sets_of_pools_have_names_of_their_own() -> None:
     )
     text = f"singleuser: {{profileList: [{profiles}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"
     (entries,) = values_of(proposed(text), "placeholders")
-    assert [one["name"] for one in entries] == [
-        *("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40),
-    ]
+    assert [one["name"] for one in entries] == [*("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40)]
 
 
 def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:

@@ -45,10 +45,7 @@ ERRORS = {
     ),
     "all preScore off": (raw('{preScore: {disabled: [{name: "*"}]}}'), "still score"),
     "multiPoint off": (raw('{multiPoint: {disabled: [{name: "*"}]}}'), "no queue sort plugin"),
-    "no bind": (
-        raw('{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}}'),
-        "no bind plugin",
-    ),
+    "no bind": (raw('{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}}'), "no bind plugin"),
     "queue sorts differ": (raw("{queueSort: {disabled: [{name: PrioritySort}]}}"), "one scheduler has one queue"),
     "scoringStrategy without type": (
         raw("{}", "[{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]"),

@@ -20,10 +20,7 @@ from tools.quick import tests_of as rooms_of
         ("docs/architecture.md", "tests/unit/repository"),
         ("roost/cli.py", "tests/unit/commands"),
         ("lab/roost_lab/traces/order.py", "lab/tests/unit/simulator"),
-        (
-            "lab/tests/unit/simulator/test_simulator_pods.py",
-            "lab/tests/unit/simulator/test_simulator_pods.py",
-        ),
+        ("lab/tests/unit/simulator/test_simulator_pods.py", "lab/tests/unit/simulator/test_simulator_pods.py"),
     ],
 )
 def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:

@@ -14,12 +14,7 @@ from kubernetes.client import ApiClient, Configuration
 
 from roost_core.kube import leader_election
 from roost_core.kube.client import Client
-from roost_core.kube.leader_election import (
-    LEASE_SECONDS,
-    RENEW_SECONDS,
-    Leadership,
-    steady_seconds,
-)
+from roost_core.kube.leader_election import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -240,11 +240,7 @@ class TestStates:
 
 def test_pods_with_equal_needs_share_verdicts_and_nothing_else() -> None:
     """What differs in requests, required anti-affinity or preferred terms is asked anew on a state in use."""
-    apart = {
-        "podAntiAffinity": {
-            REQUIRED: [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}],
-        }
-    }
+    apart = {"podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}]}}
 
     def prefers(name: str) -> dict[str, Any]:
         fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]

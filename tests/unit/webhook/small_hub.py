@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from roost_core.placement.rendezvous import rank_nodes
-from tests.builders import (
-    IMAGE,
-    REPOSITORY,
-    Object,
-    builder_nodes,
-    expression,
-    facts,
-    held,
-    node,
-)
+from tests.builders import IMAGE, REPOSITORY, Object, builder_nodes, expression, facts, held, node
 
 (LABEL,) = held(IMAGE)
 HOLDS = {"key": LABEL, "operator": "In", "values": ["true"]}

@@ -59,10 +59,7 @@ def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_
     assert PREFERS_HOLDER in node_terms(placed)
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}],
-)
+@pytest.mark.parametrize("asked", [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}])
 def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted_apart(asked: dict[str, str]) -> None:
     # zero-to-jupyterhub's recipe for GPUs has no node selector: the extended resource alone says where such pods go.
     small = node("n1", IMAGE, allocatable={"cpu": 8000, "memory": 16 * 2**30, "pods": 110})

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 from roost_core.objects.selectors import Taint
 from roost_core.placement.rendezvous import rank_nodes
-from tests.builders import (
-    NAMESPACE,
-    REPOSITORY,
-    Desk,
-    build_pod,
-    builder_nodes,
-    facts,
-    homes_of,
-    node,
-    patched,
-)
+from tests.builders import NAMESPACE, REPOSITORY, Desk, build_pod, builder_nodes, facts, homes_of, node, patched
 
 if TYPE_CHECKING:
     from webhook.facts import Facts

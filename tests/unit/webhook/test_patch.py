@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost_core.placement.labels import (
-    HOME_TARGET_ANNOTATION,
-    POLICY_REVISION_ANNOTATION,
-)
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION
 from tests.builders import (
     PREFERRED,
     REQUIRED,

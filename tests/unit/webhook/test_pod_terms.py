@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from roost_core.placement.labels import (
-    PLACEHOLDER_SET_LABEL,
-    attract_label,
-)
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from tests.builders import (
     IMAGE,
     NAMESPACE,

@@ -6,15 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    Desk,
-    build_pod,
-    builder_nodes,
-    facts,
-    homes_of,
-    place,
-)
+from tests.builders import NAMESPACE, Desk, build_pod, builder_nodes, facts, homes_of, place
 from tests.unit.webhook.small_hub import FIVE, RING
 from webhook.facts import Homes, PlacedPod
 from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed

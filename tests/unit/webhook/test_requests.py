@@ -6,17 +6,7 @@ import copy
 
 import pytest
 
-from tests.builders import (
-    Desk,
-    Object,
-    build_pod,
-    expression,
-    patch_of,
-    place,
-    requires_nodes,
-    settings,
-    user_pod,
-)
+from tests.builders import Desk, Object, build_pod, expression, patch_of, place, requires_nodes, settings, user_pod
 from tests.unit.webhook.small_hub import FIVE
 
 

@@ -8,14 +8,7 @@ import pytest
 
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import SCHEDULER
-from tests.builders import (
-    Desk,
-    patched,
-    place,
-    required_terms,
-    settings,
-    user_pod,
-)
+from tests.builders import Desk, patched, place, required_terms, settings, user_pod
 from tests.unit.webhook.small_hub import HERE, KEEPS_OFF
 
 

@@ -160,13 +160,7 @@ def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
 
 
 def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone() -> None:
-    facts = WarmFacts(
-        {
-            "ns/a": on("n1", ("x",)),
-            "ns/b": on("n1", ("y",)),
-            "ns/c": on("", ()),
-        }
-    )
+    facts = WarmFacts({"ns/a": on("n1", ("x",)), "ns/b": on("n1", ("y",)), "ns/c": on("", ())})
     assert (facts.running, facts.pods_on("n1"), facts.pods_on("n2"), facts.pods_on("")) == (3, 2, 0, 1)
     later = facts.updated({"ns/a": None, "ns/b": None})
     assert (later.running, later.pods_on("n1")) == (1, 0)
@@ -186,13 +180,7 @@ def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pyt
 
 def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> None:
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
-    facts = facts.updated(
-        {
-            "ns/c": on("n1", ("z",)),
-            "ns/d": on("n1", ("y",)),
-            "ns/e": on("n2", ("z",)),
-        }
-    )
+    facts = facts.updated({"ns/c": on("n1", ("z",)), "ns/d": on("n1", ("y",)), "ns/e": on("n2", ("z",))})
     assert [facts.images_since("n1", image) for image in "xyz?"] == [2, 0, 0, 0]
     assert facts.images_since("n9", "x") == 0
     assert facts.updated({"ns/a": None}).images_since("n1", "x") == 0

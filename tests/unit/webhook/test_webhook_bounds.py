@@ -50,10 +50,7 @@ def with_labels(count: int) -> Object:
 
 def with_annotations(count: int) -> Object:
     return user_pod() | {
-        "metadata": {
-            **user_pod()["metadata"],
-            "annotations": {f"annotation-{index}": "x" for index in range(count)},
-        }
+        "metadata": {**user_pod()["metadata"], "annotations": {f"annotation-{index}": "x" for index in range(count)}}
     }
 
 

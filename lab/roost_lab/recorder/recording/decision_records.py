@@ -22,14 +22,7 @@ _ELLIPSIS: Final = b" ..."
 
 
 def failed_attempt(
-    uid: str,
-    scheduler: str,
-    message: str,
-    when: Step,
-    *,
-    source: str,
-    last_us: int | None = None,
-    tries: int = 1,
+    uid: str, scheduler: str, message: str, when: Step, *, source: str, last_us: int | None = None, tries: int = 1
 ) -> DecisionRecord:
     """A decision of kind fail, from the scheduler's message in the pod's condition or in an Event."""
     total, reasons = read_reasons(message)

@@ -175,11 +175,7 @@ class Model:
         return pack_candidates(binding.id, self._columns(pod, list(rows), rejections, table))
 
     def _columns(
-        self,
-        pod: PodReading,
-        rows: Sequence[NodeRow],
-        rejections: Mapping[str, Rejection],
-        table: ScoreTable | None,
+        self, pod: PodReading, rows: Sequence[NodeRow], rejections: Mapping[str, Rejection], table: ScoreTable | None
     ) -> Candidates:
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
         # Kubelets name images in full.

@@ -61,9 +61,5 @@ def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
 def image_record(node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None) -> ImageRecord:
     """An image that a node reports, or has reported until `gone_us`."""
     return ImageRecord(
-        node_uid=node_uid,
-        image=image[:MAX_IMAGE],
-        first_us=first_us,
-        image_bytes=image_bytes,
-        gone_us=gone_us,
+        node_uid=node_uid, image=image[:MAX_IMAGE], first_us=first_us, image_bytes=image_bytes, gone_us=gone_us
     )

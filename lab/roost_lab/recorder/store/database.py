@@ -20,15 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from roost_lab.recorder.store import schema, start_rows
-from roost_lab.recorder.store.records import (
-    DecisionKind,
-    Merge,
-    NodeRecord,
-    PodRecord,
-    PodSource,
-    Record,
-    StoredState,
-)
+from roost_lab.recorder.store.records import DecisionKind, Merge, NodeRecord, PodRecord, PodSource, Record, StoredState
 from roost_lab.recorder.store.views import make_views
 
 if TYPE_CHECKING:

@@ -112,10 +112,7 @@ class BoundsMeter:
 
     def counted(self) -> dict[str, float]:
         """The bounds that don't depend on time, as of the last call."""
-        found = {
-            "cold": float(sum(self._nodes_needed.values())),
-            "cold_compulsory": float(len(self._nodes_needed)),
-        }
+        found = {"cold": float(sum(self._nodes_needed.values())), "cold_compulsory": float(len(self._nodes_needed))}
         if self._builds:
             found["build_cache_hits"] = float(self._builds - len(self._repositories))
         return found

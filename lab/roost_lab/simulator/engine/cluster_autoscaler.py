@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
-from roost_lab.simulator.engine.free_room import (
-    Room,
-    is_daemon,
-    place,
-    place_all,
-    pods_waiting,
-    rooms_coming,
-)
+from roost_lab.simulator.engine.free_room import Room, is_daemon, place, place_all, pods_waiting, rooms_coming
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
 
 if TYPE_CHECKING:

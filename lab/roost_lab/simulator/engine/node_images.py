@@ -176,11 +176,7 @@ class NodeImages:
     """
 
     def __init__(
-        self,
-        images: Images,
-        assumptions: Assumptions,
-        since: float = 0.0,
-        figures: PullFigures | None = None,
+        self, images: Images, assumptions: Assumptions, since: float = 0.0, figures: PullFigures | None = None
     ) -> None:
         self.figures = figures if figures is not None else PullFigures()
         self.disk_bytes = 0

@@ -104,10 +104,7 @@ class PodMaker:
     """Makes pods under one policy."""
 
     def __init__(
-        self,
-        policy: Policy,
-        assumptions: Assumptions,
-        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        self, policy: Policy, assumptions: Assumptions, namespaces: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
         """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
         self._policy = policy

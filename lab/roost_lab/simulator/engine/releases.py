@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 class HubRelease:
     """One hub's release."""
 
-    def __init__(
-        self,
-        world: World,
-        policy: Policy,
-        labels: Mapping[str, Mapping[str, str]],
-    ) -> None:
+    def __init__(self, world: World, policy: Policy, labels: Mapping[str, Mapping[str, str]]) -> None:
         """policy: as rendered for its namespace. labels: of all namespaces."""
         self._world = world
         self.policy = policy

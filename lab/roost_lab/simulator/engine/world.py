@@ -100,10 +100,7 @@ class World:
         self._events += 1
         heappush(self._heap, (max(moment, self.now), self._events, what, argument))
 
-    def play(
-        self,
-        attempts: Iterable[Attempt],
-    ) -> RunResult:
+    def play(self, attempts: Iterable[Attempt]) -> RunResult:
         """Play all attempts, in order of time, until the last one has started or is given up."""
         source = iter(attempts)
         attempt = next(source, None)

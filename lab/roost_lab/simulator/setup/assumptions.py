@@ -36,11 +36,7 @@ class PullModel(NamedTuple):
 
 
 # [A]
-PULLS: Final = {
-    "fast": PullModel(200e6, 85e6),
-    "middle": PullModel(60e6, 25e6),
-    "slow": PullModel(10e6, 10e6),
-}
+PULLS: Final = {"fast": PullModel(200e6, 85e6), "middle": PullModel(60e6, 25e6), "slow": PullModel(10e6, 10e6)}
 
 
 # Minors of Kubernetes whose kube-scheduler the model knows.

@@ -40,11 +40,7 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
     made = make_node(policy, assumptions, "node", 0.0)
     # Once its startup taint is removed.
     node = replace(made, taints=())
-    faults = [
-        *_buffers(policy),
-        *_placeholders(policy, assumptions, node),
-        *_pullers(policy, node),
-    ]
+    faults = [*_buffers(policy), *_placeholders(policy, assumptions, node), *_pullers(policy, node)]
     if faults:
         raise AssumptionsError(faults)
 

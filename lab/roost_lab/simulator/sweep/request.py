@@ -53,10 +53,7 @@ def _meant(name: str) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
-def make_worlds(
-    settings: Sequence[str] = (),
-    vary: Sequence[str] = (),
-) -> list[WorldSetting]:
+def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[WorldSetting]:
     """The first world, which reports show in full, then those with one assumption changed. Raises AssumptionsError.
 
     settings: NAME=VALUE each. vary: NAME=VALUE,VALUE each.

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.checks import show_assumption
-from roost_lab.simulator.sweep.measures import (
-    BY_KEY,
-    HOUR_MEASURES,
-    MEASURES,
-    HourMeasure,
-    Measure,
-)
+from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES, MEASURES, HourMeasure, Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

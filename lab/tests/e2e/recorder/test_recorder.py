@@ -64,12 +64,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         give_up(error)
     for name, value in ((LOW, 0), (HIGH, 1000)):
         own.api.create(
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": name},
-                "value": value,
-            }
+            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         )
     with start_scheduler(own) as scheduler:
         scheduler.wait_serving()

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.tests.e2e.recorder.day_comparison import compare
-from lab.tests.e2e.recorder.played_day import (
-    PlayedDay,
-    Size,
-    busiest,
-    launches_of,
-    plan_sessions,
-    real_images,
-)
+from lab.tests.e2e.recorder.played_day import PlayedDay, Size, busiest, launches_of, plan_sessions, real_images
 from roost_lab.recorder.recording.live_starts import Result
 from roost_lab.recorder.store.records import Phase, Verdict
 from tests.harness.binaries import HarnessUnavailableError

@@ -146,7 +146,7 @@ def test_what_is_recorded_appears_by_itself_and_focus_stays(driver: Chrome, page
     page.store.write(new, {"pods": ("2", page.end_us)})
     wait(driver, f"document.querySelectorAll('#nodes > li:first-child .pod').length === {before + 1}")
     assert driver.execute_script("return document.querySelector('#nodes [data-uid=new]').className").split() == [
-        *("pod", "user", "pulling", "fresh"),
+        *("pod", "user", "pulling", "fresh")
     ]
     assert driver.execute_script("return document.activeElement.dataset.uid") == uid
 

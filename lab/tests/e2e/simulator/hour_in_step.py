@@ -258,12 +258,7 @@ class StepWorld(WatchedWorld):
         return math.inf if user is None else user.gone_at
 
     def _with(
-        self,
-        pod: Pod,
-        state: ClusterState,
-        profile: Profile,
-        less: Sequence[Pod],
-        more: Sequence[Pod],
+        self, pod: Pod, state: ClusterState, profile: Profile, less: Sequence[Pod], more: Sequence[Pod]
     ) -> Decision:
         less = [one for one in less if state.get_pod(one.key) is not None]
         more = [one for one in more if state.get_pod(one.key) is None]

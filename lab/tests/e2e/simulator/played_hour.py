@@ -281,11 +281,7 @@ def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
         "spec": {
             "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}},
             "containers": [
-                {
-                    "name": "notebook",
-                    "image": image_reference(attempt.image),
-                    "resources": {"requests": USER_REQUESTS},
-                }
+                {"name": "notebook", "image": image_reference(attempt.image), "resources": {"requests": USER_REQUESTS}}
             ],
             "priorityClassName": priority,
             "terminationGracePeriodSeconds": 0,

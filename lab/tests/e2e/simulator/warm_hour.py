@@ -183,10 +183,7 @@ def play(kubelets: int = 0) -> Seen:
             exits.enter_context(_real_node(cluster, name, registry, node_bytes(number)))
         modelled = ModelledKubelets(cluster, nodes, ALONE, SEED, MANAGED_SIZES)
         keeper = PodKeeper(
-            cluster.api,
-            hold=modelled.hold,
-            leave=lambda pod: pod["spec"].get("nodeName") in names,
-            parallel_requests=8,
+            cluster.api, hold=modelled.hold, leave=lambda pod: pod["spec"].get("nodeName") in names, parallel_requests=8
         )
         exits.enter_context(keeper)
         exits.enter_context(modelled.run(keeper))

@@ -178,11 +178,7 @@ class WebhookStepWorld(StepWorld):
             return
         self._changed.append((self.now, before))
         state = replace(
-            before,
-            labels=said.labels,
-            images=said.images,
-            image_count=said.image_count,
-            allocatable=said.allocatable,
+            before, labels=said.labels, images=said.images, image_count=said.image_count, allocatable=said.allocatable
         )
         self.change_node(node, state)
 

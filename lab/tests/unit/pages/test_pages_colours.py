@@ -21,16 +21,8 @@ LIGHT, DARK = "light", "dark"
 # Color Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics 15 (2009), on linear RGB.
 VISIONS: Mapping[str, Sequence[Colour]] = {
     "trichromats": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopes": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deuteranopes": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
+    "protanopes": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopes": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
 }
 # What stands beside each other in one figure.
 SERIES = {

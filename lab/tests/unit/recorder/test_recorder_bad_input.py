@@ -118,13 +118,7 @@ def test_the_first_and_the_last_moment_are_shown_as_they_are() -> None:
 
 @pytest.mark.parametrize("time", ["0001-01-01", "1969-12-31T23:59", "1970-01-01T00:00+02:00", "9999-12-31T23:59-01:00"])
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["report", "--since"],
-        ["report", "--until"],
-        ["why", "p", "--at"],
-        ["records", "export", "--since"],
-    ],
+    "arguments", [["report", "--since"], ["report", "--until"], ["why", "p", "--at"], ["records", "export", "--since"]]
 )
 def test_a_time_before_1970_or_after_9999_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], time: str

@@ -77,12 +77,7 @@ AS_THE_SNIFFER_WRITES = [
     entry(endpoint="podUpdate", event="ContainersReady", timestamp="2024-04-23 19:51:09 +0000 UTC"),
     entry(endpoint="podUpdate", event="PodScheduled", timestamp="2024-04-23 19:51:07 +0000 UTC"),
     entry(endpoint="preStop", event="preStop", timestamp="2024-04-23 19:51:17.868685484 +0000 UTC m=+0.000773871"),
-    entry(
-        endpoint="podUpdate",
-        reason="PodCompleted",
-        event="Initialized",
-        timestamp="2024-04-23 19:51:18 +0000 UTC",
-    ),
+    entry(endpoint="podUpdate", reason="PodCompleted", event="Initialized", timestamp="2024-04-23 19:51:18 +0000 UTC"),
     entry(endpoint="podDelete", event="Succeeded"),
     entry(endpoint="podDelete", event="PodScheduled", timestamp="2024-04-23 19:51:07 +0000 UTC"),
 ]

@@ -225,10 +225,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
     waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node. " * 10_000}
     runs = {"name": word, "image": image, "imageID": image, "state": {"running": {"startedAt": "2026-01-01T00:00:03Z"}}}
     gone = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    records = [
-        *assembler.node(name, read_node(node(1, "")), 2),
-        *assembler.node(name, read_node(node(2, word)), 3),
-    ]
+    records = [*assembler.node(name, read_node(node(1, "")), 2), *assembler.node(name, read_node(node(2, word)), 3)]
     for version, standing in enumerate(
         (
             stands(3, {}, schedulingGates=[{"name": label}]),

@@ -388,8 +388,7 @@ def test_the_title_names_the_cluster_that_was_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "span"),
-    [("90m", 90 * MINUTE), ("2h", 2 * HOUR), ("7d", 7 * 24 * HOUR), ("2w", 14 * 24 * HOUR)],
+    ("since", "span"), [("90m", 90 * MINUTE), ("2h", 2 * HOUR), ("7d", 7 * 24 * HOUR), ("2w", 14 * 24 * HOUR)]
 )
 def test_since_may_be_a_length_of_time(
     tmp_path: Path, since: str, span: int, capsys: pytest.CaptureFixture[str]

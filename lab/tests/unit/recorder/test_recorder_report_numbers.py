@@ -27,14 +27,7 @@ from roost.__main__ import main
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
-from roost_lab.recorder.store.records import (
-    GapRecord,
-    NodeRecord,
-    Phase,
-    PreemptionRecord,
-    PullRecord,
-    Record,
-)
+from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PreemptionRecord, PullRecord, Record
 from roost_lab.report.failures import Failures
 from roost_lab.report.formats import to_json
 from roost_lab.report.gaps import Gaps
@@ -236,9 +229,7 @@ def test_the_slowest_starts_come_with_the_command_that_explains_them(
         assert said in capsys.readouterr().out
 
 
-def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(
-    fresh_store: Callable[[], Store],
-) -> None:
+def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(fresh_store: Callable[[], Store]) -> None:
     store = fresh_store()
     made = [("a", "maths", "user", 3), ("b", "maths", "user", 5), ("c", "physics", "user", 7)]
     made += [("d", "physics", "build", 9), ("e", "physics", "placeholder", 11)]
@@ -366,11 +357,7 @@ def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: 
     assert one.warm_share == 0.75
     assert report[Pulls].by_image["i"] == one
     assert sum(step.warm + step.cold for step in report[Pulls].by_step) == 8
-    assert report[Failures].reasons == {
-        "Insufficient cpu": (3, 10),
-        "Too many pods": (2, 2),
-        "no reason given": (1, 0),
-    }
+    assert report[Failures].reasons == {"Insufficient cpu": (3, 10), "Too many pods": (2, 2), "no reason given": (1, 0)}
     assert report[Failures].tries == 4
     assert report[Removals].by_class == {("preempted", "placeholder"): 1, ("evicted", ""): 1}
 

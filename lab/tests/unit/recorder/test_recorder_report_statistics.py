@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from lab.tests.recorded import HOUR, SECOND
 from lab.tests.unit.recorder.reported import edge_of, spans_us
-from roost_lab.report.statistics import (
-    Edges,
-    Span,
-    Spans,
-    Steps,
-    covered,
-    cut,
-    means,
-    unite,
-)
+from roost_lab.report.statistics import Edges, Span, Spans, Steps, covered, cut, means, unite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

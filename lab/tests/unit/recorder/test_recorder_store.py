@@ -25,13 +25,7 @@ from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import database, schema, start_rows
-from roost_lab.recorder.store.database import (
-    FORGOTTEN_PODS,
-    SQLITE,
-    Store,
-    StoreError,
-    Unavailable,
-)
+from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError, Unavailable
 from roost_lab.recorder.store.records import (
     EVENTS,
     NODES,
@@ -399,11 +393,7 @@ def story() -> list[tuple[str, str, Object | None]]:
         (PODS, "hub/p", pod_object("p", 2)),
         (PODS, "hub/p", pod_object("p", 3, on="n", conditions=[BOUND])),
         (EVENTS, "hub/e", event_object("Scheduled", "Successfully assigned hub/p to n")),
-        (
-            PODS,
-            "hub/p",
-            pod_object("p", 5, on="n", conditions=[BOUND], status={"startTime": "2027-01-15T08:00:02Z"}),
-        ),
+        (PODS, "hub/p", pod_object("p", 5, on="n", conditions=[BOUND], status={"startTime": "2027-01-15T08:00:02Z"})),
     ]
 
 

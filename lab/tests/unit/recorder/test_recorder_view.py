@@ -73,13 +73,7 @@ def node_record(name: str, **changes: Any) -> NodeRecord:
 
 def change_record(name: str, field: str, at_us: int, old: str, new: str) -> NodeChangeRecord:
     return NodeChangeRecord(
-        node_uid=f"uid-{name}",
-        resource_version=str(at_us),
-        field=field,
-        at_us=at_us,
-        resolution_us=1,
-        old=old,
-        new=new,
+        node_uid=f"uid-{name}", resource_version=str(at_us), field=field, at_us=at_us, resolution_us=1, old=old, new=new
     )
 
 

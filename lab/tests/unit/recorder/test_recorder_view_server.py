@@ -58,8 +58,7 @@ def viewer(store: Store) -> FlaskClient:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/", "/view.js", "/api/records", "/api/moment", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"],
+    "path", ["/", "/view.js", "/api/records", "/api/moment", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"]
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
     answer = make_app([RecordSource(store)], TOKEN).test_client().get(path, headers=OWN)

@@ -160,9 +160,7 @@ def test_each_node_is_told_with_what_it_lacks_and_with_what_would_help(
 def test_a_node_is_told_with_all_that_it_lacks_at_once(tmp_path: Path) -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     words = explained(
-        tmp_path,
-        "p",
-        recorded([node("a", cpu="1", unschedulable=True, taints=[taint])], [refused(pod("p", cpu="2"))]),
+        tmp_path, "p", recorded([node("a", cpu="1", unschedulable=True, taints=[taint])], [refused(pod("p", cpu="2"))])
     )
     line = next(line for line in words.splitlines() if line.startswith("  a: "))
     assert line.startswith(

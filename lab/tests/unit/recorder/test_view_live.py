@@ -129,12 +129,7 @@ def test_finished_pods_take_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "state"),
-    [
-        ({}, "ready"),
-        ({"ready": "False"}, "not ready"),
-        ({"cordoned": True}, "cordoned"),
-    ],
+    ("more", "state"), [({}, "ready"), ({"ready": "False"}, "not ready"), ({"cordoned": True}, "cordoned")]
 )
 def test_what_is_the_matter_with_a_node_is_said(more: Object, state: str) -> None:
     seen = moment([node("a-1", **more)])

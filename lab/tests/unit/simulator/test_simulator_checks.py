@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
-from roost_lab.simulator.setup.checks import (
-    AssumptionsError,
-    list_assumptions,
-    make_assumptions,
-    read_assumption,
-)
+from roost_lab.simulator.setup.checks import AssumptionsError, list_assumptions, make_assumptions, read_assumption
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,7 @@ def test_a_node_that_has_just_come_or_is_going_is_not_copied(one: Node) -> None:
 def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
     taints = ["node.kubernetes.io/disk-pressure=:NoSchedule", "hub=user:NoSchedule"]
     found = CopiedTemplate(CLOUD).find(ClusterState([there("a", {KEY: "true"}, taints=taints)]), NOW)
-    assert (found.name, found.labels) == (
-        "template",
-        {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"},
-    )
+    assert (found.name, found.labels) == ("template", {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"})
     assert [taint.key for taint in found.taints] == ["hub"]
 
 

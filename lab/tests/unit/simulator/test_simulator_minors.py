@@ -28,11 +28,7 @@ WORLD = small(room=10, nodes=2, user_cpu_millicores=1)
 
 @pytest.mark.parametrize(
     ("minor", "nodes"),
-    [
-        ("1.35", ["node-1", "node-1", "node-1", "node-2", "node-2"]),
-        ("1.36", ["node-1"] * 5),
-        ("1.37", ["node-1"] * 5),
-    ],
+    [("1.35", ["node-1", "node-1", "node-1", "node-2", "node-2"]), ("1.36", ["node-1"] * 5), ("1.37", ["node-1"] * 5)],
 )
 def test_each_minor_binds_as_its_own_scheduler_does(minor: str, nodes: list[str]) -> None:
     result, world = play(LAUNCHES, policy("kube-default"), replace(WORLD, kubernetes_minor=minor))

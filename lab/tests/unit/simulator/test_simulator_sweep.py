@@ -14,26 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.tests.simulated import (
-    TRACE,
-    counted_work,
-    dying_work,
-    failing_work,
-    job,
-    policy,
-    work,
-)
+from lab.tests.simulated import TRACE, counted_work, dying_work, failing_work, job, policy, work
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint
-from roost_lab.simulator.sweep.run import (
-    Job,
-    LocalProcesses,
-    ReplayEnd,
-    make_jobs,
-    replay_job,
-    run_job,
-    run_sweep,
-)
+from roost_lab.simulator.sweep.run import Job, LocalProcesses, ReplayEnd, make_jobs, replay_job, run_job, run_sweep
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.counts import TraceError
 

@@ -394,12 +394,7 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
 
 
 def test_every_admitted_launch_has_started_or_was_given_up() -> None:
-    world = Assumptions(
-        node_memory_bytes=20 * USER_BYTES,
-        max_nodes=6,
-        pulls="slow",
-        cull_every_seconds=600,
-    )
+    world = Assumptions(node_memory_bytes=20 * USER_BYTES, max_nodes=6, pulls="slow", cull_every_seconds=600)
     result, seen = play(a_morning(), policy("roost"), world)
     assert result.given_up > 0
     assert result.admitted == result.started + result.given_up == result.waits[TOTAL].count

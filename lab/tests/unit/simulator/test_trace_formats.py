@@ -88,8 +88,7 @@ def test_what_the_recorder_exports_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready_seconds", "seconds", "session"),
-    [(0, 5, 5), (2.5, 2.5, 0), (3, 2, 0), (None, 5, None), (2, None, None)],
+    ("ready_seconds", "seconds", "session"), [(0, 5, 5), (2.5, 2.5, 0), (3, 2, 0), (None, 5, None), (2, None, None)]
 )
 def test_a_recorded_session_lasts_from_ready_to_gone(
     tmp_path: Path, ready_seconds: float | None, seconds: float | None, session: float | None
@@ -207,9 +206,7 @@ def test_unknown_providers_are_used_and_noted_and_unknown_fields_are_left_alone(
     path = write(tmp_path, launch(mood="good", ref="not of version 2"), launch(provider="Forge"))
     attempts, counts = read(path)
     assert [attempt.image for attempt in attempts] == ["GitHub/ada/engine/master", "Forge/ada/engine/master"]
-    assert sorted(counts.notes) == [
-        'provider "Forge" is unknown: its names are taken as they are',
-    ]
+    assert sorted(counts.notes) == ['provider "Forge" is unknown: its names are taken as they are']
 
 
 def test_however_many_reasons_there_are_memory_is_bounded(tmp_path: Path) -> None:

@@ -57,8 +57,7 @@ def test_stamps_to_the_second_or_finer_are_not_moved_out_of_them(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("2019-05-22T12:00:30Z", 30), ("2019-05-22T14:00:30+02:00", 30), ("2019-05-22T12:00:30", 30)],
+    ("text", "seconds"), [("2019-05-22T12:00:30Z", 30), ("2019-05-22T14:00:30+02:00", 30), ("2019-05-22T12:00:30", 30)]
 )
 def test_times_are_utc_unless_they_say_otherwise(tmp_path: Path, text: str, seconds: int) -> None:
     attempts, _ = read(write(tmp_path, launch(timestamp=text)))
