@@ -70,7 +70,8 @@ def main() -> int:
     started = time.monotonic()
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(Path(folder))))
+        page = PAGES / "replay.html"
+        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(Path(folder)), page=page))
         try:
             good = _show(Path(folder), stack)
             show_pages(Path(folder), replay)
@@ -380,13 +381,7 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 
 def _replay_options(folder: Path) -> tuple[str, ...]:
     policies = ("--policy=z2jh", "--policy=roost")
-    return (
-        *policies,
-        "--days=0.1",
-        "--seeds=1",
-        f"--results={folder / 'results'}",
-        f"--output={PAGES / 'replay.html'}",
-    )
+    return (*policies, "--days=0.1", "--seeds=1", f"--results={folder / 'results'}", "--format=html")
 
 
 def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
@@ -409,10 +404,15 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _background(folder: Path, command: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command of Roost until the block ends; its output goes to a log in the folder."""
-    with (folder / f"{command}.log").open("wb") as log:
-        process = subprocess.Popen([*ROOST, command, *options], stdout=log, stderr=subprocess.STDOUT, cwd=ROOT)
+def _background(
+    folder: Path, command: str, *options: str, page: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command of Roost until the block ends; its output goes to the page, or a log in the folder."""
+    with (
+        (folder / f"{command}.log").open("ab") as log,
+        page.open("wb") if page else contextlib.nullcontext(log) as output,
+    ):
+        process = subprocess.Popen([*ROOST, command, *options], stdout=output, stderr=log, cwd=ROOT)
     try:
         yield process
     finally:
