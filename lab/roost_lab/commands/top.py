@@ -18,7 +18,7 @@ from roost_lab.view.terminal import watch
 
 
 def run(settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
-    """Draw until q or Ctrl-C; 1 when the cluster can't be read."""
+    """Draw until Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
     try:
         client = connect_as_user(kubeconfig, context)
@@ -37,10 +37,9 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
 def _command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
-    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until q.
+    """Draw nodes, users, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
     It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
-    s sorts, space pauses.
 
     \b
     roost top --kubeconfig ~/.kube/config

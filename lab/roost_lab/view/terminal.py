@@ -1,20 +1,15 @@
 """Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds, and what waits.
 
-`show` draws it with Rich; `watch` refreshes it until q or Ctrl-C.
+`show` draws it with Rich; `watch` refreshes it until Ctrl-C.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import select
-import sys
-import termios
 import threading
 import time
-import tty
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.live import Live
@@ -28,16 +23,12 @@ from roost_lab.view.moment import OTHER, NodeState, PodState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import TextIO
 
     from rich.console import Console, RenderableType
 
     from roost_lab.view.live import LiveCluster
     from roost_lab.view.moment import Change, Moment, NodeBox, PodBox
 
-# By trouble: nodes that aren't ready, are cordoned, leave or fail to pull come first, then by name.
-TROUBLE, NAME, FULL, USERS = "trouble", "name", "full", "users"
-SORTS: Final = (TROUBLE, NAME, FULL, USERS)
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),
@@ -57,17 +48,12 @@ STATE_WIDTH: Final = max(map(len, NodeState))
 REFRESH_SECONDS: Final = 1.0
 
 
-def in_order(nodes: Sequence[NodeBox], sort: str) -> list[NodeBox]:
-    """The nodes, sorted by one of SORTS."""
+def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
+    """The nodes in trouble first: those that aren't ready, are cordoned, leave or fail to pull; then by name."""
 
-    def place(node: NodeBox) -> tuple[float, str]:
+    def place(node: NodeBox) -> tuple[bool, str]:
         is_failing = any(pod.state is PodState.FAILING for pod in node.pods)
-        first = {
-            TROUBLE: float(node.state is NodeState.READY and not is_failing),
-            FULL: -fullness(node),
-            USERS: -float(counts_of(node)[USER]),
-        }
-        return first.get(sort, 0.0), node.name
+        return node.state is NodeState.READY and not is_failing, node.name
 
     return sorted(nodes, key=place)
 
@@ -84,21 +70,18 @@ def fullness(node: NodeBox) -> float:
     return max((used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room), default=0.0)
 
 
-def show(
-    moment: Moment, columns: int = COLUMNS, lines: int | None = None, sort: str = TROUBLE, keys: str = ""
-) -> RenderableType:
-    """The moment for a terminal of that size, nodes by one of SORTS. keys: the last line; "" where nobody is there."""
+def show(moment: Moment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
+    """The moment for a terminal of that size."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
     head = [_legend(), _pending(moment)]
     words = [
         *_pulls(moment, columns, most),
         *_waiting([pod for pod in moment.pending if pod.reason][:most], columns),
         *_changes(moment.changes[:most], columns),
-        *([_line(keys, "reverse")] if keys else ()),
     ]
     # Without headings, and the line on what isn't shown.
     room = len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
-    nodes = _nodes(in_order(moment.nodes, sort)[:room], columns)
+    nodes = _nodes(in_order(moment.nodes)[:room], columns)
     hidden = len(moment.nodes) - room
     if hidden > 0:
         nodes.append(_line(f"and {hidden} more nodes"))
@@ -250,44 +233,8 @@ def _legend() -> Text:
     return text
 
 
-class Keys:
-    """Keys of a terminal, one by one and without Enter; of anything else, none.
-
-    `with Keys() as keys: keys.read(1.0)`; source: stdin unless given. Ctrl-C goes on raising KeyboardInterrupt.
-    """
-
-    def __init__(self, source: TextIO | None = None) -> None:
-        self._source = sys.stdin if source is None else source
-        self._is_there = self._source.isatty()
-
-    @property
-    def is_there(self) -> bool:
-        """Whether somebody can press keys."""
-        return self._is_there
-
-    def __enter__(self) -> Self:
-        if self._is_there:
-            self._before = termios.tcgetattr(self._source)
-            tty.setcbreak(self._source)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_there:
-            termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
-
-    def read(self, seconds: float) -> str:
-        """What was pressed by then; returns as soon as there is something."""
-        ready, _, _ = select.select([self._source] if self._is_there else [], [], [], seconds)
-        if not ready:
-            return ""
-        data = os.read(self._source.fileno(), 1024)
-        # The terminal is gone.
-        self._is_there = self._is_there and bool(data)
-        return data.decode(errors="ignore")
-
-
 def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
-    """Draw until q or Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
+    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
     stop = threading.Event()
     try:
         if fault := cluster.start(stop):
@@ -295,31 +242,10 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
         if once:
             console.print(show(cluster.moment(), console.width))
             return ""
-        with (
-            contextlib.suppress(KeyboardInterrupt),
-            Keys() as keys,
-            Live(console=console, screen=True, auto_refresh=False) as live,
-        ):
-            _follow(cluster, live, keys)
+        with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(show(cluster.moment(), console.width, console.height), refresh=True)
+                time.sleep(REFRESH_SECONDS)
     finally:
         stop.set()
     return ""
-
-
-def _follow(cluster: LiveCluster, live: Live, keys: Keys) -> None:
-    """Draw every second and after each key: s sorts, space pauses, q quits."""
-    console, sort, is_paused = live.console, TROUBLE, False
-    is_there = keys.is_there and console.is_terminal
-    while True:
-        moment = cluster.moment()
-        until = time.monotonic() + REFRESH_SECONDS
-        while is_paused or time.monotonic() < until:
-            line = f"s: by {sort}   space: {'go on' if is_paused else 'pause'}   q: quit" if is_there else ""
-            live.update(show(moment, console.width, console.height, sort, line), refresh=True)
-            left = REFRESH_SECONDS if is_paused else max(0.0, until - time.monotonic())
-            for key in keys.read(left):
-                if key in "qQ":
-                    return
-                if key == "s":
-                    sort = SORTS[(SORTS.index(sort) + 1) % len(SORTS)]
-                is_paused ^= key == " "

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import select
-import termios
-import threading
-import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -24,10 +19,11 @@ from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
-from roost_lab.view.terminal import MARKS, SORTS, Keys, bar, in_order, show, watch
+from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    import threading
+    from collections.abc import Mapping
     from pathlib import Path
 
 Object = dict[str, Any]
@@ -101,10 +97,10 @@ def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> Mo
     return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
 
 
-def drawn(seen: Moment, columns: int = 100, lines: int | None = None, keys: str = "") -> str:
+def drawn(seen: Moment, columns: int = 100, lines: int | None = None) -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
-        console.print(show(seen, columns, lines, keys=keys))
+        console.print(show(seen, columns, lines))
     return capture.get()
 
 
@@ -269,29 +265,17 @@ def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart
 
 
 @pytest.mark.parametrize("height", [14, 24, 30])
-@pytest.mark.parametrize("keys", ["", "q: quit"])
-def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int, keys: str) -> None:
-    lines = drawn(busy(), 100, height, keys).splitlines()
+def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height: int) -> None:
+    lines = drawn(busy(), 100, height).splitlines()
     assert len(lines) <= height
     shown = [line for line in lines if "30U" in line]
     assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
-    assert (lines[-1] == keys) == bool(keys)
 
 
-def test_trouble_comes_first_and_other_orders_are_there() -> None:
+def test_trouble_comes_first_then_nodes_by_name() -> None:
     nodes = [node("a"), node("b", ready="False"), node("c", cordoned=True), node("d"), node("e")]
     pods = [pod(USER, "d", "me/typo:1", waiting("ErrImagePull"), cpu="0"), pod(USER, "e"), pod("dask", "a", cpu="3")]
-    seen = moment(nodes, pods)
-
-    def order(sort: str) -> str:
-        return "".join(each.name for each in in_order(seen.nodes, sort))
-
-    assert {sort: order(sort) for sort in SORTS} == {
-        "trouble": "bcdae",
-        "name": "abcde",
-        "full": "aebcd",
-        "users": "deabc",
-    }
+    assert [each.name for each in in_order(moment(nodes, pods).nodes)] == ["b", "c", "d", "a", "e"]
 
 
 def test_markup_and_escapes_are_shown_as_what_they_are() -> None:
@@ -353,28 +337,8 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
         find_classes(anywhere, str(path))
 
 
-SECONDS: Final = 20.0
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, Any]]:
-    """The side of who sits there, and the program's."""
-    master, slave = os.openpty()
-    with os.fdopen(slave, "r+b", buffering=0) as raw, io.TextIOWrapper(raw, write_through=True) as program:
-        yield master, program
-    os.close(master)
-
-
-def test_where_nobody_can_press_keys_none_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("q\n")
-    with path.open() as file, Keys(file) as keys:
-        assert not keys.is_there
-        assert keys.read(0.0) == ""
-
-
 class GrowingCluster:
-    """A cluster that gets a node each time one looks."""
+    """A cluster that gets a node each time one looks, until Ctrl-C at the third look."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -384,46 +348,20 @@ class GrowingCluster:
 
     def moment(self) -> Moment:
         self.looks += 1
+        if self.looks == 3:
+            raise KeyboardInterrupt
         return moment([node(f"node-{number}") for number in range(self.looks)])
 
 
-def test_the_live_view_follows_keys_on_a_terminal(terminal: tuple[int, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    master, program = terminal
-    before = termios.tcgetattr(program)
-    monkeypatch.setattr("sys.stdin", program)
-    console = Console(file=program, force_terminal=True, width=100, height=24)
-    said: list[str] = []
+def test_the_live_view_draws_again_until_ctrl_c_and_leaves_the_screen_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("roost_lab.view.terminal.REFRESH_SECONDS", 0.0)
+    file = io.StringIO()
     cluster: Any = GrowingCluster()
-    thread = threading.Thread(target=lambda: said.append(watch(cluster, console, once=False)), daemon=True)
-    thread.start()
-    seen = ""
-
-    def wait_for(text: str) -> None:
-        """Wait for a text to be drawn, after what was waited for before."""
-        nonlocal seen
-        deadline = time.monotonic() + SECONDS
-        while text not in seen:
-            assert time.monotonic() < deadline, f"no {text!r} in {seen[-2000:]!r}"
-            if select.select([master], [], [], 0.1)[0]:
-                drawn = os.read(master, 65536).decode(errors="ignore")
-                seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen + drawn)
-        seen = seen.partition(text)[2]
-
-    wait_for("s: by trouble   space: pause   q: quit")
-    wait_for("node-1")
-    # An arrow, which is no key here, then a letter; no Enter.
-    os.write(master, b"\x1b[As")
-    wait_for("s: by name")
-    os.write(master, b" ")
-    wait_for("space: go on")
-    looks = cluster.looks
-    time.sleep(1.5)
-    assert cluster.looks == looks
-    os.write(master, b"s ")
-    wait_for("s: by full   space: pause")
-    wait_for(f"node-{looks}")
-    os.write(master, b"q")
-    # The screen and the modes that were there before.
-    thread.join(SECONDS)
-    assert said == [""]
-    assert termios.tcgetattr(program) == before
+    console = Console(file=file, force_terminal=True, width=100, height=24)
+    assert watch(cluster, console, once=False) == ""
+    assert "node-0" in file.getvalue()
+    assert "node-1" in file.getvalue()
+    assert file.getvalue().rstrip("\n").endswith(("\x1b[?1049l", "\x1b[?25h"))
+    assert file.getvalue().count("\x1b[?1049h") == file.getvalue().count("\x1b[?1049l") == 1
