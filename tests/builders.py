@@ -1,30 +1,26 @@
 """Make pods, facts, rules and reviews for tests; each says only what the test is about."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 import yaml
 
 from generator.render.functions import pullers
 from roost_core.objects.node import Node
+from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import base_name, pulled_label
 from roost_core.placement.nodes import Nodes
+from roost_core.release.settings import ReleaseSettings
+from webhook.admission import Decision
 from webhook.facts import Facts, Homes, PlacedPod
 from webhook.review import Answer, Reviewer
 from webhook.settings import parse_settings
-
-if TYPE_CHECKING:
-    from roost_core.objects.selectors import Taint
-    from roost_core.release.settings import ReleaseSettings
-    from webhook.admission import Decision
 
 ROOT = Path(__file__).resolve().parent.parent
 

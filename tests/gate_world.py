@@ -1,9 +1,8 @@
 """A small world for the image gate's plans: nodes, puller pods and what kubelets say, changed by hand or by plans."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
 from roost.controllers.contract.pod_kinds import waits_at_gate
@@ -24,9 +23,6 @@ from roost_core.placement.labels import (
     puller_container,
 )
 from roost_core.release.pullers import GateMode, Puller, managed_image
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 RELEASE, NAMESPACE = "hub", "jhub"
 SCIPY = "quay.io/jupyter/scipy-notebook:2026-11-03"

@@ -1,9 +1,8 @@
 """Make the nodes, pods and settings that popular images are about, and a world that does what their plans ask for."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Planned
 from roost.controllers.contract.release import ReleaseDocument
@@ -13,13 +12,9 @@ from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, Popul
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.selectors import Taint
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roost_core.objects.selectors import Taint
 
 GB = 10**9
 WALL = 1_800_000_000.0

@@ -3,8 +3,6 @@
 tests/data/README.md says where each comes from.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

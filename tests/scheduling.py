@@ -1,21 +1,13 @@
 """Ask the scheduler's model for verdicts and scores alone, without a whole cycle."""
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from roost_core.objects.pod import Pod
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
-from roost_core.scheduler.scores import Chosen, score_chosen
-from roost_core.scheduler.verdicts import Rejection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.scores import ScoreTable
-    from roost_core.scheduler.state import ClusterState
-    from roost_core.scheduler.verdicts import Verdict
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.verdicts import Rejection, Verdict
 
 
 def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, Verdict]:

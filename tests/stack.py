@@ -4,8 +4,6 @@ Owns what a kubelet would do for the rendered Deployments: it takes their comman
 of the webhook's certificate and a token of the rendered ServiceAccount, and starts the programs on loopback.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib
@@ -16,25 +14,21 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
 from tests.builders import without_mover_times
 from tests.harness.api import ApiError
+from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
-from tests.harness.scheduler import start_scheduler
+from tests.harness.processes import Process
+from tests.harness.scheduler import Scheduler, start_scheduler
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.processes import Process
-    from tests.harness.scheduler import Scheduler
 
 REPOSITORY = Path(__file__).parent.parent
 ROOST = Path(sys.executable).parent / "roost"

@@ -4,20 +4,15 @@ References between keys (a profile's strategy, the class that a join names) are 
 that they do is not the schema's to say.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from generator.schema.check import read_schema
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
-    from generator.values.sources import LoadedFile
+from generator.values.sources import LoadedFile
 
 Json = Any
 # Strings that YAML, Go and Python spell apart when nobody quotes them.

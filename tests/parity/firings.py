@@ -1,11 +1,7 @@
 """Series of metrics, and the alerts that they fire."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 SERIES = 'namespace="jhub", service="hub-roost-{component}"'
 

@@ -1,10 +1,10 @@
 """What is rendered for Prometheus and Grafana with everything on, and which metrics there are."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -14,10 +14,6 @@ from roost.controllers.settings import parse_settings
 from roost_lab.recorder.recording.metrics import Metrics as RecorderMetrics
 from tests.parity.renderers import roost_render
 from webhook.metrics import Metrics as WebhookMetrics
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 Object = dict[str, Any]
 ALL_ON = """

@@ -1,7 +1,5 @@
 """Render the same values with Helm and with Roost, and say where the two differ."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path

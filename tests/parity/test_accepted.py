@@ -1,7 +1,5 @@
 """What is rendered is accepted: by a real API server, strictly; by a real kube-scheduler; twice without a change."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

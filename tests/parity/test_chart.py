@@ -1,11 +1,10 @@
 """The chart by itself: Helm's lint, as a dependency of another chart, and its notes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -25,10 +24,6 @@ from tests.parity.renderers import (
     roost_render,
     run_helm,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 CERT_MANAGER = 'webhook.certificates.mode="certManager"'
 

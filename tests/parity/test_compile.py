@@ -1,11 +1,10 @@
 """The chart compiler: what it writes, what it refuses and how it says so; and the Python twin of what it writes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -30,10 +29,6 @@ from tools.compile.expressions import CompileError
 from tools.compile.python import define_functions
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template, macros_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SCHEMA = {
     "type": "object",

@@ -1,9 +1,7 @@
 """What the lint refuses about kube-scheduler's configuration kube-scheduler refuses too, or else does something odd."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from tests.harness.fixtures import require_binary
 from tests.parity.renderers import RELEASE
 from tests.unit.generator.linted import merged
 from tests.unit.generator.test_lint_scheduler import ERRORS, WARNINGS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # kube-scheduler starts with these, and then does something else than is written.
 SILENT = {"weight 0 means 1", "preScore off but scored", "all preScore off", "resource weight 0", "resource twice"}

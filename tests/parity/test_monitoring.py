@@ -1,12 +1,10 @@
 """Alerts and dashboard as rendered: Prometheus' own parser reads them, its engine fires them, every metric exists."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -16,6 +14,7 @@ from tests.parity.firings import FIRINGS, OWN_ENTRY
 from tests.parity.monitored import (
     ALL_ON,
     SCRAPED_LABELS,
+    Object,
     dashboard_of,
     groups_of,
     metrics_that_exist,
@@ -24,11 +23,6 @@ from tests.parity.monitored import (
     rules_of,
 )
 from tests.parity.renderers import RELEASE, roost_render
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.parity.monitored import Object
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """`helm template` and `roost render` give the same objects for the same values."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,26 +1,21 @@
 """Admission by policy: the rendered MutatingAdmissionPolicies at work in a real API server."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from generator.values.release import Release
 from roost_core.placement import labels
 from roost_core.release.classes import Classes
+from roost_core.release.settings import ReleaseSettings
+from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
 from webhook.settings import read_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from roost_core.release.settings import ReleaseSettings
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

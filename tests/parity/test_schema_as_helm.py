@@ -1,18 +1,13 @@
 """Helm's own validation accepts and refuses the values that ours does: one schema, two readers of it."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import CHART, HelmError, run_helm
 from tests.unit.generator.test_generator_schema import ACCEPTED, REFUSED
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

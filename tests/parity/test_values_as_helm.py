@@ -1,9 +1,9 @@
 """Values files and `--set` are read as Helm reads them: a chart that only prints its values says what Helm read."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,10 +16,6 @@ from generator.values.merge import Settings, merge_values
 from generator.values.sources import LoadedFile, Source
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import HelmError, run_helm
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 DEFAULTS = """
 number: 1

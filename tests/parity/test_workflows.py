@@ -1,7 +1,5 @@
 """What a forge would say of the workflows, and what Helm and a registry say of the script that publishes the chart."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

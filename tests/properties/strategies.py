@@ -1,19 +1,15 @@
 """Draw pods, facts and garbage for property tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.facts import Facts, Homes, PlacedPod
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
 
 Object = dict[str, Any]
 

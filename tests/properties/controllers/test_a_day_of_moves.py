@@ -4,8 +4,6 @@ The real loop, planner, applier and budget run on a clock that the test moves; k
 is checked is what operators were promised: the budget at every minute, no user ever touched, no move in vain.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Booked events, whatever is booked: calendars against python-dateutil, and bounds of placeholders."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """Windows of local time against a calendar that looks at every single minute."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 

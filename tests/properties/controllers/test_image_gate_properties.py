@@ -1,7 +1,5 @@
 """What the image gate guarantees whatever kubelets say, and in whatever order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

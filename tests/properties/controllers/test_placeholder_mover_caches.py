@@ -1,7 +1,5 @@
 """The mover's cache, its scheduler model, follows any cluster, whatever it held before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given, settings

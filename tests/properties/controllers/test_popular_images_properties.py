@@ -1,16 +1,19 @@
 """What must always hold of popular images, whatever the cluster does."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import CreatePod, DeletePod
+from roost.controllers.contract.actions import CreatePod, DeletePod, Planned
+from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.popular_images.plan import PopularMemory, disk_bytes_of, plan_popular_images
+from roost.controllers.popular_images.settings import PopularSettings
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import POPULAR_BYTES_ANNOTATION
 from tests.popular_builders import (
     GB,
@@ -24,15 +27,6 @@ from tests.popular_builders import (
     reference_of,
     user,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost.controllers.contract.actions import Planned
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost.controllers.popular_images.settings import PopularSettings
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 NODES = ("a", "b", "c")
 IMAGES = tuple(f"quay.io/lab/image-{index}:1" for index in range(4)) + tuple(

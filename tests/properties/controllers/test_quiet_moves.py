@@ -1,7 +1,5 @@
 """A passing cordon, pressure, flap or autoscaler's second thought moves no placeholder away and back."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hypothesis import given, settings

@@ -1,9 +1,6 @@
 """Any values that the generator accepts can be rendered, parsed and read by the webhook."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, assume, event, example, given, reject, settings
 
@@ -13,13 +10,10 @@ from generator.locations import chart_folder
 from generator.render.manifests import Identity, render
 from generator.schema.check import find_faults
 from generator.values.loader import load
-from generator.values.merge import merge_values
+from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
 from tests.parity.drawn_values import overrides
 from webhook.settings import read_settings
-
-if TYPE_CHECKING:
-    from generator.values.merge import Merged
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 RELEASE = Release("hub", "jhub", "v1.37.2")

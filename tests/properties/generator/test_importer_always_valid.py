@@ -1,7 +1,5 @@
 """Whatever a hub's values hold, what the importer prints is valid for Roost and reads back as it was meant."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

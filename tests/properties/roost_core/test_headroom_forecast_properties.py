@@ -1,7 +1,5 @@
 """Forecasts of headroom: for any history."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What must always hold of image references: one image has one full name, however it is written."""
 
-from __future__ import annotations
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 

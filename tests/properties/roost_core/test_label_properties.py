@@ -1,18 +1,13 @@
 """Two hubs never share a key, a label or a name, whatever they and their namespaces are called."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from roost_core.placement import labels
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 IMAGE = "quay.io/jupyter/base-notebook:2026"
 # Short parts of few kinds, so that two ways to join them often read alike; long ones are shortened.

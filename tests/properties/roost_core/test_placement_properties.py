@@ -1,7 +1,5 @@
 """What must always hold of rings, bounds and sets of nodes."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 from hypothesis import given

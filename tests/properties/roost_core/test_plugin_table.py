@@ -1,7 +1,5 @@
 """What the lint lets through, the model of a cycle reads: both go by one table of plugins."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,16 +1,15 @@
 """What must hold of the scheduler model for any cluster: order means nothing, every edit can be undone, pods fit."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import feasible_wanted, schedule
@@ -23,10 +22,6 @@ from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
 from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod, PodSpec
 
 SEEDS = st.integers(0, 2**32)
 PROFILES: tuple[Profile, ...] = (

@@ -1,7 +1,5 @@
 """Bursts count until the watch shows them; reviews of pods that never come have no say once that is seen."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What must always hold of warm sets, and of the facts that they are made of."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

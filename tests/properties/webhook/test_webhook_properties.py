@@ -1,10 +1,8 @@
 """What must always hold of reviews: they never fail, their patches apply, and nothing of an author's gets lost."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +13,8 @@ from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
 from webhook.admission import Result
+from webhook.facts import Facts
 from webhook.patch import is_binderhub_spread_term, is_binderhub_sticky_term
-
-if TYPE_CHECKING:
-    from webhook.facts import Facts
 
 pods, facts, rule_changes = draw_from.pods, draw_from.facts, draw_from.rule_changes
 

@@ -1,10 +1,9 @@
 """`roost headroom`: what it prints."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,9 +11,6 @@ import yaml
 from roost.__main__ import main
 from roost_core.placement.headroom_history import read_history
 from tests.builders import default_values
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LECTURES = {
     "name": "lectures",

@@ -1,7 +1,5 @@
 """`roost images --copy-to`: no copy replaces another, and a copier takes each line."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

@@ -1,7 +1,5 @@
 """`roost images`."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost.cli import run

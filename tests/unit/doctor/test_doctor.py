@@ -1,7 +1,5 @@
 """`roost doctor` tells one fault from another, by objects as an API server would return them."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

@@ -1,7 +1,5 @@
 """What `roost doctor` says of CapacityBuffers: known and heeded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,17 +1,12 @@
 """What `roost doctor` says of an API server that lacks something that the rendered objects are made of."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from roost_core.kube.client import ApiError
 from tests.unit.doctor.whole_cluster import LISTED, Cluster, Object
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 POLICY = "admission: {mode: policy}"
 

@@ -1,7 +1,5 @@
 """What `roost doctor` says of other hubs whose users run on this hub's nodes."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost.doctor.checks import BEFORE, run_checks

@@ -1,7 +1,5 @@
 """What `roost doctor` says of kubelets' configuration, and of what they can."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What `roost doctor` says of pods that rank below what Roost places."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.doctor.whole_cluster import Cluster, Object

@@ -1,7 +1,5 @@
 """What `roost doctor` says of Roost's kube-scheduler, and of pods that no scheduler looks at."""
 
-from __future__ import annotations
-
 import copy
 from hashlib import sha256
 from typing import Any

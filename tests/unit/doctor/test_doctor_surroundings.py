@@ -1,7 +1,5 @@
 """What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, other schedulers, providers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,7 @@
 """`roost doctor --pod` and `roost validate --pod`: what becomes of one pod."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 import pytest
 import yaml
@@ -11,13 +10,8 @@ from roost.__main__ import main
 from roost.cli import run
 from roost.commands import doctor as command
 from roost.doctor.try_pod import PAUSE_SECONDS, make_pod, try_until_placed
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_core.kube.client import Client
 
 USER: Final = {"component": "singleuser-server"}
 POD_OF_USER: Final = make_pod({"metadata": {"labels": USER}})

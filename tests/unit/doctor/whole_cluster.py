@@ -1,28 +1,21 @@
 """An API server with everything of an install that works, for tests of `roost doctor`."""
 
-from __future__ import annotations
-
 import base64
 import copy
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.contract import Install
+from roost.doctor.contract import Finding, Install, Outcome
 from roost.doctor.evidence import path_of
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.pki import make_authority
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, RELEASE_KEY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roost.doctor.contract import Finding, Outcome
-    from roost_core.kube.client import Client
 
 RELEASE: Final = Release("hub", "jhub", "v1.37.2")
 PODS: Final = "/api/v1/namespaces/jhub/pods"

@@ -1,16 +1,14 @@
 """Import values of hubs, check that the result is valid, and read it as Roost would."""
 
-from __future__ import annotations
-
 from functools import cache
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
+from generator.importing.result import ImportResult
 from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.render.functions import complete_placeholder_set, core_pod, items
@@ -18,10 +16,7 @@ from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from generator.importing.result import ImportResult
-    from generator.values.sources import LoadedFile
+from generator.values.sources import LoadedFile
 
 PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
 

@@ -1,22 +1,15 @@
 """Lint values laid over the defaults."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from generator.checks import lint
-from generator.faults import ValuesError
+from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 from generator.pipeline import check
 from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from generator.faults import Fault
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 

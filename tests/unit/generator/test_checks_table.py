@@ -1,7 +1,5 @@
 """Checks of the values: each file is a check that the table has, or a helper of the checks."""
 
-from __future__ import annotations
-
 import pkgutil
 from importlib import import_module
 

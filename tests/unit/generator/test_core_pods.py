@@ -1,7 +1,5 @@
 """`corePods`: what the four programs have in common, and what each changes for itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

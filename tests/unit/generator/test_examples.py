@@ -1,8 +1,7 @@
 """Values files that come with the chart as examples install as they are, and do what their first line says."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.merge import Settings
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 EXAMPLES = sorted((chart_folder() / "examples").glob("*.yaml"))

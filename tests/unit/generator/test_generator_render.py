@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import errno
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,9 +22,6 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import OLDEST_KUBE_MINOR, Release, check_release
 from roost_core.placement import go_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 SEVERAL_SETS = "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]"

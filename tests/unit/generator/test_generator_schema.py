@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +15,6 @@ from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, ValueSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())

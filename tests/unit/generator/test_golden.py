@@ -4,8 +4,6 @@ Both renderers change together, so parity says nothing of what they render. Each
 the others are objects, whole but for the labels that all objects have. Where a change is meant, write it there.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

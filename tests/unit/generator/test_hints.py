@@ -1,7 +1,5 @@
 """`roost validate` hints at an image that no registry has, and at one that keeps a warm set on needlessly."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.checks import find_hints

@@ -1,7 +1,5 @@
 """BinderHub's builds and users."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.generator.imported_hubs import imported, placeholder, unmapped, value

@@ -1,8 +1,6 @@
 """Files that are no values, and text that has to survive printing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +8,6 @@ from generator.importing.importer import import_layers
 from generator.values.loader import load
 from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, value
 from tools import try_import
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """A zero-to-jupyterhub's values, key by key: what is kept, what is named, what passes silently."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.importing.source import child

@@ -1,8 +1,7 @@
 """Many hubs' values become one release's: which files are whose, what is united, and what is told hub by hub."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,9 +17,6 @@ from generator.values.merge import coalesce
 from roost.__main__ import main
 from roost_core.placement.go_json import to_json
 from roost_core.placement.managed_images import puller_groups
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Values = dict[str, Any]
 PLAIN = "jupyterhub: {singleuser: {image: {name: a/b, tag: '1'}}}\n"

@@ -1,7 +1,5 @@
 """An import keeps what a hub meant: where its users may go, what they pull with which Secrets, who pulls for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A hub below a parent chart, several hubs in one file, layers."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.faults import ValuesError

@@ -1,7 +1,5 @@
 """The hub's placeholders: their size, and the nodes they stand for."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.generator.imported_hubs import PLAIN, PURPOSE_USER, imported, placeholder, unmapped, value

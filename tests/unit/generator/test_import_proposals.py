@@ -1,15 +1,14 @@
 """`roost import` ends in what would help the hub most, as values that can be laid over the imported ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from generator.checks import lint
 from generator.importing.importer import import_layers
-from generator.importing.proposals import print_proposals, propose
+from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
 from generator.schema.check import find_faults
 from generator.values.loader import load
@@ -17,11 +16,6 @@ from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.__main__ import main
 from tests.unit.generator.imported_hubs import defaults
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from generator.importing.proposals import Proposal
 
 OFF = """
 scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}

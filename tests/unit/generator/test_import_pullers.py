@@ -1,7 +1,5 @@
 """The hub's images, profiles and pullers."""
 
-from __future__ import annotations
-
 from tests.unit.generator.imported_hubs import imported, value
 
 

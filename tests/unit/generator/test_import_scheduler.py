@@ -1,7 +1,5 @@
 """The hub's user scheduler and its priorities."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.importing.source import child

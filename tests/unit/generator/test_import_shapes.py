@@ -1,7 +1,5 @@
 """`roost import` names sections of a wrong shape, and what of a profile nothing carries."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.generator.imported_hubs import fault_of, imported

@@ -1,11 +1,11 @@
 """Lines for the hub's values that make the spawn page speak plainly: tried with the real KubeSpawner."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from jupyterhub.objects import Hub
@@ -16,10 +16,6 @@ from generator.importing.importer import import_layers
 from generator.importing.source import child
 from generator.values.loader import load
 from tests.e2e.spawned import SpawnedUser
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 HUB = "singleuser: {memory: {guarantee: 2G}}\n"
 # Never spoken to.

@@ -1,16 +1,11 @@
 """`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what its lint says."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
+import pytest
 
 from roost.__main__ import main
 from tests.unit.generator.imported_hubs import imported
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 USUAL = "scheduling: {userPlaceholder: {replicas: 4}}\nsingleuser: {image: {name: a/b, tag: '1'}}\n"
 OFF = """

@@ -1,7 +1,5 @@
 """`roost validate` across keys: what can't work is refused, what surprises is warned of."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.values.release import Release

@@ -1,7 +1,5 @@
 """`roost validate` names every node that users may use and that no puller brings their image to, with the fix."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.generator.linted import found

@@ -1,7 +1,5 @@
 """`roost validate` on kube-scheduler: what it would refuse, and what it would silently do otherwise."""
 
-from __future__ import annotations
-
 import pytest
 
 from generator.checks.scheduler import seconds

@@ -1,8 +1,7 @@
 """`placeholder.defaults`: an entry of `placeholders` inherits what it doesn't name, and may say none."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,9 +14,6 @@ from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Values = dict[str, Any]
 

@@ -1,9 +1,8 @@
 """Security contexts of all pods are the values': their keys can be taken away, as OpenShift's restricted-v2 asks."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from roost_core.release.reader import Reader
 from tests.builders import default_values
 from tests.popular_builders import node_state
 from tests.unit.generator.linted import merged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 EVERYTHING = "{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}, events: {enabled: true}"

@@ -1,7 +1,5 @@
 """The values file as an operator meets it: what comes first, how many keys, how wide."""
 
-from __future__ import annotations
-
 import yaml
 
 from generator.locations import chart_folder

@@ -1,13 +1,8 @@
 """Each room of the product has a budget of lines; `make check` holds it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tools.check_budgets import KEY, faults, rooms
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_room_over_its_budget_without_one_or_gone_is_named() -> None:

@@ -1,16 +1,11 @@
 """`make demo` runs from end to end, with the real programs as processes."""
 
-from __future__ import annotations
-
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tools import demo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.slow

@@ -1,19 +1,15 @@
 """Each `roost …` in a block of the documentation is one that the command line takes; its release isn't the hub's."""
 
-from __future__ import annotations
-
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 import pytest
 
 from roost.cli import cli
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = (

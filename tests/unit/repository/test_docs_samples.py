@@ -1,7 +1,5 @@
 """Each YAML sample of the documentation is what it passes for: values that Roost takes, or one of OTHERS or KINDS."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final, NamedTuple

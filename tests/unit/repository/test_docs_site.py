@@ -1,15 +1,12 @@
 """Pages that messages name, and the pages of the command line."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pytest
 
 from tools import write_command_line
-
-if TYPE_CHECKING:
-    import pytest
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.

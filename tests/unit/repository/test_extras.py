@@ -1,7 +1,5 @@
 """The plain install: what it runs without roost-lab and what the lab needs, and what it says of the lab's commands."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

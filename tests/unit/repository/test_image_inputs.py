@@ -1,7 +1,5 @@
 """What the build of Roost's image takes from the checkout and from the machine's pip."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

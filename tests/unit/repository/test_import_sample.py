@@ -1,7 +1,5 @@
 """docs/beside-zero-to-jupyterhub.md shows what `roost import` writes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

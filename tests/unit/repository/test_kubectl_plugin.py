@@ -1,21 +1,17 @@
 """`kubectl roost`: what the package installs, and what krew would, is a plugin that runs the command line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.harness.fixtures import require_binary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[3]
 KREW = ROOT / "tools" / "krew"

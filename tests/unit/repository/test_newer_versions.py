@@ -1,20 +1,16 @@
 """`tools/newer_versions.py`, on recorded answers."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like
 from tools.registry import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 TAGS: Final = {

@@ -1,7 +1,5 @@
 """`make quick` runs the tests of the rooms that changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

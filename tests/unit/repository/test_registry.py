@@ -1,16 +1,11 @@
 """How `tools/registry.py` asks registries."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
 from tools.registry import Answer, Registries, RegistryError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Registry:

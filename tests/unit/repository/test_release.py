@@ -1,7 +1,5 @@
 """What a release does: workflows call scripts that exist, addresses are filled in once, the wheel works by itself."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The wheel as `pip install` unpacks it: what it puts at top level, and that nothing of the product is left out."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Booked events as entries of a list: what is accepted, what is refused, and when an event begins."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is learned of the growth in users, and what is forecast from it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

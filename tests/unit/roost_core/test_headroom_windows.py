@@ -1,7 +1,5 @@
 """Windows of headroom: what can be read, and what holds when clocks change."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

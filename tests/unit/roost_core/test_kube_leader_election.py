@@ -1,13 +1,12 @@
 """A Lease held by one of several, against an API server over HTTP that keeps one Lease and can fall silent."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
@@ -15,9 +14,6 @@ from kubernetes.client import ApiClient, Configuration
 from roost_core.kube import leader_election
 from roost_core.kube.client import Client
 from roost_core.kube.leader_election import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Object = dict[str, Any]
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-webhook", "uid": "1"}

@@ -1,17 +1,12 @@
 """The log says each thing once a minute, and how often it was left out."""
 
-from __future__ import annotations
-
 import io
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from roost_core.kube.logs import QUIET_SECONDS, TEXTS_A_CAUSE, LimitedHandler, OneLineFormatter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Log:

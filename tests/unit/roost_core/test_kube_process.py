@@ -1,18 +1,13 @@
 """What every program does as a process."""
 
-from __future__ import annotations
-
 import signal
 import threading
+from collections.abc import Iterator
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 import pytest
 
 from roost_core.kube.process import stop_on_signals, version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

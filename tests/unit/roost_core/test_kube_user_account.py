@@ -1,11 +1,9 @@
 """Whom a command asks, and as whom; what an unreachable server's message says."""
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import urllib3
@@ -15,9 +13,6 @@ from roost_core.kube import client as kube
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from tools.stand_in_api import StandInApi
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def kubeconfig(path: Path, server: str, *contexts: str, current: str = "") -> Path:

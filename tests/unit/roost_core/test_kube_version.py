@@ -1,7 +1,5 @@
 """Which minor the cluster is: asked for, never assumed, and noticed when it changes."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

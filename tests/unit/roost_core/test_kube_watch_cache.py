@@ -1,9 +1,8 @@
 """A watch cache against a server that is scripted: lists, events, ends and refusals, in this order."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -11,9 +10,6 @@ import pytest
 from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.watch_cache import WatchCache, label_selector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Object = dict[str, Any]
 

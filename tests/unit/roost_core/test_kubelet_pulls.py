@@ -1,7 +1,5 @@
 """What kubelets say of pulls is read in one place."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost_core.placement.kubelet_pulls import PulledMessage, image_in_message, read_pull_event, read_pulled_message

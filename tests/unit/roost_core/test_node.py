@@ -1,7 +1,5 @@
 """A node as all programs see it: one reading, and one meaning of a node that leaves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

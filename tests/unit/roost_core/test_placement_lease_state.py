@@ -1,17 +1,13 @@
 """Whether somebody holds a Lease: by renewals that are seen, and by the observer's own clock."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import cast
 
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # 2026-01-01T00:00:00Z
 EPOCH = 1767225600.0

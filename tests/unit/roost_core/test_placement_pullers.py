@@ -1,7 +1,5 @@
 """Which images the puller brings to which nodes: the groups that become DaemonSets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What values and pods say: amounts, managed images, classes, repositories, and the home's bound on load."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """A copy of a record differs in what was asked for, and in nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ring: BinderHub's order, few moves, and cheap answers while nodes come and go."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 import pytest

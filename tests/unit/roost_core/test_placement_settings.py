@@ -1,7 +1,5 @@
 """The policy document: what it may hold, and that all its faults come at once."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

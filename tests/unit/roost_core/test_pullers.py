@@ -1,9 +1,7 @@
 """Which of the puller's DaemonSets bring images to a node, as the controllers are told by the rendered document."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -14,14 +12,11 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.image_gate.settings import read_gate
+from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
 from roost_core.release.reader import Reader
-
-if TYPE_CHECKING:
-    from roost.controllers.image_gate.settings import GateSettings
 
 DEFAULT, GPU_IMAGE = "quay.io/o/default:1", "quay.io/o/gpu:1"
 USER = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")

@@ -1,27 +1,21 @@
 """One cycle: which nodes fit and why others don't, in kube-scheduler's words; who is pre-empted; what a state keeps."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.preemption import NEVER, WAITING, Nomination, preempt
-from roost_core.scheduler.profile import default_profile
+from roost_core.scheduler.profile import Profile, default_profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.scheduling import filter_nodes
 from tests.unit.scheduling_builders import HOSTNAME, ZONE, arguments, node, pod, profile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEFAULT = default_profile(NEWEST_MINOR)

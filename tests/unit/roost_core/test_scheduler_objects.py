@@ -1,7 +1,5 @@
 """Nodes and pods as scheduling needs them: amounts, requests, terms, moments; and what of them is no pod."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A KubeSchedulerConfiguration becomes the plugins, weights and arguments that kube-scheduler would run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

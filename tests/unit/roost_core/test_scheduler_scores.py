@@ -1,28 +1,21 @@
 """The worked examples of kube-scheduler's arithmetic, each with the numbers computed by hand."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Requirement
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.profile import default_profile
+from roost_core.scheduler.profile import Profile, default_profile
 from roost_core.scheduler.scores import SCORERS, Chosen, ScoreTable
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from tests.scheduling import score_nodes
 from tests.unit.scheduling_builders import GIB, MIB, ZONE, arguments, node, pod, profile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -1,7 +1,5 @@
 """Selectors, taints and what a node must be for a pod to be bound to it."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost_core.objects.node import Node, node_admits

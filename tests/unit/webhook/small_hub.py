@@ -1,7 +1,5 @@
 """A hub with one image on one of two nodes, and with builders on five: what the tests of rules share."""
 
-from __future__ import annotations
-
 from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import IMAGE, REPOSITORY, Object, builder_nodes, expression, facts, held, node
 

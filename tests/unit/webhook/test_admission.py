@@ -1,7 +1,5 @@
 """Which pods are left alone and why, and what audit log and annotations say of the others."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION

@@ -1,16 +1,15 @@
 """The gate: when a pod is kept off nodes that are pulling its images, and when it only prefers holders."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.settings import CONTROLLERS
+from roost_core.release.settings import CONTROLLERS, ReleaseSettings
 from tests.builders import (
     IMAGE,
     NAMESPACE,
@@ -32,12 +31,6 @@ from tests.builders import (
 )
 from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
 from webhook.facts import Facts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_core.objects.node import Node
-    from roost_core.release.settings import ReleaseSettings
 
 OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
 

@@ -1,12 +1,10 @@
 """The home of a repository's builds: the ring, BinderHub's own terms, and the bound on load."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING
 
 import pytest
 
+from roost_core.objects.node import Node
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
     NAMESPACE,
@@ -31,9 +29,6 @@ from tests.builders import (
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
 from webhook.facts import Facts
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
 
 
 def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> None:

@@ -1,16 +1,11 @@
 """The bound on a home's builds counts the nodes that a build may use, and follows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from roost_core.objects.selectors import Taint
 from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import NAMESPACE, REPOSITORY, Desk, build_pod, builder_nodes, facts, homes_of, node, patched
-
-if TYPE_CHECKING:
-    from webhook.facts import Facts
+from webhook.facts import Facts
 
 FIVE = facts(*builder_nodes(), builders=" ".join(f"node-{index}" for index in range(5)))
 RING = rank_nodes(REPOSITORY, [f"node-{index}" for index in range(5)])

@@ -1,7 +1,5 @@
 """Patches that apply whatever the pod lacks, and that leave what its author wrote."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION

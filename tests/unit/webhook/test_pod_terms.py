@@ -1,7 +1,5 @@
 """Terms about other pods and about nodes: join, avoid, preferred nodes, the marked node."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Builds that were sent to a home lately count before the watch shows them, and what never comes doesn't."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests for pods that have none, DaemonSets included."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Which scheduler a pod gets, and when it keeps the one it has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,11 +1,10 @@
 """The leader that keeps the webhook's certificates, in simulated time: every API server trusts every leaf served."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -26,9 +25,6 @@ from roost.controllers.certificates import (
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import PkiError, leaf_names, make_authority, read_authority, read_leaf, sign_leaf, split_bundle
 from webhook.certificates.tls import ServingCertificate, TlsError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Object = dict[str, Any]
 START = 1_800_000_000.0

@@ -1,10 +1,9 @@
 """No connection takes longer, holds more or asks for more than it may, whichever way its requests go."""
 
-from __future__ import annotations
-
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -24,9 +23,6 @@ from tests.builders import review, user_pod
 from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.serving import Pulse, create_app
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
 
 BEGINNINGS = {
     "half a request line": b"POST /mut",

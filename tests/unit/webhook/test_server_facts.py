@@ -1,26 +1,21 @@
 """Facts kept from watches, against an API server that is a dictionary of lists."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
+from roost_core.release.settings import ReleaseSettings
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts, Homes, PlacedPod
 from webhook.metrics import Metrics
 from webhook.watch import STALE_SECONDS, FactsKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from roost_core.release.settings import ReleaseSettings
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"

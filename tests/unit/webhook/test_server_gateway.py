@@ -1,11 +1,10 @@
 """What each request gets; nothing that is sent or that a handler does becomes a 5xx."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import orjson
 import pytest
@@ -18,13 +17,8 @@ from roost_core.kube import logs
 from roost_core.kube.readiness import Verdict, check_all
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.review import Reviewer
+from webhook.review import Answer, Reviewer
 from webhook.serving import create_app
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from webhook.review import Answer
 
 Headers = dict[bytes, bytes]
 

@@ -1,9 +1,7 @@
 """What one replica wires together, without listeners: what it counts, and which policy it takes for its own."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from webhook.main import _Replica
 from webhook.options import WebhookOptions
 from webhook.patch import Annotate
 from webhook.rules.contract import Rule
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Replica:

@@ -1,7 +1,5 @@
 """The warm set: who is in it, who is named first, what is known of nodes, and what a pod gets."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from typing import Any

@@ -1,9 +1,7 @@
 """No review may ask for more than its bounds: beyond one the pod is admitted as it was sent, and that is counted."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import orjson
 import pytest
@@ -34,9 +32,6 @@ from tests.builders import (
 from webhook import bounds
 from webhook.admission import Result
 from webhook.bounds import Bound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
 KNOWN = facts(node("n1", IMAGE, labels={"pool": "user"}))

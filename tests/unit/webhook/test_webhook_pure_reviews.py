@@ -1,16 +1,14 @@
 """Reviews: what goes in, what comes out, and that no fault of anybody's costs a hub its pods."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING
 
 import orjson
 import pytest
 
 from roost_core.objects.node import read_node
+from roost_core.objects.pod_body import PodBody
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
@@ -33,9 +31,6 @@ from webhook.admission import Result
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts import Facts, Homes, PlacedPod, read_builder, read_placed_pod
 from webhook.review import Reviewer
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod_body import PodBody
 
 SECRET = "0123456789abcdef-the-token"
 
