@@ -108,6 +108,11 @@ class GateWorld:
         )
         self.list_images(*images, node=name)
 
+    def add_pulling(self, **facts: Any) -> str:
+        """Node a and its puller's pod; returns the pod's key."""
+        self.add_node(**facts)
+        return self.puller()
+
     def list_images(self, *images: str, node: str = "a", mb: int = 500) -> None:
         """What the node's own list says from now on."""
         self.nodes[node] = replace(self.nodes[node], images=dict.fromkeys(images, mb * MB), image_count=len(images))
@@ -204,11 +209,17 @@ class GateWorld:
         done = [Done(action, Outcome.DONE) for action in planned.actions]
         self.memory = note_image_gate(self.memory, done, self.now)
 
-    def turn(self) -> Planned[GateMemory]:
-        """Plan and apply."""
+    def turn(self, after: float = 0.0) -> Planned[GateMemory]:
+        """Plan and apply, after so many seconds."""
+        self.wait(after)
         planned = self.plan()
         self.apply(planned)
         return planned
+
+    def labels_next(self, after: float = 0.0) -> dict[str, str]:
+        """Labels of node a after the next turn."""
+        self.turn(after)
+        return self.labels()
 
     def notices(self) -> list[Notice]:
         """What a plan tells, after those before have been carried out."""

@@ -271,6 +271,11 @@ class MoverWorld:
         """Names of nodes with the mark."""
         return sorted(name for name, node in self.nodes.items() if label in node.labels)
 
+    def marked_after(self, seconds: float, label: str = LABEL) -> list[str]:
+        """Names of nodes with the mark after so many seconds more."""
+        self.run(seconds)
+        return self.marked(label)
+
     # Pods
 
     def pods_on(self, node: str) -> list[Pod]:

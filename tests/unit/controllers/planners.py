@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.release.reader import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from roost.controllers.contract.actions import Action
     from roost.controllers.contract.planner import Controller, Planner
+
+A = TypeVar("A", bound="Action")
 
 
 def planner_from(controller: Controller[Any, Any], document: Mapping[str, Any]) -> Planner[Any]:
@@ -27,3 +30,10 @@ def faults_of(controller: Controller[Any, Any], document: Mapping[str, Any]) -> 
     read = Reader()
     controller.planner(ReleaseDocument(read, document, None, 36))
     return [fault.key for fault in read.faults]
+
+
+def only(kind: type[A], actions: Iterable[Action]) -> A:
+    """The only action, which is of this kind."""
+    (found,) = actions
+    assert isinstance(found, kind)
+    return found

@@ -23,7 +23,7 @@ from roost_core.release.events import Limits
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import node_state, popular_document, pulls, user
-from tests.unit.controllers.planners import planner_from
+from tests.unit.controllers.planners import only, planner_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -265,8 +265,7 @@ def test_what_could_not_be_told_is_told_again() -> None:
 
 def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
     planned = _plan(_planner(), -60, sources=(_config_map(EVENT_YAML.replace("2026", "2062")),))
-    (notice,) = planned.actions
-    assert isinstance(notice, Notice)
+    notice = only(Notice, planned.actions)
     assert (notice.reason, notice.warning) == ("EventFarAway", True)
 
 

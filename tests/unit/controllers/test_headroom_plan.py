@@ -18,7 +18,7 @@ from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
-from tests.unit.controllers.planners import faults_of, planner_from
+from tests.unit.controllers.planners import faults_of, only, planner_from
 
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
@@ -118,15 +118,13 @@ class Cluster:
 
 def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between() -> None:
     cluster = Cluster(_planner(windows=[DAY]))
-    (up,) = cluster.turn()
-    assert isinstance(up, ScaleSet)
+    up = only(ScaleSet, cluster.turn())
     assert (up.name, up.uid, up.replicas) == (SET, "uid-set", 30)
     assert up.why == "window day, until Mon 2026-10-05 18:00 CEST at least"
     assert cluster.wait_seconds is not None
     assert 6 * 3600 <= cluster.wait_seconds < 6 * 3600 + 1
     assert cluster.pass_time(6 * 3600 - 30) == []
-    (down,) = cluster.pass_time(60)
-    assert isinstance(down, ScaleSet)
+    down = only(ScaleSet, cluster.pass_time(60))
     assert (down.replicas, down.why) == (3, "no window is active")
 
 
@@ -142,8 +140,7 @@ def test_a_clock_that_goes_back_is_followed() -> None:
     cluster = Cluster(_planner(windows=[DAY]))
     cluster.turn()
     cluster.now -= 8 * 3600
-    (down,) = cluster.turn()
-    assert isinstance(down, ScaleSet)
+    down = only(ScaleSet, cluster.turn())
     assert down.replicas == 3
 
 
@@ -248,8 +245,7 @@ def test_faults_of_windows_come_with_their_keys() -> None:
 
 def test_the_number_of_a_set_that_counts_nodes_is_kept_without_windows_too() -> None:
     cluster = Cluster(_planner(countBy="nodes"), replicas=1)
-    (up,) = cluster.turn()
-    assert isinstance(up, ScaleSet)
+    up = only(ScaleSet, cluster.turn())
     assert (up.replicas, up.why) == (3, "the values say so")
 
 
@@ -264,8 +260,7 @@ def _whole_nodes() -> Cluster:
 
 def test_a_placeholder_for_a_node_asks_for_what_daemon_pods_leave() -> None:
     cluster = _whole_nodes()
-    (resize,) = cluster.pass_time(90)
-    assert isinstance(resize, ResizeSet)
+    resize = only(ResizeSet, cluster.pass_time(90))
     assert (resize.name, resize.uid, resize.container) == (SET, "uid-set", "pause")
     # 3850m and 15 GiB, less a hundredth.
     assert resize.requests == {"cpu": "3810m", "memory": "15206Mi"}
@@ -297,9 +292,7 @@ def test_a_size_that_a_node_cannot_hold_shrinks_once_it_has_been_so_for_a_minute
     cluster.pass_time(900)
     cluster.add_node("b", 4000, 14 * GIB)
     assert cluster.pass_time(30) == []
-    (resize,) = cluster.pass_time(90)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["memory"] == "14192Mi"
+    assert only(ResizeSet, cluster.pass_time(90)).requests["memory"] == "14192Mi"
 
 
 def test_room_that_comes_and_goes_is_not_chased() -> None:
@@ -322,9 +315,7 @@ def test_the_newest_instance_type_counts_and_nodes_elsewhere_do_not() -> None:
     cluster.add_node("other", 32_000, 256 * GIB, kind="xxl", age=100)
     cluster.nodes["other"] = replace(cluster.nodes["other"], labels={"pool": "gpu"})
     cluster.add_node("fresh", 64_000, 512 * GIB, kind="new", age=-40)
-    (resize,) = cluster.pass_time(90)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests == {"cpu": "15840m", "memory": f"{int(64 * 1024 * 0.99)}Mi"}
+    assert only(ResizeSet, cluster.pass_time(90)).requests == {"cpu": "15840m", "memory": f"{int(64 * 1024 * 0.99)}Mi"}
 
 
 def test_of_two_instance_types_the_one_in_use_counts_as_long_as_the_pool_has_a_node_of_it() -> None:
@@ -347,9 +338,7 @@ def test_of_two_instance_types_the_one_in_use_counts_as_long_as_the_pool_has_a_n
     assert len(resizes) == 1
     del cluster.nodes["large"]
     cluster.add_node("small", 4000, 16 * GIB, kind="m", age=0)
-    (resize,) = cluster.pass_time(1800)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["cpu"] == "3960m"
+    assert only(ResizeSet, cluster.pass_time(1800)).requests["cpu"] == "3960m"
 
 
 def test_a_node_that_a_placeholder_waited_for_never_makes_the_placeholder_larger() -> None:
@@ -366,9 +355,7 @@ def test_a_node_that_a_placeholder_waited_for_never_makes_the_placeholder_larger
         del cluster.nodes[f"n{index - 1}"]
         assert cluster.pass_time(3000) == []
     cluster.add_node("users", 64_000, 256 * GIB, kind="t5", age=0)
-    (resize,) = cluster.pass_time(1800)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["cpu"] == "63360m"
+    assert only(ResizeSet, cluster.pass_time(1800)).requests["cpu"] == "63360m"
 
 
 def test_the_first_size_grows_to_the_node_that_the_first_placeholder_brought() -> None:
@@ -376,22 +363,16 @@ def test_the_first_size_grows_to_the_node_that_the_first_placeholder_brought() -
     cluster = Cluster(_planner(countBy="nodes", resources=first))
     cluster.add_node("a", age=0)
     cluster.add_placeholder("a", age=120)
-    (resize,) = cluster.pass_time(600)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["cpu"] == "3960m"
+    assert only(ResizeSet, cluster.pass_time(600)).requests["cpu"] == "3960m"
 
 
 def test_placeholders_that_ask_for_nothing_get_the_values_size_until_the_pool_has_a_node() -> None:
     first = {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": 2}}
     cluster = Cluster(_planner(countBy="nodes", resources=first), requests={})
-    (resize,) = cluster.pass_time(30)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests == {"cpu": "1", "memory": "1Gi"}
+    assert only(ResizeSet, cluster.pass_time(30)).requests == {"cpu": "1", "memory": "1Gi"}
     assert cluster.pass_time(60) == []
     cluster.add_node("a", age=0)
-    (resize,) = cluster.pass_time(180)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["cpu"] == "3960m"
+    assert only(ResizeSet, cluster.pass_time(180)).requests["cpu"] == "3960m"
     # An upgrade that brings another first size is none of our business by now.
     cluster.planner = _planner(countBy="nodes", resources={"requests": {"cpu": 2}})
     assert cluster.pass_time(3600) == []
@@ -400,9 +381,7 @@ def test_placeholders_that_ask_for_nothing_get_the_values_size_until_the_pool_ha
 def test_placeholders_that_ask_for_nothing_get_their_size_from_a_node_where_there_is_one() -> None:
     cluster = Cluster(_planner(countBy="nodes", resources={"requests": {"cpu": 1}}), requests={})
     cluster.add_node("a", age=0)
-    (resize,) = cluster.pass_time(600)
-    assert isinstance(resize, ResizeSet)
-    assert resize.requests["cpu"] == "3960m"
+    assert only(ResizeSet, cluster.pass_time(600)).requests["cpu"] == "3960m"
 
 
 def test_without_a_node_of_the_pool_the_size_stays() -> None:

@@ -35,17 +35,14 @@ def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
 def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> None:
     w = world(SCIPY, GPU)
     w.add_node(images=(), ready=False)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
     w.set_fact(ready=True)
     w.list_images(OTHER)
     puller = w.puller()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
     assert w.plan().gauges["gate_nodes_closed"] == {(SCIPY,): 1.0, (GPU,): 1.0}
     w.pulled_event(puller, SCIPY)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "true", label(GPU): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "true", label(GPU): "pulling"}
 
 
 def test_a_new_node_that_brings_the_image_along_is_never_closed() -> None:
@@ -53,8 +50,7 @@ def test_a_new_node_that_brings_the_image_along_is_never_closed() -> None:
     w.add_node(images=(SCIPY,), ready=False)
     assert w.changes() == []
     w.set_fact(ready=True)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "true"}
+    assert w.labels_next() == {label(SCIPY): "true"}
 
 
 @pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
@@ -102,24 +98,19 @@ def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_
     unknown = Taint(key, "", "NoSchedule")
     w = world()
     w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute"), unknown])
-    w.turn()
-    assert w.labels() == {}
+    assert w.labels_next() == {}
     w.set_fact(ready=True)
-    w.turn()
-    assert w.labels() == {}
+    assert w.labels_next() == {}
 
 
 def test_a_node_that_gets_an_unknown_taint_before_it_is_ready_is_closed_no_longer() -> None:
     w = world()
     w.add_node(ready=False, taints=[Taint("karpenter.sh/unregistered", "", "NoExecute")])
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
     w.set_taints(Taint("example.com/starting", "", "NoSchedule"))
-    w.turn()
-    assert w.labels() == {}
+    assert w.labels_next() == {}
     w.set_taints()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
 @pytest.mark.parametrize(
@@ -131,30 +122,24 @@ def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning
     w.add_node(ready=False, taints=[Taint(key, "", "NoExecute")])
     w.turn()
     w.set_fact(ready=True)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
     w.set_taints()
     w.puller()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
 @pytest.mark.parametrize("taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""])
 def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str) -> None:
     w = world()
-    w.add_node()
-    w.puller()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    w.add_pulling()
+    assert w.labels_next() == {label(SCIPY): "pulling"}
     if taint:
         w.set_taints(Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule"))
     else:
         w.set_fact(unschedulable=True)
-    w.turn()
-    assert w.labels() == {}
+    assert w.labels_next() == {}
     w.set_fact(taints=(), unschedulable=False)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
 def test_a_node_that_goes_and_was_opened_stays_open() -> None:
@@ -162,29 +147,22 @@ def test_a_node_that_goes_and_was_opened_stays_open() -> None:
     w.add_node(labels={label(SCIPY): "open"})
     w.puller()
     w.set_fact(unschedulable=True)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next() == {label(SCIPY): "open"}
 
 
 def test_a_taint_of_a_nodes_start_that_stays_closes_it_for_half_a_minute_only() -> None:
     w = world()
     w.add_node(taints=[Taint("node.cilium.io/agent-not-ready", "", "NoExecute")])
     w.turn()
-    w.wait(NO_PULLER_OPENS_SECONDS)
-    w.turn()
-    assert w.labels() == {}
+    assert w.labels_next(after=NO_PULLER_OPENS_SECONDS) == {}
 
 
 def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> None:
     w = world()
     w.add_node()
     w.turn()
-    w.wait(NO_PULLER_OPENS_SECONDS - 1)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
-    w.wait(1)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next(after=NO_PULLER_OPENS_SECONDS - 1) == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=1) == {label(SCIPY): "open"}
     (notice,) = told(w)
     assert (notice.name, notice.warning) == ("a", True)
     assert SCIPY in notice.message
@@ -192,27 +170,22 @@ def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_le
     assert opened_for(w) == {("no-puller",): 1.0}
     w.new_leader()
     puller = w.puller()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next() == {label(SCIPY): "open"}
     assert opened_for(w) == {("earlier",): 1.0}
     w.pulled_event(puller, SCIPY)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "true"}
+    assert w.labels_next() == {label(SCIPY): "true"}
 
 
 def test_a_puller_that_is_replaced_opens_nothing() -> None:
     w = world()
-    w.add_node()
-    old = w.puller()
+    old = w.add_pulling()
     w.turn()
-    w.wait(300)
-    w.turn()
+    w.turn(after=300)
     del w.pods[old]
     w.turn()
     w.wait(5)
     w.puller()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
@@ -232,8 +205,7 @@ def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pu
     user = Pod("jhub", "ada", uid="ada", unschedulable_since=w.wall, spec=spec)
     w.pods[user.key] = user
     w.turn()
-    w.wait(10)
-    w.turn()
+    w.turn(after=10)
     assert [w.labels(name)[label(SCIPY)] for name in ("fails", "pulls")] == ["pulling", "open"]
 
 
@@ -253,41 +225,29 @@ def test_a_node_that_is_open_and_cannot_pull_is_not_the_only_one_open() -> None:
 
 def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pullers_pod() -> None:
     w = world(pull_deadline_seconds=600)
-    w.add_node()
-    w.puller()
+    w.add_pulling()
     w.turn()
-    w.wait(400)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=400) == {label(SCIPY): "pulling"}
     w.new_leader()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
-    w.wait(199)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "pulling"}
-    w.wait(1)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next() == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=199) == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=1) == {label(SCIPY): "open"}
 
 
 def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
     w = world()
-    w.add_node(images=[OTHER, SCIPY])
-    puller = w.puller()
+    puller = w.add_pulling(images=[OTHER, SCIPY])
     w.say(puller, SCIPY, running=True)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "true"}
+    assert w.labels_next() == {label(SCIPY): "true"}
     w.list_images(OTHER)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next() == {label(SCIPY): "open"}
     assert opened_for(w) == {("removed",): 1.0}
 
 
 def test_a_pending_pod_that_only_keeps_off_pulling_nodes_keeps_no_label_of_an_image_that_left_the_set() -> None:
     w = world()
     w.add_node(images=[OTHER, SCIPY, GPU], labels={label(GPU): "pulling"})
-    w.turn()
-    assert w.labels() == {label(SCIPY): "true"}
+    assert w.labels_next() == {label(SCIPY): "true"}
 
 
 def test_nothing_is_written_on_a_node_of_which_nothing_is_new() -> None:

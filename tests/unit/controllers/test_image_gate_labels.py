@@ -56,23 +56,16 @@ class TestSet:
     def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it(self) -> None:
         w = self.left()
         w.turn()
-        w.wait(LEFT_SET_SECONDS - 1)
-        w.turn()
-        assert label(GPU) in w.labels()
-        w.wait(1)
-        w.turn()
-        assert w.labels() == {label(SCIPY): "true"}
+        assert label(GPU) in w.labels_next(after=LEFT_SET_SECONDS - 1)
+        assert w.labels_next(after=1) == {label(SCIPY): "true"}
 
     def test_it_stays_while_a_pending_pod_requires_it(self) -> None:
         w = self.left()
         pod = w.pending_user(GPU)
         w.turn()
-        w.wait(LEFT_SET_SECONDS + 1)
-        w.turn()
-        assert label(GPU) in w.labels()
+        assert label(GPU) in w.labels_next(after=LEFT_SET_SECONDS + 1)
         w.pods[pod] = replace(w.pods[pod], node_name="a")
-        w.turn()
-        assert label(GPU) not in w.labels()
+        assert label(GPU) not in w.labels_next()
 
     def test_it_goes_although_a_pod_requires_it_when_the_image_left_the_node(self) -> None:
         w = self.left()
@@ -80,8 +73,7 @@ class TestSet:
         w.turn()
         w.wait(LEFT_SET_SECONDS + 1)
         w.list_images(OTHER, SCIPY)
-        w.turn()
-        assert w.labels() == {label(SCIPY): "true"}
+        assert w.labels_next() == {label(SCIPY): "true"}
 
     def test_an_image_belongs_on_the_nodes_that_its_group_selects(self) -> None:
         w = world(groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
@@ -95,17 +87,14 @@ class TestSet:
         w = world(mode=GateMode.OFF)
         w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
         w.turn()
-        w.wait(LEFT_SET_SECONDS)
-        w.turn()
-        assert w.labels() == {}
+        assert w.labels_next(after=LEFT_SET_SECONDS) == {}
 
 
 class TestStartupTaint:
     @pytest.mark.parametrize("mode", [GateMode.STARTUP_TAINT, GateMode.REQUIRE_LABEL, GateMode.PREFER])
     def test_it_is_lifted_with_the_last_label(self, mode: GateMode) -> None:
         w = world(SCIPY, GPU, mode=mode)
-        w.add_node(taints=[STARTUP, Taint("other", "", "NoSchedule")])
-        puller = w.puller()
+        puller = w.add_pulling(taints=[STARTUP, Taint("other", "", "NoSchedule")])
         w.pulled_event(puller, SCIPY)
         w.turn()
         assert STARTUP in w.nodes["a"].taints
@@ -118,13 +107,11 @@ class TestStartupTaint:
 
     def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes_back(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_node(taints=[STARTUP])
-        puller = w.puller()
+        puller = w.add_pulling(taints=[STARTUP])
         assert w.turn().wake_after_seconds == pytest.approx(300)
         w.wait(299)
         assert not [action for action in w.turn().actions if isinstance(action, ChangeNode)]
-        w.wait(1)
-        w.turn()
+        w.turn(after=1)
         assert w.nodes["a"].taints == ()
         planned = w.turn()
         (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
@@ -165,8 +152,7 @@ class TestStartupTaint:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
         w.turn()
-        w.wait(300)
-        w.turn()
+        w.turn(after=300)
         assert w.nodes["a"].taints == (Taint("gpu", "", "NoSchedule"),)
         planned = w.turn()
         (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
@@ -179,8 +165,7 @@ class TestStartupTaint:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP])
         w.turn()
-        w.wait(300)
-        w.turn()
+        w.turn(after=300)
         shown = []
         for ready in (True, False, True):
             w.set_fact(ready=ready)
@@ -191,20 +176,16 @@ class TestStartupTaint:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
         w.add_node(taints=[STARTUP], ready=False)
         w.turn()
-        w.wait(1000)
-        w.turn()
+        w.turn(after=1000)
         w.set_fact(ready=True)
-        w.wait(200)
-        w.turn()
+        w.turn(after=200)
         assert STARTUP in w.nodes["a"].taints
-        w.wait(100)
-        w.turn()
+        w.turn(after=100)
         assert w.nodes["a"].taints == ()
 
     def test_a_jump_of_the_clock_does_not_move_the_deadline(self) -> None:
         w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_node(taints=[STARTUP])
-        w.puller()
+        w.add_pulling(taints=[STARTUP])
         w.turn()
         w.wall += 86400
         w.turn()
@@ -300,13 +281,11 @@ class TestZeroToJupyterHub:
                 ]
             }
             w.pods[f"{NAMESPACE}/puller-1"] = read_pod(body, keep_containers=True)
-            w.turn()
-            assert set(w.labels()) == {label(image) for image in images[:come]}
+            assert set(w.labels_next()) == {label(image) for image in images[:come]}
 
     def test_roosts_own_pullers_are_not_asked(self) -> None:
         w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
-        w.add_node()
-        puller = w.puller()
+        puller = w.add_pulling()
         w.turn()
         w.pulled_event(puller, SCIPY)
         assert w.changes() == []

@@ -14,6 +14,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition
 from roost_core.release.pullers import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
+from tests.unit.controllers.planners import only
 
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
 
@@ -35,10 +36,8 @@ class TestCondition:
 
     def test_it_says_whether_all_images_are_there_and_is_written_on_change_only(self) -> None:
         w = world(SCIPY, GPU, node_condition=True)
-        w.add_node()
-        puller = w.puller()
-        (condition,) = w.turn().actions
-        assert isinstance(condition, SetCondition)
+        puller = w.add_pulling()
+        condition = only(SetCondition, w.turn().actions)
         assert (condition.type, condition.status, condition.is_transition) == (self.TYPE, "False", True)
         assert condition.message == f"0 of 2 images are on the node; missing: {SCIPY}, {GPU}"
         assert not w.turn().actions
@@ -55,8 +54,7 @@ class TestCondition:
 
     def test_nobody_asked_so_nothing_is_written(self) -> None:
         w = world()
-        w.add_node()
-        w.puller()
+        w.add_pulling()
         assert not w.turn().actions
 
     @pytest.mark.parametrize("ready", [True, False])
@@ -67,8 +65,7 @@ class TestCondition:
         others = w.nodes["a"].conditions
         other_hub = images_condition(RELEASE, "elsewhere")
         w.nodes["a"] = replace(w.nodes["a"], conditions={**others, self.TYPE: "True", other_hub: "True"})
-        (condition,) = w.turn().actions
-        assert isinstance(condition, SetCondition)
+        condition = only(SetCondition, w.turn().actions)
         assert (condition.node, condition.type, condition.status) == ("a", self.TYPE, None)
         assert w.nodes["a"].conditions == {**others, other_hub: "True"}
         assert not w.turn().actions
@@ -76,8 +73,7 @@ class TestCondition:
     def test_it_is_true_where_no_image_belongs(self) -> None:
         w = world(groups={}, node_condition=True)
         w.add_node()
-        (condition,) = w.turn().actions
-        assert isinstance(condition, SetCondition)
+        condition = only(SetCondition, w.turn().actions)
         assert condition.status == "True"
 
 
@@ -105,8 +101,7 @@ class TestFaults:
         self, reason: str, message: str, cause: str, words: str
     ) -> None:
         w = world()
-        w.add_node()
-        puller = w.puller()
+        puller = w.add_pulling()
         w.fail(puller, SCIPY, message, reason)
         planned = w.plan()
         (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
@@ -131,18 +126,15 @@ class TestFaults:
 
     def test_other_images_are_not_held_up(self) -> None:
         w = world(SCIPY, GPU)
-        w.add_node()
-        puller = w.puller()
+        puller = w.add_pulling()
         w.turn()
         w.fail(puller, SCIPY, NOT_FOUND)
         w.pulled_event(puller, GPU)
-        w.turn()
-        assert w.labels() == {label(GPU): "true"}
+        assert w.labels_next() == {label(GPU): "true"}
 
     def test_a_fault_is_over_when_the_image_is_there(self) -> None:
         w = world()
-        w.add_node()
-        puller = w.puller()
+        puller = w.add_pulling()
         w.fail(puller, SCIPY, NOT_FOUND)
         w.turn()
         w.pulled_event(puller, SCIPY)
@@ -162,8 +154,7 @@ class TestFaults:
 
     def test_an_init_container_that_fails_holds_up_every_image_of_the_pod(self) -> None:
         w = world(SCIPY, GPU)
-        w.add_node()
-        puller = w.puller()
+        puller = w.add_pulling()
         init = ContainerState(
             image="quay.io/jupyterhub/roost:1",
             name="pause",
@@ -189,20 +180,16 @@ class TestFaults:
         w = world()
         w.add_node(taints=[Taint("node-role.kubernetes.io/control-plane", "", "NoSchedule")])
         w.turn()
-        w.wait(NO_PULLER_SECONDS)
-        planned = w.turn()
+        planned = w.turn(after=NO_PULLER_SECONDS)
         assert not planned.actions
         assert planned.gauges["gate_nodes_waiting"] == {(): 0.0}
         w.list_images(OTHER, SCIPY)
-        w.turn()
-        assert w.labels() == {label(SCIPY): "true"}
+        assert w.labels_next() == {label(SCIPY): "true"}
 
     def test_how_long_the_oldest_node_waits_is_shown_from_its_pullers_creation_on(self) -> None:
         w = world()
-        w.add_node()
-        w.puller()
+        w.add_pulling()
         w.wait(1000)
         w.new_leader()
         assert w.turn().gauges["gate_oldest_wait_seconds"] == {(): pytest.approx(1000.0)}
-        w.wait(60)
-        assert w.turn().gauges["gate_oldest_wait_seconds"] == {(): pytest.approx(1060.0)}
+        assert w.turn(after=60).gauges["gate_oldest_wait_seconds"] == {(): pytest.approx(1060.0)}

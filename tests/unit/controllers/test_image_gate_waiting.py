@@ -233,8 +233,7 @@ def test_since_when_a_pod_is_unschedulable_is_read_from_its_condition() -> None:
 
 def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open() -> None:
     w = GateWorld(gate_settings(SCIPY, GPU))
-    w.add_node()
-    w.puller()
+    w.add_pulling()
     w.turn()
     pod = replace(user(waits_for=0), unschedulable_since=w.wall)
     w.pods[pod.key] = pod
@@ -251,8 +250,7 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     assert w.plan().gauges["gate_nodes_opened"] == {("user-waits",): 1.0}
     assert [one for one in w.notices() if one.reason == GATE_OPENED] == []
     w.new_leader()
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
+    assert w.labels_next() == {label(SCIPY): "open", label(GPU): "pulling"}
 
 
 @pytest.mark.parametrize("skew", [-3600.0, -60.0, 0.0, 60.0, 3600.0])
@@ -260,8 +258,7 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
 def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(skew: float, nominated: str) -> None:
     """Also one whose victims take their time to go."""
     w = GateWorld(gate_settings(SCIPY))
-    w.add_node()
-    w.puller()
+    w.add_pulling()
     w.turn()
     pod = replace(user(nominated=nominated), unschedulable_since=w.wall + skew)
     w.pods[pod.key] = pod
@@ -271,15 +268,13 @@ def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(skew: float, n
         # Clocks are set now and then.
         w.wall += skew
         w.wait(AFTER / 5)
-    w.turn()
-    assert w.labels() == {label(SCIPY): "open"}
+    assert w.labels_next() == {label(SCIPY): "open"}
 
 
 @pytest.mark.parametrize(("skew", "opens_after"), [(-5.0, 5.0), (-3600.0, 0.0), (3600.0, 10.0)])
 def test_a_new_leader_believes_the_clocks_no_further_than_a_whole_wait(skew: float, opens_after: float) -> None:
     w = GateWorld(gate_settings(SCIPY))
-    w.add_node()
-    w.puller()
+    w.add_pulling()
     w.turn()
     pod = replace(user(), unschedulable_since=w.wall + skew)
     w.set_fact(labels={label(SCIPY): "pulling"})
@@ -288,8 +283,7 @@ def test_a_new_leader_believes_the_clocks_no_further_than_a_whole_wait(skew: flo
     w.turn()
     if opens_after:
         assert w.labels() == {label(SCIPY): "pulling"}
-        w.wait(opens_after)
-        w.turn()
+        w.turn(after=opens_after)
     assert w.labels() == {label(SCIPY): "open"}
 
 

@@ -18,10 +18,8 @@ FORMER_SET = attract_label(RELEASE, NAMESPACE, "former")
 def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while() -> None:
     world = settled_world()
     world.add_node("new")
-    world.run(29)
-    assert world.marked() == ["old"]
-    world.run(3)
-    assert world.marked() == ["new"]
+    assert world.marked_after(29) == ["old"]
+    assert world.marked_after(3) == ["new"]
     world.run(50)
     assert (world.count_placeholders("old"), world.count_placeholders("new")) == (1, 5)
     world.run(20)
@@ -32,13 +30,10 @@ def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while
 def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready() -> None:
     world = settled_world()
     world.add_node("new", imaged=False)
-    world.run(3600)
-    assert world.marked() == ["old"]
+    assert world.marked_after(3600) == ["old"]
     world.change_node("new", labels={PULLED: "true"})
-    world.run(29)
-    assert world.marked() == ["old"], "ready long ago, but with its images for half a minute only"
-    world.run(3)
-    assert world.marked() == ["new"]
+    assert world.marked_after(29) == ["old"], "ready long ago, but with its images for half a minute only"
+    assert world.marked_after(3) == ["new"]
 
 
 def test_an_image_that_no_node_can_get_does_not_keep_placeholders_from_a_new_node() -> None:
@@ -47,8 +42,7 @@ def test_an_image_that_no_node_can_get_does_not_keep_placeholders_from_a_new_nod
     world.document["imageGate"]["pullers"][0]["images"].append(broken["name"])
     world.start_leader()
     world.add_node("new")
-    world.run(310)
-    assert world.marked() == ["new"]
+    assert world.marked_after(310) == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -75,21 +69,17 @@ def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(
     world = settled_world()
     world.add_node("new")
     world.change_node("new", **change)
-    world.run(600)
-    assert world.marked() == ["old"]
+    assert world.marked_after(600) == ["old"]
     assert not world.evictions
     world.remove_node("new")
     world.add_node("newer")
-    world.run(60)
-    assert world.marked() == ["newer"]
+    assert world.marked_after(60) == ["newer"]
     world.change_node("newer", **change)
     world.run(1)
     # What passes may be over soon: an older node has to wait.
     assert world.marked() == (["old"] if is_for_good else ["newer"])
-    world.run(590)
-    assert world.marked() == (["old"] if is_for_good else ["newer"])
-    world.run(20)
-    assert world.marked() == ["old"]
+    assert world.marked_after(590) == (["old"] if is_for_good else ["newer"])
+    assert world.marked_after(20) == ["old"]
 
 
 def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
@@ -99,11 +89,9 @@ def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
     world.start_leader()
     world.add_node("new")
     world.change_node("new", labels={"pool": "user"})
-    world.run(310)
-    assert world.marked() == ["new"]
+    assert world.marked_after(310) == ["new"]
     world.change_node("new", labels={"pool": "other"})
-    world.run(1)
-    assert world.marked() == ["old"]
+    assert world.marked_after(1) == ["old"]
 
 
 def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tolerations() -> None:
@@ -114,52 +102,42 @@ def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tole
     world.add_node("new")
     world.run(400)
     world.change_node("new", taints=(Taint("somebody.else/dedicated", "gpu", "NoSchedule"),))
-    world.run(590)
-    assert world.marked() == ["new"]
-    world.run(20)
-    assert world.marked() == ["old"]
+    assert world.marked_after(590) == ["new"]
+    assert world.marked_after(20) == ["old"]
     assert world.marked(attract_label(RELEASE, NAMESPACE, "tolerant")) == ["new"]
 
 
 def test_a_newer_node_takes_the_mark_of_one_that_is_not_ready() -> None:
     world = settled_world(keepMarkSeconds=3600)
     world.add_node("new")
-    world.run(60)
-    assert world.marked() == ["old"]
+    assert world.marked_after(60) == ["old"]
     world.change_node("old", ready=False)
-    world.run(1)
-    assert world.marked() == ["new"]
+    assert world.marked_after(1) == ["new"]
 
 
 def test_a_mark_stays_for_a_while_though_newer_nodes_come() -> None:
     world = settled_world(placeholders=2, evictionsPerMinute=0)
     world.add_node("new")
-    world.run(60)
-    assert world.marked() == ["new"]
+    assert world.marked_after(60) == ["new"]
     world.add_node("newer")
-    world.run(200)
-    assert world.marked() == ["new"]
-    world.run(100)
-    assert world.marked() == ["newer"]
+    assert world.marked_after(200) == ["new"]
+    assert world.marked_after(100) == ["newer"]
 
 
 def test_a_full_node_gives_its_mark_away_at_once() -> None:
     world = settled_world(placeholders=3)
     world.add_node("new")
-    world.run(120)
-    assert world.marked() == ["new"]
+    assert world.marked_after(120) == ["new"]
     for index in range(7):
         world.add_user(f"full-{index}", node="new")
     world.add_node("newer")
-    world.run(33)
-    assert world.marked() == ["newer"]
+    assert world.marked_after(33) == ["newer"]
 
 
 def test_a_mark_stays_where_it_is_while_no_node_is_fit() -> None:
     world = settled_world()
     world.change_node("old", cordoned=True)
-    world.run(3600)
-    assert world.marked() == ["old"]
+    assert world.marked_after(3600) == ["old"]
 
 
 def test_a_flapping_node_is_not_marked_until_it_has_been_quiet() -> None:
@@ -170,10 +148,8 @@ def test_a_flapping_node_is_not_marked_until_it_has_been_quiet() -> None:
         world.change_node("new", ready=False)
         world.run(20)
         world.change_node("new", ready=True)
-    world.run(275)
-    assert world.marked() == ["old"]
-    world.run(40)
-    assert world.marked() == ["new"]
+    assert world.marked_after(275) == ["old"]
+    assert world.marked_after(40) == ["new"]
 
 
 def test_a_new_leader_sees_that_a_node_flapped_before_its_time() -> None:
@@ -184,10 +160,8 @@ def test_a_new_leader_sees_that_a_node_flapped_before_its_time() -> None:
     world.run(20)
     world.change_node("new", ready=True, labels={PULLED: "true"})
     world.start_leader()
-    world.run(250)
-    assert world.marked() == ["old"]
-    world.run(100)
-    assert world.marked() == ["new"]
+    assert world.marked_after(250) == ["old"]
+    assert world.marked_after(100) == ["new"]
 
 
 def test_marks_of_sets_that_are_gone_go_and_marks_of_other_releases_stay() -> None:
@@ -203,13 +177,11 @@ def test_of_two_marked_nodes_one_keeps_the_mark() -> None:
     world.add_node("new")
     world.run(60)
     world.change_node("new", labels={LABEL: "true"})
-    world.run(1)
-    assert world.marked() == ["old"]
+    assert world.marked_after(1) == ["old"]
     world.change_node("new", labels={LABEL: "true"})
     # Knows of no choice before: the newest one stays.
     world.start_leader()
-    world.run(1)
-    assert world.marked() == ["new"]
+    assert world.marked_after(1) == ["new"]
 
 
 def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
@@ -231,8 +203,7 @@ def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
 def test_a_mark_that_somebody_takes_away_comes_back() -> None:
     world = settled_world()
     world.remove_label("old", LABEL)
-    world.run(1)
-    assert world.marked() == ["old"]
+    assert world.marked_after(1) == ["old"]
 
 
 def test_switched_off_the_mover_takes_its_marks_away_and_moves_nothing() -> None:
@@ -240,6 +211,5 @@ def test_switched_off_the_mover_takes_its_marks_away_and_moves_nothing() -> None
     world.add_node("new")
     world.document["placeholderMover"]["enabled"] = False
     world.start_leader()
-    world.run(600)
-    assert world.marked() == []
+    assert world.marked_after(600) == []
     assert not world.evictions

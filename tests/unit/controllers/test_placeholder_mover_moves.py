@@ -40,8 +40,7 @@ def test_placeholders_leave_the_node_with_most_users_first() -> None:
         world._add_pod(replace(placeholder, node_name=("few", "many")[index % 2]))
     world.run(5)
     world.add_node("new")
-    world.run(400)
-    assert world.marked() == ["new"]
+    assert world.marked_after(400) == ["new"]
     world.document["placeholderMover"]["evictionsPerMinute"] = 2
     world.start_leader()
     world.run(300)
@@ -53,8 +52,7 @@ def test_no_placeholder_goes_to_a_marked_node_that_has_more_users_than_its_own()
     world.add_node("new")
     for index in range(3):
         world.add_user(f"early-{index}", node="new")
-    world.run(300)
-    assert world.marked() == ["new"]
+    assert world.marked_after(300) == ["new"]
     assert not world.evictions
     assert world.gauge("placeholder_moves_held", "more users are on the marked node") == 6
     world.remove_pod("jhub/early-0")
@@ -75,8 +73,7 @@ def test_a_placeholder_that_the_scheduler_would_put_back_stays() -> None:
     world.run(10)
     assert world.count_placeholders("old") == 6
     world.add_node("new")
-    world.run(600)
-    assert world.marked() == ["new"]
+    assert world.marked_after(600) == ["new"]
     assert not world.evictions
 
 
@@ -86,8 +83,7 @@ def test_nothing_moves_while_a_placeholder_of_the_set_is_pending() -> None:
     world.placeholders = 7
     world.fill_placeholders()
     world.add_node("new")
-    world.run(600)
-    assert world.marked() == ["new"]
+    assert world.marked_after(600) == ["new"]
     assert not world.evictions
     assert world.gauge("placeholder_moves_held", "placeholders are pending") == 6
 
@@ -130,8 +126,7 @@ def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
     world.add_node("new")
     world.run(25)
     world.change_node("old", cordoned=True)
-    world.run(300)
-    assert world.marked() == ["new"]
+    assert world.marked_after(300) == ["new"]
     assert not world.evictions, "its drainer does that"
     world.change_node("old", cordoned=False)
     world.run(5)
@@ -143,8 +138,7 @@ def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "popular-puller"}
     world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
     world.add_node("new")
-    world.run(300)
-    assert world.marked() == ["new"]
+    assert world.marked_after(300) == ["new"]
     assert not world.evictions
     world.pods.pop("jhub/pull")
     world.run(40)
@@ -257,8 +251,7 @@ def test_a_configuration_that_cannot_be_followed_stops_moves_but_not_marks_and_i
     world.configuration["extenders"] = [{"urlPrefix": "http://x", "filterVerb": "filter"}]
     world.start_leader()
     world.add_node("new")
-    world.run(300)
-    assert world.marked() == ["new"]
+    assert world.marked_after(300) == ["new"]
     assert not world.evictions
     assert any("extenders" in said for said in world.said)
 
