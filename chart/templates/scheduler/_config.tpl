@@ -1,4 +1,12 @@
 {{- /* Written by `make generated` from templates/scheduler/_config.yaml.j2: edit that file. */}}
+{{- /* What a scheduler's host is named by: the names of its profiles. It stands in the Lease's holder, so the webhook names no profile that the
+   leader lacks, as when a new configuration keeps the new scheduler from starting. */}}
+{{- define "roost.profile_names" -}}
+profiles:
+{{- range $name, $profile := $.root.Values.scheduler.profiles }}
+  - {{ toJson $name }}
+{{- end }}
+of: {{ toJson $.root.Release.Name }}{{- end }}
 {{- /* The scheduler's configuration: one profile for each of `scheduler.profiles`. The mover and the recorder read it too. */}}
 {{- define "roost.scheduler_config" -}}
 apiVersion: kubescheduler.config.k8s.io/v1
