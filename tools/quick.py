@@ -23,13 +23,7 @@ UNIT: Final = Path("tests", "unit")
 LAB: Final = Path("lab", "roost_lab")
 LAB_UNIT: Final = Path("lab", "tests", "unit")
 # The same for the lab.
-LAB_ROOMS: Final = {
-    "report": "recorder",
-    "view": "recorder",
-    "traces": "simulator",
-    "commands": "recorder",
-    "judge.py": "simulator",
-}
+LAB_ROOMS: Final = {"report": "recorder", "view": "recorder", "traces": "simulator", "commands": "recorder"}
 # What has no folder of its own name in tests/unit.
 ROOMS: Final = {
     "templates": "generator",

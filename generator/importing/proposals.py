@@ -48,12 +48,6 @@ _POOLS: Final = (
     "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
     "it requests."
 )
-_LEARNED: Final = (
-    "Learn from each week how much room its hours need, in place of the same all day. Where you take placeholders from "
-    "another proposal, too, add this `learn` to them."
-)
-# The most that a wrong forecast can cost, in the set's own numbers (docs/headroom.md, Learned numbers).
-_MOST_LEARNED: Final = 20
 _SCHEDULER: Final = "Send users to nodes that hold their image, on as few nodes as carry all users."
 
 
@@ -65,8 +59,6 @@ class Proposal(NamedTuple):
     values: Values
     # Above its first key.
     comments: Sequence[str] = ()
-    # Whether launches alone tell what it does: they don't say who chose which profile.
-    is_replayed: bool = True
 
 
 def propose(
@@ -98,26 +90,9 @@ def propose(
     return proposals + _pools(result, now, _sets(now, proposals))
 
 
-def propose_learned(result: ImportResult, proposals: Sequence[Proposal]) -> Proposal | None:
-    """Learned numbers for the hub's first placeholder set, its own or the proposed one; None where it has its numbers.
-
-    They help a hub with a timetable, and few others: only a replay of the hub's own history tells.
-    """
-    sets = _sets(_whole(result), proposals)
-    first = mapping(sets[0]) if sets else {}
-    replicas = number(first.get("replicas"))
-    if not replicas or first.get("windows") or first.get("learn") or first.get("countBy", "pods") != "pods":
-        return None
-    learn = {"quantile": 0.9, "min": 0, "max": int(_MOST_LEARNED * replicas), "bootSeconds": 300, "timeZone": "UTC"}
-    changed = [{**first, "learn": learn}, *sets[1:]]
-    if not _is_valid(result, changed):
-        return None
-    return Proposal(_LEARNED, {"placeholders": changed}, ("Write your own time zone: weeks and hours are its.",))
-
-
 def _sets(now: Values, proposals: Sequence[Proposal]) -> Sequence[object]:
     """The placeholder sets that a proposal brings, or else those that the hub has."""
-    rooms = [one.values["placeholders"] for one in proposals if one.is_replayed and "placeholders" in one.values]
+    rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
     return listing(rooms[0] if rooms else now.get("placeholders"))
 
 
@@ -128,7 +103,7 @@ def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Pr
     if not found:
         return []
     values = {"placeholders": [*sets, *(pool.entry for pool in found)]}
-    return [Proposal(_POOLS, values, tuple(pool.comment for pool in found), is_replayed=False)]
+    return [Proposal(_POOLS, values, tuple(pool.comment for pool in found))]
 
 
 def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
@@ -153,18 +128,14 @@ def _names_no_image(now: Values) -> bool:
     return not puller_groups(now.get("singleuser"), {**mapping(now.get("prePuller")), "enabled": True})
 
 
-def print_proposals(proposals: Sequence[Proposal], said: Sequence[str] = ()) -> str:
-    """The proposals as comments below the values; "" if there are none.
-
-    said: a sentence about each, in their order, "" for one about which nothing can be said; or none at all.
-    """
+def print_proposals(proposals: Sequence[Proposal]) -> str:
+    """The proposals as comments below the values; "" if there are none."""
     if not proposals:
         return ""
     lines = []
     for place, proposal in enumerate(proposals, start=1):
-        about = f"\n   {said[place - 1]}" if said and said[place - 1] else ""
         comments: dict[Path, Sequence[str]] = {(next(iter(proposal.values)),): proposal.comments}
-        text = f"\n{place}. {proposal.reason}{about}\n{print_yaml(proposal.values, comments)}"
+        text = f"\n{place}. {proposal.reason}\n{print_yaml(proposal.values, comments)}"
         lines += [f"# {line}".rstrip() for line in text.splitlines()]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 

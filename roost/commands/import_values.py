@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,25 +12,17 @@ from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
-from generator.importing.proposals import print_pointer, print_proposals, propose, propose_learned
+from generator.importing.proposals import print_pointer, print_proposals, propose
 from generator.values.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from generator.importing.proposals import Proposal
 
-# Who replays launches under proposed values: roost-lab.
-_JUDGES: Final = "roost.judges"
-
-
-def run(
-    files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False, history: str | None = None
-) -> int:
+def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False) -> int:
     """Print the values to stdout, with proposals as comments below, and the report of the import to stderr.
 
-    spawn_page: print the lines for the hub's own values instead, and no report. history: a record's database, or a
-    launch trace; each proposal then says what it would have done with it.
+    spawn_page: print the lines for the hub's own values instead, and no report.
     """
     layers = [(file, read_file(file)) for file in files]
     result = import_layers(layers, release, hub)
@@ -41,12 +32,8 @@ def run(
             raise ValuesError([Fault(result.filename, 0, "", "no hub", "values of zero-to-jupyterhub", fix)])
         sys.stdout.write(result.spawn_page)
         return 0
-    values = result.to_yaml()
     proposals = propose(result, layers, release, hub)
-    said: Sequence[str] = ()
-    if history is not None:
-        proposals, said = _replayed(values, proposals, propose_learned(result, proposals), history)
-    sys.stdout.write(values + print_proposals(proposals, said))
+    sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(result.report() + print_pointer(proposals, inert=result.is_inert))
     return 0
 
@@ -69,28 +56,6 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     return 0 if many.is_valid else 1
 
 
-def _replayed(
-    values: str, proposals: Sequence[Proposal], learned: Proposal | None, history: str
-) -> tuple[list[Proposal], list[str]]:
-    """The proposals, and what each alone would have done with a history; "" where launches can't tell.
-
-    learned: it becomes a proposal if it helps beside the number of placeholders that it would replace.
-    Raises UsageError for a history that can't be read.
-    """
-    judge = next(iter(entry_points(group=_JUDGES)), None)
-    if judge is None:
-        raise UsageError("--history: found no package that replays launches, expected roost-lab: pip install roost-lab")
-    told = [proposal for proposal in proposals if proposal.is_replayed]
-    others = [proposal for proposal in proposals if not proposal.is_replayed]
-    if not told and learned is None:
-        return others, []
-    instead = None if learned is None else learned.values
-    said, helps = judge.load()(values, [each.values for each in told], instead, history)
-    if learned is not None and helps:
-        told.append(learned)
-    return [*told, *others], [*said[: len(told)], *("" for _ in others)]
-
-
 @click.command("import")
 @click.argument("files", metavar="FILE...", nargs=-1)
 @click.option(
@@ -108,20 +73,8 @@ def _replayed(
 @click.option(
     "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
 )
-@click.option(
-    "--history",
-    metavar="FILE",
-    help="With roost-lab: a record's database or a launch trace, to replay each proposal with (a minute or so).",
-)
 def _command(
-    *,
-    files: tuple[str, ...],
-    folders: tuple[Path, ...],
-    many: bool,
-    release: str,
-    hub: str | None,
-    spawn_page: bool,
-    history: str | None,
+    *, files: tuple[str, ...], folders: tuple[Path, ...], many: bool, release: str, hub: str | None, spawn_page: bool
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
@@ -130,19 +83,18 @@ def _command(
     \b
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
-    roost import hub-values.yaml --history roost.db > values.yaml
     roost import hub-values.yaml --spawn-page > spawn-page.yaml
     roost import --folder hubs/ > values.yaml
     """
     if folders or many:
-        if hub or spawn_page or history:
-            raise UsageError("--folder and --many are for many hubs: leave out --hub, --spawn-page and --history")
+        if hub or spawn_page:
+            raise UsageError("--folder and --many are for many hubs: leave out --hub and --spawn-page")
         if not folders and not files:
             raise UsageError("--many: found no FILE, expected one for each hub")
         return run_many(files, folders)
     if not files:
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
-    return run(files, release, hub, spawn_page=spawn_page, history=history)
+    return run(files, release, hub, spawn_page=spawn_page)
 
 
 COMMAND: Final = _command

@@ -140,7 +140,6 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
     large_said, gpu_said, _ = found.comments
     assert large_said.endswith("Large memory, the first of 2 kinds of users there.")
     assert "0 replicas: each would cost a node with nvidia.com/gpu" in gpu_said
-    assert not found.is_replayed, "a trace doesn't say who chose which profile"
 
 
 def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> None:
@@ -180,7 +179,7 @@ def test_sets_of_pools_have_names_of_their_own() -> None:
 
 def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:
     (found,) = proposed(POOLS)
-    printed = print_proposals([found], [""])
+    printed = print_proposals([found])
     assert "\n# # large-memory: as large as a user of Large memory" in printed
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in printed.splitlines()).split("1. Keep")[1]
     assert yaml.safe_load(text.partition("\n")[2]) == found.values

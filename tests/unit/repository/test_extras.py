@@ -99,13 +99,6 @@ def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
     assert done.stderr.endswith(f"roost {command} belongs to roost-lab: pip install roost-lab\n")
 
 
-def test_proposals_are_replayed_by_the_lab_alone(tmp_path: Path) -> None:
-    (tmp_path / "hub.yaml").write_text("singleuser: {image: {name: quay.io/jupyter/base-notebook, tag: '1'}}\n")
-    done = roost("import", str(tmp_path / "hub.yaml"), "--history", "launches.jsonl")
-    assert done.returncode == 2
-    assert done.stderr.startswith("--history: found no package that replays launches, expected roost-lab")
-
-
 def test_an_option_that_needs_one_more_package_says_which() -> None:
     done = roost("simulate", "--dask", "tcp://127.0.0.1:1", "--days", "0.01", missing={"distributed"})
     assert done.returncode != 0
