@@ -127,7 +127,7 @@ def _launch(moment: float, image: str, chance: random.Random) -> dict[str, Any]:
     return {
         "timestamp": datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z"),
         "schema": "roost.hub.jupyter.org/launch",
-        "version": 2,
+        "version": 3,
         "class": "user",
         "image": f"registry.invalid/{image}:1",
         # Fifteen minutes of the culler, and about an hour of work.

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 MOST_REASONS: Final = 100
 OTHERS: Final = "further reasons"
 _LONGEST_FOUND: Final = 60
-ACCEPTED: Final = (
-    "JSON lines of binderhub.jupyter.org/launch 1 to 6, roost.hub.jupyter.org/launch 1 or 2, or scheduler-sniffer, "
-    "plain or gzip"
-)
+ACCEPTED: Final = "JSON lines of binderhub.jupyter.org/launch 1 to 6 or roost.hub.jupyter.org/launch 3, plain or gzip"
 
 
 class TraceError(Exception):
@@ -51,7 +48,7 @@ class InputCounts:
     """Filled in while a trace is read; at its end `lines == used + sum of skipped`."""
 
     lines: int = 0
-    # Lines that attempts came from; several lines of scheduler-sniffer make one attempt.
+    # Lines that attempts came from.
     used: int = 0
     attempts: int = 0
     # Schema and version -> lines of it.

@@ -27,14 +27,14 @@ _OTHERS: Final = {
     b"\xfe\xff": _UNICODE,
 }
 _BOM: Final = b"\xef\xbb\xbf"
-# What stands for a line that can't be read -> why. With those of BROKEN the file ends early.
+# What stands for a line that can't be read -> why. With the last three the file ends early.
 _TOO_LONG, _CUT, _DAMAGED, _BEHIND = b"\0too long", b"\0cut", b"\0damaged", b"\0behind"
-BROKEN: Final = {
+UNREADABLE: Final = {
+    _TOO_LONG: f"longer than {MOST_LINE_BYTES} bytes",
     _CUT: "the compressed data breaks off here",
     _DAMAGED: "the compressed data is damaged from here on",
     _BEHIND: "bytes behind the compressed data that aren't gzip's",
 }
-UNREADABLE: Final = {_TOO_LONG: f"longer than {MOST_LINE_BYTES} bytes", **BROKEN}
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ class LaunchLine(NamedTuple):
 
     # Seconds since 1970, UTC, as stamped.
     stamp: float
-    # Its number in the file, from 1; below 1 where several lines made one launch.
+    # Its number in the file, from 1.
     line: int
     # EXACT, SECOND or MINUTE: a whole minute may be either a time to the second or one rounded down to the minute.
     resolution: int

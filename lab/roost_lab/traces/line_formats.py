@@ -1,7 +1,6 @@
 """Read one line of a trace: its `schema` and `version` say which format it has, and that format's module reads it.
 
-A new format of JSON lines with a `schema` is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and
-recorder.py, and its line in FORMATS. Anything else is a module like sniffer.py, recognised here, called in reading.py.
+A new format is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and recorder.py, and its line in FORMATS.
 """
 
 from __future__ import annotations
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
     from roost_lab.traces.launch_line import LaunchDetails
 
-_SNIFFER_OBJECTS: Final = ("Pod", "Node")
-
-
 # Schema -> the versions that are known, and what reads an entry of one; it raises UnusableLine.
 FORMATS: Final[Mapping[object, tuple[range, Callable[[Mapping[str, Any]], LaunchDetails]]]] = {
     archive.SCHEMA: (archive.VERSIONS, archive.read_entry),
@@ -35,24 +31,16 @@ class LineReader:
 
     def __init__(self, file: str, counts: InputCounts) -> None:
         self._file, self._counts = file, counts
-        self._has_launches = False
         # Of the line before: many lines have the same time.
         self._text: object = None
         self._stamp, self._resolution = 0.0, 0
 
-    def read(self, text: bytes, number: int) -> LaunchLine | None:
-        """A launch. None: the whole file is a scheduler-sniffer log, known by the first line that has any format.
-
-        Raises UnusableLine.
-        """
+    def read(self, text: bytes, number: int) -> LaunchLine:
+        """A launch. Raises UnusableLine."""
         entry = _parse(text)
         schema = entry.get("schema")
         if schema is None:
-            if entry.get("object") not in _SNIFFER_OBJECTS or type(entry.get("name")) is not str:
-                raise UnusableLine("`schema` is missing")
-            if self._has_launches:
-                raise UnusableLine("a line of scheduler-sniffer among launches: give it as a file of its own")
-            return None
+            raise UnusableLine("`schema` is missing")
         if type(schema) is not str or schema not in FORMATS:
             raise UnusableLine(f"schema {show(schema)} is unknown")
         launch = self._launch(schema, entry)
@@ -62,7 +50,6 @@ class LineReader:
             self._text = moment
         for note in launch.notes:
             self._counts.note(note, self._file, number)
-        self._has_launches = True
         return LaunchLine(self._stamp, number, self._resolution, launch)
 
     def _launch(self, schema: str, entry: Mapping[str, Any]) -> LaunchDetails:

@@ -3,8 +3,7 @@
 The steps of a trace, each in a module of its own:
 
 1. files.py: a file's bytes, plain or gzip, become lines.
-2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py reads it; sniffer.py
-   reads files without schemas.
+2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py reads it.
 3. order.py: the launches of one file are sorted, and those with one rounded time are spread inside it.
 4. reading.py, here: the launches of all files are merged and numbered: Attempts (attempt.py).
 
@@ -17,7 +16,6 @@ from __future__ import annotations
 from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from roost_lab.traces import sniffer
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import InputCounts, TraceError
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0
 # After so many unusable lines in a row the file is refused.
 MOST_USELESS_LINES: Final = 1_000_000
-# (moment, line, launch); the line is below 1 where several lines made it.
+# (moment, line, launch).
 Placed: TypeAlias = "tuple[float, int, LaunchDetails]"
 
 
@@ -72,9 +70,8 @@ def open_trace(
 
 
 def _attempts(launches: Iterator[Placed], paths: Sequence[Path], counts: InputCounts) -> Iterator[Attempt]:
-    for number, (moment, line, launch) in enumerate(launches):
-        counts.used += line > 0
-        counts.attempts = number + 1
+    for number, (moment, _, launch) in enumerate(launches):
+        counts.used = counts.attempts = number + 1
         yield Attempt(number, moment, *launch[:7])
     if not counts.attempts:
         raise _nothing(counts, paths)
@@ -121,7 +118,7 @@ def _merged(
             yield head
         else:
             # A later line of its file is older than the first one.
-            counts.skip(LATE, str(paths[place]), max(head[1], 0))
+            counts.skip(LATE, str(paths[place]), head[1])
         following = next(launches, None)
         if following is None:
             heappop(heap)
@@ -133,9 +130,8 @@ def _launches(path: Path, counts: InputCounts) -> Iterator[LaunchLine]:
     """The launches of one file, in the order of its lines."""
     file = str(path)
     reader = LineReader(file, counts)
-    lines = read_lines(path)
     last_used = 0
-    for number, text in enumerate(lines, 1):
+    for number, text in enumerate(read_lines(path), 1):
         counts.lines += 1
         try:
             launch = reader.read(text, number)
@@ -145,8 +141,5 @@ def _launches(path: Path, counts: InputCounts) -> Iterator[LaunchLine]:
                 found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {reason}"
                 raise TraceError(file, number, found) from None
             continue
-        if launch is None:
-            yield from sniffer.read_file(file, text, lines, number, counts)
-            return
         yield launch
         last_used = number

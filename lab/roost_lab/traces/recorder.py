@@ -1,4 +1,4 @@
-"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, versions 1 to 3."""
+"""Read launches as `roost records export` writes them: roost.hub.jupyter.org/launch, version 3."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
-VERSIONS: Final = range(1, 4)
-# The first version that says of which hub a launch was.
-_WITH_HUB: Final = 3
+VERSIONS: Final = range(3, 4)
 _TIMES: Final = ("seconds", "ready_seconds")
 _LONGEST: Final = 4096
 _GITHUB: Final = "https://github.com/"
@@ -28,9 +26,7 @@ _MOST_SECONDS: Final = 366 * 86400.0
 def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't a user's launch.
 
-    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone; in
-    version 1, which doesn't say when a pod was ready, it includes the wait for its start. Before version 3 nothing says
-    of which hub it was.
+    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone.
     """
     if entry.get("class", USER_CLASS) != USER_CLASS:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
@@ -42,17 +38,15 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
         image = f"{repository}@{ref}" if ref else repository
     notes: list[str] = []
     seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
-    if entry["version"] != 1:
-        ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
-        seconds = None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds)
+    ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
     return LaunchDetails(
         folded.removesuffix(".git"),
         image,
         _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes)),
-        seconds,
+        None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds),
         _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
         _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
-        _hub(entry) if entry["version"] >= _WITH_HUB else "",
+        _hub(entry),
         tuple(notes),
     )
 

@@ -143,7 +143,7 @@ def recorded(path: Path, **more: object) -> Path:
     entry = {
         "timestamp": "2026-05-22T10:00:00Z",
         "schema": "roost.hub.jupyter.org/launch",
-        "version": 2,
+        "version": 3,
         "class": "user",
         "repository": "",
         "image": "quay.io/some/image:1",

@@ -98,19 +98,6 @@ def test_a_recorded_session_lasts_from_ready_to_gone(
     assert not counts.notes
 
 
-def test_an_export_of_an_earlier_roost_is_read_with_the_wait_in_its_sessions(tmp_path: Path) -> None:
-    earlier = {key: found for key, found in recorded(version=1).items() if key not in {"ready_seconds", "hub"}}
-    attempts, counts = read(write(tmp_path, earlier))
-    assert [one.session_seconds for one in attempts] == [912.75]
-    assert not counts.notes
-
-
-def test_before_version_3_no_line_says_of_which_hub_it_is(tmp_path: Path) -> None:
-    before = {key: found for key, found in recorded(version=2).items() if key != "hub"}
-    attempts, _ = read(write(tmp_path, before, recorded(1, hub="hub-2"), recorded(2, version=2)))
-    assert [one.hub for one in attempts] == ["", "hub-2", ""]
-
-
 @pytest.mark.parametrize("hub", ["Hub", "hub.example", "-hub", "h" * 64, 3])
 def test_a_hub_is_the_name_of_a_namespace(tmp_path: Path, hub: object) -> None:
     attempts, counts = read(write(tmp_path, recorded(), recorded(1, hub=hub)))
@@ -133,29 +120,6 @@ def test_only_users_are_taken_from_a_recorded_export(tmp_path: Path) -> None:
     assert reasons(counts) == {'class "placeholder" isn\'t `user`': 1}
 
 
-def test_a_sniffer_log_gives_pods_with_their_sessions(tmp_path: Path) -> None:
-    def line(endpoint: str, event: str, clock: str, name: str = "lammps-x7k2p") -> dict[str, Any]:
-        moment = f"2024-04-23 {clock} +0000 UTC" if clock else ""
-        return {"object": "Pod", "name": name, "endpoint": endpoint, "node": "n", "event": event, "timestamp": moment}
-
-    path = write(
-        tmp_path,
-        {"object": "Node", "name": "n", "endpoint": "nodeAdd", "extra": {"allocatable-cpu": "4"}},
-        line("schedulePod", "ScheduleSuccess", "19:51:07.5"),
-        line("bindingCycle", "BindingSuccess", "19:51:07.7"),
-        line("postStart", "postStart", "19:51:09.0"),
-        line("schedulePod", "ScheduleSuccess", "19:50:00.0", name="lammps-zzz9p"),
-        "nonsense",
-        line("podUpdate", "Ready", ""),
-        line("preStop", "preStop", "19:52:09.0"),
-    )
-    attempts, counts = read(path)
-    assert [(attempt.repository, attempt.session_seconds) for attempt in attempts] == [("lammps", None), ("lammps", 60)]
-    assert attempts[1].moment - attempts[0].moment == pytest.approx(67.5)
-    assert counts.formats == {"scheduler-sniffer": 8}
-    assert {reason: tally.line for reason, tally in counts.skipped.items()} == {"not valid JSON": 6, "no time": 7}
-
-
 # Unusable lines
 
 
@@ -175,6 +139,7 @@ def test_a_sniffer_log_gives_pods_with_their_sessions(tmp_path: Path) -> None:
         (launch(version=7), "version 7 of binderhub.jupyter.org/launch is unknown"),
         (launch(version="2"), 'version "2" of binderhub.jupyter.org/launch is unknown'),
         (launch(version=True), "version true of binderhub.jupyter.org/launch is unknown"),
+        (recorded(version=2), "version 2 of roost.hub.jupyter.org/launch is unknown"),
         (recorded(version=4), "version 4 of roost.hub.jupyter.org/launch is unknown"),
         (launch(provider=None), "`provider` isn't a name"),
         (launch(spec=["x"]), "`spec` isn't a text of 1 to 4096 characters"),
@@ -188,7 +153,7 @@ def test_a_sniffer_log_gives_pods_with_their_sessions(tmp_path: Path) -> None:
         (launch(timestamp="9999-12-31T23:59:59-23:59"), "`timestamp` is not between the years 2000 and 2100"),
         (recorded(repository="", image=""), "neither `image` nor `repository` is known"),
         (recorded(image=17), "`image` isn't a text of up to 4096 characters"),
-        ({"object": "Pod", "name": "x"}, "a line of scheduler-sniffer among launches: give it as a file of its own"),
+        ({"object": "Pod", "name": "x", "endpoint": "preStop"}, "`schema` is missing"),
         ("x" * (trace_files.MOST_LINE_BYTES + 1), f"longer than {trace_files.MOST_LINE_BYTES} bytes"),
     ],
 )
