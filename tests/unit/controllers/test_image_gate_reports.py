@@ -41,14 +41,10 @@ class TestCondition:
         assert (condition.type, condition.status, condition.is_transition) == (self.TYPE, "False", True)
         assert condition.message == f"0 of 2 images are on the node; missing: {SCIPY}, {GPU}"
         assert not w.turn().actions
-        w.pulled_event(puller, SCIPY)
-        _, condition = w.turn().actions
-        assert isinstance(condition, SetCondition)
-        assert (condition.status, condition.is_transition) == ("False", False)
-        w.pulled_event(puller, GPU)
-        _, condition = w.turn().actions
-        assert isinstance(condition, SetCondition)
-        assert (condition.status, condition.is_transition) == ("True", True)
+        for image, status, is_transition in ((SCIPY, "False", False), (GPU, "True", True)):
+            w.pulled_event(puller, image)
+            condition = only(SetCondition, w.turn().actions[1:])
+            assert (condition.status, condition.is_transition) == (status, is_transition)
         w.new_leader()
         assert not w.turn().actions
 

@@ -224,60 +224,54 @@ def test_nothing_goes_for_ten_minutes_after_a_scale_up() -> None:
     assert machine.look(state, [], NONE, 1190.0).remove == ("a",)
 
 
-def test_a_user_holds_a_node_for_nothing_would_make_the_pod_anew() -> None:
-    state = ClusterState([node("a"), node("b")], [user("u", on="a", cpu="100m"), user("v", on="b", cpu="100m")])
-    assert play(scaler(), state, 10_000) == []
+def safe_to_evict(said: str) -> dict[str, Any]:
+    return {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": said}}
 
 
-@pytest.mark.parametrize(("said", "goes"), [("true", True), ("false", False)])
-def test_safe_to_evict_decides_over_ownership(said: str, goes: bool) -> None:
-    annotations = {"cluster-autoscaler.kubernetes.io/safe-to-evict": said}
-    kept = (
-        placeholder("s", on="a", annotations=annotations)
-        if said == "false"
-        else user("s", on="a", metadata={"annotations": annotations})
-    )
-    state = ClusterState([node("a"), node("b")], [kept, user("u", on="b")])
-    assert bool(play(scaler(), state, 10_000)) is goes
-
-
-def test_pods_of_daemon_sets_hold_no_node_and_make_it_no_less_empty() -> None:
-    state = ClusterState([node("a"), node("b")], [daemon("d", "a"), *full("b")])
-    assert play(scaler(), state, 10_000)[0][1].remove == ("a",)
-
-
-def test_a_node_that_is_asked_for_by_half_stays() -> None:
-    pods = [placeholder("s1", on="a"), placeholder("s2", on="a")]
-    assert play(scaler(), ClusterState([node("a"), node("b")], [*pods, user("u", on="b")]), 10_000) == []
-    assert play(scaler(), ClusterState([node("a"), node("b")], [*pods[:1], user("u", on="b")]), 10_000) != []
-
-
-def test_memory_counts_as_cpu_does() -> None:
-    heavy = pod("s", on="a", requests={"memory": "9Gi"}, metadata=owned("StatefulSet"))
-    assert play(scaler(), ClusterState([node("a"), node("b")], [heavy, user("u", on="b")]), 10_000) == []
-
-
-def test_movable_pods_hold_a_node_while_they_fit_nowhere_else() -> None:
-    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), *full("b")])
-    assert play(scaler(), state, 10_000) == []
-
-
-def test_priority_below_the_cut_off_blocks_nothing() -> None:
-    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a", cpu="3", priority=-11), *full("b")])
-    assert play(scaler(), state, 10_000)[0][1].remove == ("a",)
-
-
-def test_two_nodes_do_not_go_because_each_could_take_the_others_pods() -> None:
-    state = ClusterState([node("a"), node("b")], [placeholder("s", on="a"), placeholder("t", on="b")])
-    assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("a",)]
-
-
-def test_pods_are_not_moved_to_a_node_that_goes_as_well() -> None:
+A_AND_B = [node("a"), node("b")]
+ON_B = user("u", on="b")
+HALF = [placeholder("s1", on="a"), placeholder("s2", on="a")]
+HEAVY = pod("s", on="a", requests={"memory": "9Gi"}, metadata=owned("StatefulSet"))
+# What is said -> nodes, their pods, which go.
+SCALE_DOWNS: dict[str, tuple[list[Node], list[Pod], list[str]]] = {
+    "a user holds a node for nothing would make the pod anew": (A_AND_B, [user("v", on="a", cpu="100m"), ON_B], []),
+    "but not one that is safe to evict": (A_AND_B, [user("s", on="a", metadata=safe_to_evict("true")), ON_B], ["a"]),
+    "what is not safe holds, whoever owns it": (
+        A_AND_B,
+        [placeholder("s", on="a", **safe_to_evict("false")), ON_B],
+        [],
+    ),
+    "pods of daemon sets hold no node and make it no less empty": (A_AND_B, [daemon("d", "a"), *full("b")], ["a"]),
+    "a node that is asked for by half stays": (A_AND_B, [*HALF, ON_B], []),
+    "one that is asked for by less goes": (A_AND_B, [*HALF[:1], ON_B], ["a"]),
+    "memory counts as cpu does": (A_AND_B, [HEAVY, ON_B], []),
+    "movable pods hold a node while they fit nowhere else": (A_AND_B, [placeholder("s", on="a"), *full("b")], []),
+    "priority below the cut-off blocks nothing": (
+        A_AND_B,
+        [placeholder("s", on="a", cpu="3", priority=-11), *full("b")],
+        ["a"],
+    ),
+    "two nodes do not go because each could take the other's pods": (
+        A_AND_B,
+        [placeholder("s", on="a"), placeholder("t", on="b")],
+        ["a"],
+    ),
     # c has room for one of the two.
-    state = ClusterState(
-        [node("a"), node("b"), node("c")], [placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]]
-    )
-    assert len(play(scaler(), state, 10_000)) == 1
+    "pods are not moved to a node that goes as well": (
+        [*A_AND_B, node("c")],
+        [placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]],
+        ["a"],
+    ),
+    "who drains a node takes it away": ([node("a", cordoned=True), node("b")], [], ["b"]),
+}
+
+
+@pytest.mark.parametrize("case", SCALE_DOWNS)
+def test_those_nodes_go_that_the_rules_say(case: str) -> None:
+    nodes, pods, gone = SCALE_DOWNS[case]
+    assert [looked.remove for _, looked in play(scaler(), ClusterState(nodes, pods), 10_000)] == [
+        (name,) for name in gone
+    ]
 
 
 def test_empty_nodes_go_ten_at_once_and_others_one_at_a_time() -> None:
@@ -301,10 +295,9 @@ def test_a_node_that_never_comes_is_given_up_after_a_quarter_of_an_hour_and_the_
     assert again == ScalingDecision(0, (), ("n",), 2700.0)
 
 
-def test_who_drains_a_node_takes_it_away_and_the_least_number_is_kept_without_it() -> None:
+def test_the_least_number_of_nodes_is_kept_without_one_that_is_drained() -> None:
     state = ClusterState([node("a", cordoned=True), node("b")])
     assert play(scaler(replace(WORLD, min_nodes=1)), state, 10_000) == []
-    assert [looked.remove for _, looked in play(scaler(), state, 10_000)] == [("b",)]
 
 
 def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None:
@@ -342,31 +335,30 @@ def test_karpenter_gathers_pods_for_a_second_and_asks_for_as_many_nodes_as_take_
     assert machine.look(ClusterState(), [user(f"w{number}") for number in range(9)], {"n": 4.0}, 5.0).request == 2
 
 
-def test_karpenter_asks_for_no_node_that_would_not_help_nor_beyond_its_limit() -> None:
-    gated = [user("w", affinity=requires("images-pulled.hub"))]
-    assert karpenter().look(ClusterState(), gated, NONE, 0.0).request == 0
-    many = [user(f"w{number}", cpu="4") for number in range(20)]
-    assert karpenter().look(ClusterState(), many, NONE, 0.0).request == 10
+NEAR = user("u", on="a", labels={"component": "user"})
 
 
-def test_karpenter_knows_no_cut_off() -> None:
-    assert karpenter().look(ClusterState(), [placeholder("s", priority=-50)], NONE, 0.0).request == 1
+def shy(**more: Any) -> Pod:
+    """A placeholder that prefers to be away from users."""
+    return pod("s", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"), **more)
 
 
-def test_a_preference_that_a_new_node_meets_gets_one_and_one_that_none_meets_is_given_up() -> None:
-    other = node("other")
-    wishes = user("w", affinity=prefers("purpose"))
-    assert karpenter().look(ClusterState([other]), [wishes], NONE, 0.0).request == 1
-    hopeless = user("w", affinity=prefers("images-pulled.hub"))
-    assert karpenter().look(ClusterState([other]), [hopeless], NONE, 0.0).request == 0
+# What is said -> nodes, their pods, those who wait, new nodes.
+KARPENTER_UPS: dict[str, tuple[list[Node], list[Pod], list[Pod], int]] = {
+    "no node that would not help": ([], [], [user("w", affinity=requires("images-pulled.hub"))], 0),
+    "none beyond the limit": ([], [], [user(f"w{number}", cpu="4") for number in range(20)], 10),
+    "there is no cut-off": ([], [], [placeholder("s", priority=-50)], 1),
+    "a preference that a new node meets gets one": ([node("a")], [], [user("w", affinity=prefers("purpose"))], 1),
+    "one that none meets is given up": ([node("a")], [], [user("w", affinity=prefers("images-pulled.hub"))], 0),
+    "a preferred anti-affinity gets a new node, too": ([node("a")], [NEAR], [shy()], 1),
+    "which others beside it don't": ([node("a")], [NEAR], [placeholder("s")], 0),
+}
 
 
-def test_a_preferred_anti_affinity_gets_a_new_node_too() -> None:
-    near = user("u", on="a", labels={"component": "user"})
-    state = ClusterState([node("a")], [near])
-    shy = pod("s", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
-    assert karpenter().look(state, [shy], NONE, 0.0).request == 1
-    assert karpenter().look(state, [placeholder("s")], NONE, 0.0).request == 0
+@pytest.mark.parametrize("case", KARPENTER_UPS)
+def test_karpenter_asks_for_as_many_nodes_as_its_rules_say(case: str) -> None:
+    nodes, pods, waiting, expected = KARPENTER_UPS[case]
+    assert karpenter().look(ClusterState(nodes, pods), waiting, NONE, 0.0).request == expected
 
 
 def test_an_empty_node_goes_after_consolidate_after_and_a_second_look() -> None:
@@ -383,15 +375,6 @@ def test_empty_nodes_go_together_within_the_budget() -> None:
     looked = karpenter().look(state, [], NONE, 1000.0)
     assert len(looked.remove) == 3
     assert looked.look_again == 1010.0
-
-
-def test_a_user_holds_a_node_as_do_not_disrupt_does() -> None:
-    state = ClusterState([node("a"), node("b")], [user("u", on="a", cpu="10m"), user("v", on="b", cpu="10m")])
-    assert karpenter().look(state, [], NONE, 1000.0).remove == ()
-    said = placeholder("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    assert (
-        karpenter().look(ClusterState([node("a"), node("b")], [said, user("v", on="b")]), [], NONE, 1000.0).remove == ()
-    )
 
 
 def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> None:
@@ -422,27 +405,30 @@ def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
     assert machine.look(state, [], NONE, 1010.0).remove == ("n00", "n01")
 
 
-def test_no_share_in_use_keeps_a_node_whose_pods_fit_elsewhere() -> None:
-    nodes = [node("a"), node("big", cpu="20")]
-    pods = [*(placeholder(f"s{number}", on="a") for number in range(4)), user("u", on="big")]
-    assert karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0).remove == ("a",)
-    assert (
-        karpenter().look(ClusterState([node("a"), node("b")], [*pods[:4], user("u", on="b")]), [], NONE, 1000.0).remove
-        == ()
-    )
-
-
 def test_a_node_under_its_startup_taint_is_not_consolidated() -> None:
     state = ClusterState([node("a", taints=[STARTUP])])
     assert karpenter().look(state, [], NONE, 1000.0) == ScalingDecision()
 
 
-def test_preferred_anti_affinity_stops_consolidation() -> None:
-    nodes = [node("a"), node("big", cpu="20")]
-    near = user("u", on="big", labels={"component": "user"})
-    shy = pod("s", on="a", requests={"cpu": "1"}, metadata=owned("StatefulSet"), affinity=avoids("user"))
-    assert karpenter().look(ClusterState(nodes, [near, shy]), [], NONE, 1000.0).remove == ()
-    assert karpenter().look(ClusterState(nodes, [near, placeholder("s", on="a")]), [], NONE, 1000.0).remove == ("a",)
+A_AND_BIG = [node("a"), node("big", cpu="20")]
+ON_BIG = user("u", on="big", labels={"component": "user"})
+SEVERAL = [placeholder(f"s{number}", on="a") for number in range(4)]
+KEPT = placeholder("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
+# What is said -> nodes, their pods, which go.
+KARPENTER_DOWNS: dict[str, tuple[list[Node], list[Pod], tuple[str, ...]]] = {
+    "a user holds a node": (A_AND_B, [user(name, on=name, cpu="10m") for name in "ab"], ()),
+    "as do-not-disrupt does": (A_AND_B, [KEPT, user("v", on="b")], ()),
+    "no share in use keeps a node whose pods fit elsewhere": (A_AND_BIG, [*SEVERAL, ON_BIG], ("a",)),
+    "they have to fit": (A_AND_B, [*SEVERAL, ON_B], ()),
+    "preferred anti-affinity stops consolidation": (A_AND_BIG, [ON_BIG, shy(on="a")], ()),
+    "which others beside it don't": (A_AND_BIG, [ON_BIG, placeholder("s", on="a")], ("a",)),
+}
+
+
+@pytest.mark.parametrize("case", KARPENTER_DOWNS)
+def test_karpenter_takes_those_nodes_away_that_its_rules_say(case: str) -> None:
+    nodes, pods, gone = KARPENTER_DOWNS[case]
+    assert karpenter().look(ClusterState(nodes, pods), [], NONE, 1000.0).remove == gone
 
 
 def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:
