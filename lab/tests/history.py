@@ -1,23 +1,18 @@
 """Builders of Kubernetes' Events and pods as people export them: of core/v1, in kubectl's form."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.importing.history import History
 from roost_lab.recorder.store import schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.database import Store
 
 Object = dict[str, Any]
 BEGIN = datetime(2026, 10, 5, 8, 0, tzinfo=UTC)

@@ -1,15 +1,9 @@
 """Builders of pods, nodes and Events as the API server sends them, and what the recorder reads of them."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from roost_lab.recorder.recording.reading import read_node, read_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_lab.recorder.recording.reading import NodeReading, PodReading
+from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 
 Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"

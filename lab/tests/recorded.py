@@ -1,7 +1,5 @@
 """Builders of what a recorder has stored, and empty databases to store it in."""
 
-from __future__ import annotations
-
 import functools
 import json
 import tempfile

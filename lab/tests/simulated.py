@@ -1,13 +1,12 @@
 """Results of replays that never were, and work for sweeps: what a test needs of the simulator without its engine."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import (
@@ -26,14 +25,10 @@ from roost_lab.simulator.engine.results import (
     RunResult,
 )
 from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep.run import Job
 from roost_lab.simulator.sweep.survey import Trace
 from roost_lab.traces.chance import Chance
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_lab.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200
 HOURS = 48
@@ -47,7 +42,7 @@ class PolicyStandIn:
     name: str
     digest: str
 
-    def in_minor(self, minor: int) -> PolicyStandIn:
+    def in_minor(self, minor: int) -> "PolicyStandIn":
         return replace(self, digest=f"{self.digest} in 1.{minor}")
 
 

@@ -1,28 +1,22 @@
 """Small worlds to replay in: nodes with room for a few users, handwritten launches, and witnesses of the engine."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.studies import values_files
 from generator.values.merge import Settings
+from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.pods import USER
+from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.engine.totals import Measures
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
-from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.results import RunResult
-    from roost_lab.simulator.setup.policy import Policy
 
 BEGIN = 1_558_483_200.0
 USER_BYTES = 550_000_000

@@ -1,15 +1,10 @@
 """Measure a launch trace the way the published figures of mybinder.org's were measured."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.attempt import Attempt
 
 DAY = 86400
 GAP_EDGES = (60, 600, 3600, 21600, 86400)

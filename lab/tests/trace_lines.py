@@ -1,20 +1,15 @@
 """Lines of launch traces, and a reader that holds what must be true of every trace."""
 
-from __future__ import annotations
-
 import itertools
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import open_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from roost_lab.traces.attempt import Attempt
 
 NOON = datetime(2019, 5, 22, 12, tzinfo=UTC).timestamp()
 

@@ -1,7 +1,5 @@
 """Look at a page of plots and tables in a browser: what overlaps, leaves it, is missing, or asks a network."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json
@@ -9,17 +7,14 @@ import re
 import shutil
 import subprocess
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+from selenium.webdriver import Chrome
 
 from tools import browser
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from selenium.webdriver import Chrome
 
 # Every piece of text that can be seen, with its box: SVG texts whole, others line by line.
 TEXTS = """

@@ -1,12 +1,10 @@
 """`roost cleanup` on a real API server: a release's marks go, and nothing else does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,12 +14,10 @@ from roost_core.placement.labels import attract_label, images_condition, pulled_
 from tests.e2e.controllers.test_node_write_policy import ACCOUNT, manifests_of
 from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.binaries import NEWEST_MINOR
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.popular_builders import node_state, popular_settings
-
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 ROOST = Path(sys.executable).parent / "roost"

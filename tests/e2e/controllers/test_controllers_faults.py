@@ -1,11 +1,10 @@
 """The controllers under faults, on a real control plane; what leaders do is read from the API server's audit log."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 import pytest
 
@@ -18,12 +17,7 @@ from tests.harness.fixtures import give_up
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
-from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.stack import Controllers
+from tests.stack import Controllers, Stack
 
 pytestmark = pytest.mark.e2e
 

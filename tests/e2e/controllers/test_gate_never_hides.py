@@ -3,22 +3,17 @@
 Nodes are objects that join as kubelets register them, not ready at first; the kubelets' pulls are played by hand.
 """
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 

@@ -1,21 +1,17 @@
 """Placeholders by the clock and in whole nodes, as rendered, on a real API server: numbers, sizes and rights."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost_core.placement.headroom_history import History
+from tests.harness.api import Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 

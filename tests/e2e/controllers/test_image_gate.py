@@ -1,24 +1,18 @@
 """The image gate on a real API server: fake nodes, puller pods whose statuses the tests write, all else as rendered."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost_core.placement.labels import pulled_label, puller_container, startup_taint
-from tests.harness.api import STRATEGIC
+from tests.harness.api import STRATEGIC, Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 
@@ -52,7 +46,7 @@ class Hub:
             cluster, namespace, values, release=release, controllers=True, webhook=False, scheduler=False
         )
 
-    def __enter__(self) -> Hub:
+    def __enter__(self) -> "Hub":
         self.stack.start()
         return self
 

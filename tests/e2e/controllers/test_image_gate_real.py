@@ -4,27 +4,22 @@ A registry on loopback is throttled, so that a pull takes as long as a test need
 images take minutes elsewhere. Nothing is made faster for the gate: kubelets and Roost have their own intervals.
 """
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.harness.api import Object, Watch
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import PAUSE, give_up, kubelet_cluster
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from tests.harness.api import Object, Watch
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

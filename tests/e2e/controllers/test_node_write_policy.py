@@ -1,9 +1,9 @@
 """What the controllers' account may write, on a real API server: it tries to escape, holding every right there is."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,10 +21,6 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import roost_render
 from tests.popular_builders import node_state
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

@@ -1,23 +1,18 @@
 """Placeholders move to a new node on a real control plane: everything as rendered, only kubelets are played."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import attract_label
+from tests.harness.api import Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 

@@ -4,25 +4,20 @@ Users of two hubs run on one node; a second node joins with nothing. Nothing is 
 reports its images, and Roost plans, at their own intervals.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
+from tests.harness.api import Object
 from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up, kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
+from tests.harness.registry import PushedImage, RealRegistry
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.registry import PushedImage, RealRegistry
 
 pytestmark = pytest.mark.e2e
 

@@ -1,23 +1,18 @@
 """Start notices on a real kubelet with a slow registry, read by the real KubeSpawner's progress page."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
 from roost.controllers.start_notices.settings import MOST_NOTICES
 from tests.e2e.spawn_page import Spawn, SpawnPages
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
+from tests.harness.registry import PushedImage, RealRegistry
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.registry import PushedImage, RealRegistry
 
 pytestmark = pytest.mark.e2e
 

@@ -1,8 +1,6 @@
 """Nobody waits for the scheduler's flush once their placeholder has gone: benchmarks/preemptions.py in short."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,9 +8,6 @@ from benchmarks.preemptions import as_rendered, run_round, set_up
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.e2e
 NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100

@@ -1,25 +1,20 @@
 """Warm sets with a scheduler that isn't Roost's: the real kube-scheduler, set as each provider lets one set it."""
 
-from __future__ import annotations
-
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import scheduler_config, start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import ROOST, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 

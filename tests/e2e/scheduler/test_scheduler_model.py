@@ -4,10 +4,9 @@
 1) where the drawing begins.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,9 +20,6 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
 from tests.harness.scheduler import scheduler_config
 from tests.stack import render
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

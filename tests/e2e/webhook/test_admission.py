@@ -1,10 +1,9 @@
 """What the real API server stores for each kind of pod: as sent, plus what the rules add, and nothing else."""
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -16,15 +15,11 @@ from roost_core.placement.labels import (
 )
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError
+from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.recorded_data import PODS
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

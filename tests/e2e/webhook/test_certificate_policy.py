@@ -1,10 +1,10 @@
 """What the account that keeps the webhook's certificates may write, on a real API server, holding every right."""
 
-from __future__ import annotations
-
 import copy
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,15 +22,10 @@ from tests.e2e.controllers.test_node_write_policy import (
     set_path,
     webhook_path,
 )
+from tests.harness.api import Api
 from tests.harness.binaries import NEWEST_MINOR
+from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.harness.api import Api
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

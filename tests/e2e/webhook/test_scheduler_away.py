@@ -1,20 +1,16 @@
 """Roost's scheduler dies and comes back: users go on starting, by the cluster's own scheduler meanwhile."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.builders import user_pod
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 

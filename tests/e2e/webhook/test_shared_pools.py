@@ -1,20 +1,15 @@
 """Two hubs on the same nodes: their users gather together, and each hub's warm set knows of the other's pods."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.harness.api import ApiError
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 

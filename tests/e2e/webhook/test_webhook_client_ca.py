@@ -1,11 +1,9 @@
 """Reviews only from who shows a certificate of a given CA, over real TLS."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from tests.e2e.lone_webhook import DAY, LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

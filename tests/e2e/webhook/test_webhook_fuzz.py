@@ -1,15 +1,14 @@
 """A running webhook under 100,000 requests of every kind of wrong: never a 5xx, never a traceback, memory flat."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import json
 import random
 import ssl
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from tests import builders
 from tests.e2e.lone_webhook import LoneWebhook
 from tests.harness.waiting import wait_until
 from tests.recorded_data import PODS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REQUESTS = 100_000
 WARM_UP = 20_000

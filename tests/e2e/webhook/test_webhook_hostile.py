@@ -1,7 +1,5 @@
 """What anybody who reaches the ports can do to a replica: not to its memory, its probes or the others' reviews."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
@@ -13,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 
@@ -23,9 +22,6 @@ from tests.e2e.lone_webhook import LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
 from tools.stand_in_api import StandInApi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Object = dict[str, Any]
 

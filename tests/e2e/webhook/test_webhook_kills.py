@@ -1,22 +1,18 @@
 """The webhook killed, frozen and restarted while pods are created: all come, whole, and what was missed is counted."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
+from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

@@ -1,14 +1,13 @@
 """The server alone, over real TLS: kept connections, bodies nobody should send, the end of its life."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,6 @@ from tests.e2e.lone_webhook import LoneWebhook, make_leaf, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
 from webhook.bounds import MAX_BODY_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # What kube-apiserver keeps idle connections for is 90 s.
 IDLE_SECONDS = 95

@@ -1,13 +1,12 @@
 """Certificates and replicas under a real API server that refuses pods when the webhook can't be reached."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from typing import Any, Self
 
 import pytest
 
@@ -15,14 +14,10 @@ from roost_core.kube.pki import split_bundle
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
 from tests.e2e.relays import Balancer
+from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import Stack, Webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

@@ -1,17 +1,12 @@
 """Planners of a controller, made from release.json as the program makes them."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
+from roost.controllers.contract.actions import Action
+from roost.controllers.contract.planner import Controller, Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.release.reader import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost.controllers.contract.actions import Action
-    from roost.controllers.contract.planner import Controller, Planner
 
 A = TypeVar("A", bound="Action")
 

@@ -1,14 +1,14 @@
 """Booked events: how many placeholders they get and when, which nodes get their image, and what is told of them."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost.controllers.contract.actions import CreatePod, Done, Notice, Outcome, Planned, ScaleSet
-from roost.controllers.contract.bookings import bounded
+from roost.controllers.contract.bookings import BookingSource, bounded
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -24,12 +24,6 @@ from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import node_state, popular_document, pulls, user
 from tests.unit.controllers.planners import only, planner_from
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.contract.bookings import BookingSource
-    from roost.controllers.contract.planner import Planner
 
 SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"

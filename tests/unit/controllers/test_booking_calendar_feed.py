@@ -1,7 +1,5 @@
 """The calendar on the web: polled within bounds, and the last one counts while it can't be read."""
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any, cast
@@ -50,7 +48,7 @@ class Web:
         self.block_bytes = 1 << 16
         self.headers: dict[str, str] = {}
 
-    def request(self, method: str, url: str, **options: Any) -> Web:
+    def request(self, method: str, url: str, **options: Any) -> "Web":
         self.asked.append({"method": method, "url": url, **options})
         if isinstance(self.answer, Exception):
             raise self.answer

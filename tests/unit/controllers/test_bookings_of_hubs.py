@@ -1,10 +1,8 @@
 """Bookings by hubs of other namespaces: what counts, within which bounds, and how the most is divided among hubs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -19,15 +17,13 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import parse_settings
+from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.events import MOST_IN_ALL, Limits
 from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user
 from tests.unit.controllers.planners import planner_from
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
 
 SET = "hub-roost-placeholder-default"
 LIMITS = Limits(("default",), 500)

@@ -1,9 +1,7 @@
 """Bookings in iCalendar files: what is read, what is refused, and when events begin."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +11,6 @@ from roost_core.placement.headroom_windows import is_time_zone, local_time, pars
 from roost_core.release.events import Event, Limits, first_start_after
 from roost_core.release.reader import Reader
 from tests.recorded_data import DATA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LIMITS = Limits(("default",), 200)
 BERLIN = "DTSTART;TZID=Europe/Berlin:20261124T090000"

@@ -1,8 +1,7 @@
 """Before it takes marks away, `roost cleanup` waits for the controllers to end, and for nobody who can't write."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -10,9 +9,6 @@ from roost.controllers.cleanup import END_SECONDS, clean_up
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.placement.labels import pulled_label
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CONTROLLERS = "hub-roost-controllers"
 SELECTOR = "app.kubernetes.io/component=controllers"

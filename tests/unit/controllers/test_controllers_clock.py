@@ -1,15 +1,15 @@
 """Clocks that jump: budgets, repeats and pace rest on the clock that doesn't."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import EvictPod, Planned
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
@@ -17,11 +17,6 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import ControllersMetrics
 from tests.unit.controllers.test_controllers_loop import planner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roost.controllers.contract.planner import Planner
 
 EVICTIONS_PER_MINUTE = 3
 
@@ -104,7 +99,7 @@ class Turns:
         self.loop = make_loop(Recorder(time.monotonic), time.monotonic, time.time, planner, lambda: self.leads)
         self._thread = threading.Thread(target=self.loop.run, args=(self.stop,))
 
-    def __enter__(self) -> Turns:
+    def __enter__(self) -> "Turns":
         self._thread.start()
         self.wait_for(1)
         return self

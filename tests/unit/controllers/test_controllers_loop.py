@@ -1,8 +1,8 @@
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +29,6 @@ from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.release.reader import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 Object = dict[str, Any]
 

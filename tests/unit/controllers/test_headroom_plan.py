@@ -1,13 +1,12 @@
 """Headroom by the clock and in whole nodes: what is scaled and resized, and when not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -19,9 +18,6 @@ from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABE
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 from tests.unit.controllers.planners import faults_of, only, planner_from
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.planner import Planner
 
 SET = "hub-roost-placeholder-default"
 GIB = 2**30

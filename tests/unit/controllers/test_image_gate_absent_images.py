@@ -1,7 +1,5 @@
 """What requireLabel writes: nodes are closed while their images come, and opened as soon as that is in doubt."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which images the gate takes for present, from lists, Events and statuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

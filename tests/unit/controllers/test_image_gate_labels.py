@@ -1,7 +1,5 @@
 """The gate's labels and startup taint: what is written, in which order, and what is left alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the gate reports: node conditions, Events and metrics about pulls that fail."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,9 +1,7 @@
 """Which nodes are opened to users who wait for nothing but a pull."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -21,9 +19,6 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.labels import pulled_label, pulled_prefix
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 PREFIX = pulled_prefix(RELEASE, NAMESPACE)
 NOW = 1_800_000_000.0

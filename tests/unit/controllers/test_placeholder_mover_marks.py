@@ -1,7 +1,5 @@
 """Which node the placeholder mover marks, in a small model cluster with rendered values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the placeholder mover evicts, in a small model cluster with rendered values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

@@ -1,15 +1,10 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.placeholder_mover import scheduler_model
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """What the placeholder mover reads from its settings."""
 
-from __future__ import annotations
-
 import pytest
 
 from roost.controllers.contract.release import ReleaseDocument

@@ -1,16 +1,10 @@
 """How users of images are counted, and how they fade."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from roost.controllers.popular_images.demand import Demand, count_users
+from roost_core.objects.pod import Pod
 from tests.popular_builders import user
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
 
 HOUR = 3600.0
 IMAGE = "quay.io/lab/a:1"

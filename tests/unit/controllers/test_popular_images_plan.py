@@ -1,12 +1,11 @@
 """Which popular images are pulled where, and everything that stops a pull."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from roost.controllers.contract.actions import Planned
 from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost_core.objects.selectors import Taint
@@ -28,9 +27,6 @@ from tests.popular_builders import (
     user,
     users,
 )
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.actions import Planned
 
 POPULAR = "quay.io/lab/popular:1"
 RARE = "quay.io/lab/rare:1"

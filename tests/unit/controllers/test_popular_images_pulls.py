@@ -1,19 +1,19 @@
 """The pods that pull popular images, and what follows from their outcome."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost.controllers.contract.actions import DeletePod, Outcome
+from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.popular_images.plan import ASSUMED_IMAGE_BYTES, FIRST_REST_SECONDS, plan_popular_images
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, OWN_INSTANCE_LABEL, SAFE_TO_EVICT_ANNOTATION
 from tests.builders import NAMESPACE
 from tests.popular_builders import (
@@ -35,10 +35,6 @@ from tests.popular_builders import (
     users,
 )
 from tests.unit.controllers.planners import faults_of, planner_from
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.objects.pod import Pod
 
 POPULAR = "quay.io/lab/popular:1"
 RARE = "quay.io/lab/rare:1"

@@ -1,18 +1,18 @@
 """What users who wait are told: what for, about how long, how often; and what is learned from waits."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from generator.locations import templates_folder
 from roost.controllers.contract.actions import Notice
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import texts
@@ -26,11 +26,6 @@ from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.unit.controllers.planners import faults_of, planner_from
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost.controllers.contract.planner import Planner
 
 USER = {"component": "singleuser-server", "app": "jupyterhub"}
 IMAGE = "quay.io/images/r:1"

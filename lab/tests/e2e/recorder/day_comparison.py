@@ -4,24 +4,18 @@ Phases stand against each pod's object, by a watch of the test's own, and agains
 of each. Pulls stand against the kubelet's words, pre-emptions against kube-scheduler's, ends against the test's clock.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-from lab.tests.e2e.recorder.played_day import REAL_NODE, US, moment_us
+from lab.tests.e2e.recorder.played_day import REAL_NODE, US, PlayedDay, Seen, moment_us
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lab.tests.e2e.recorder.played_day import PlayedDay, Seen
 
 Object = dict[str, Any]
 # Phase and container; the moment (µs) and its resolution.

@@ -4,8 +4,6 @@ Owns the hub's side: launches, ends of sessions, placeholders, nodes that join a
 pulls from a slow registry. Roost's scheduler, webhook and recorder run as rendered. No note comes from the recorder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import itertools
@@ -14,6 +12,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,30 +20,24 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.recording.live_starts import WHOLE, Result
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import open_trace
-from tests.harness.api import ApiError
+from tests.harness.api import ApiError, Watch
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
-from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roost_lab.traces.attempt import Attempt
-    from tests.harness.api import Watch
-    from tests.stack import Replica
+from tests.stack import Replica, Stack
 
 Object = dict[str, Any]
 US: Final = 1_000_000
@@ -394,7 +387,7 @@ class PlayedDay:
         node = self.nodes.create(name, cpu="16", memory=f"{512 * self.size.users_per_node}Mi", labels={POOL: "user"})
         self.made_nodes[name] = moment_us(node["metadata"]["creationTimestamp"])
 
-    def _scale(self, over: threading.Event, numbers: itertools.count[int]) -> None:
+    def _scale(self, over: threading.Event, numbers: Iterator[int]) -> None:
         """As an autoscaler: room for all, after a boot; a node that stays empty of users leaves."""
         booting: list[tuple[float, str]] = []
         empty_since: dict[str, float] = {}

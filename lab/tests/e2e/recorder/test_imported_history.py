@@ -1,11 +1,11 @@
 """One real cluster, recorded live and imported from its exports: each start once, at the times that Events can tell."""
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -24,10 +24,6 @@ from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import REPOSITORY, ROOST, Replica
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

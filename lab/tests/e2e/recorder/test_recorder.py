@@ -1,7 +1,5 @@
 """The recorder on a real control plane, under load and with faults: its database against the API server's audit log."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools
@@ -12,11 +10,12 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 import sqlalchemy as sa
@@ -38,9 +37,6 @@ from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 from tests.stack import REPOSITORY, ROOST, Replica
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.e2e
 
@@ -211,7 +207,7 @@ class World:
 
     # The truth
 
-    def truth(self) -> Truth:
+    def truth(self) -> "Truth":
         """What the API server did with pods of the namespace, so far."""
         truth = Truth()
         for event in self.cluster.audit_events():
@@ -234,7 +230,7 @@ class World:
             truth.here[pod["metadata"]["name"]] = pod["spec"].get("nodeName", "")
         return truth
 
-    def record(self) -> Recorded:
+    def record(self) -> "Recorded":
         """What the database holds of the namespace."""
         store = Store.open(self.database)
         with store.reading() as connection:
@@ -279,7 +275,7 @@ class World:
     def recorder_tail(self) -> str:
         return f"{self.recorder.get('/readyz')}\n{self.recorder.process.tail(40)}"
 
-    def check(self) -> Recorded:
+    def check(self) -> "Recorded":
         """The database holds what the API server did, once each, at the moments that it can know. Returns it.
 
         Only what began and ended within a marked gap may be missing; most tests allow no gap.

@@ -3,12 +3,11 @@
 What it stored stands against what the test saw beside it. A whole day: `python -m benchmarks.recorder_day`.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,6 @@ from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.talk import say
 from tests.recorded_data import LAUNCHES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

@@ -1,11 +1,10 @@
 """The recorder when its cluster is put back from a backup: etcd's own files of an hour ago."""
 
-from __future__ import annotations
-
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -20,9 +19,6 @@ from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.e2e
 
@@ -87,7 +83,7 @@ class Recorder:
         recording = Recording(connect(cluster.kubeconfig), settings, store, Metrics("test"))
         self._thread = threading.Thread(target=recording.run, args=(self._stop,))
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> "Recorder":
         self._thread.start()
         return self
 

@@ -1,13 +1,14 @@
 """The recorder as rendered, on a real control plane: its account may do what it does, and nothing else."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.store.database import Store
+from tests.harness.api import Api
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import give_up, require_binary
@@ -15,14 +16,7 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.harness.api import Api
-    from tests.stack import Replica
+from tests.stack import Replica, Stack
 
 pytestmark = pytest.mark.e2e
 

@@ -5,34 +5,27 @@ decides each pod in the state that the real decisions made; where it decides oth
 does as kube-scheduler did.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 
-from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX
+from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX, HourWitness, Played
 from lab.tests.small_worlds import WatchedWorld
-from roost_core.objects.pod import copy_pod
+from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.cycle import Decision, schedule
 from roost_core.scheduler.preemption import Nomination
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine import scheduling
+from roost_lab.simulator.engine.entities import SimPod
 from roost_lab.simulator.engine.hub import Hub
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from lab.tests.e2e.simulator.played_hour import HourWitness, Played
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
-    from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.traces.attempt import Attempt
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
+from roost_lab.traces.attempt import Attempt
 
 SAME: Final = "same"
 # Nodes with equal scores: kube-scheduler draws one, the model takes the first.

@@ -5,25 +5,20 @@ scheduler does. The moments follow from the simulator's model
 of pulls and from the bindings of the real kube-scheduler. Disks are endless: nothing is removed within an hour.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
 from lab.tests.e2e.simulator.played_hour import USER_PREFIX, is_puller
 from roost_lab.simulator.engine.node_images import BACKGROUND, USER, Images, NodeImages, PullFigures
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.traces.chance import Chance
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 
 START: Final = "start"
 ARRIVED: Final = "arrived"

@@ -13,10 +13,9 @@ victims of equal rank, 3, 8 and 4 the moment of a deletion, 1, 2 and 1 by facts 
 webhook's choices 233, 222 and 227 the same, 7, 16 and 11 by facts at most 0.34 s older, 0, 2 and 2 unexplained.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -25,10 +24,6 @@ from lab.tests.e2e.simulator.played_hour import LAUNCHES
 from lab.tests.e2e.simulator.warm_hour import in_step, play, simulate
 from roost_lab.simulator.engine.pods import USER
 from tests.harness.talk import say
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.e2e
 

@@ -1,11 +1,10 @@
 """The hour with warm sets and the image gate: play it for real, then in step and in the simulator alone."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import yaml
 
@@ -33,6 +32,7 @@ from roost_lab.simulator.engine.node_images import Images
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -41,12 +41,6 @@ from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from roost_lab.traces.attempt import Attempt
-
 
 # An hour in three minutes.
 SPEED: Final = 20.0

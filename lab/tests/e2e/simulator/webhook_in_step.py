@@ -5,11 +5,10 @@ the cause of a difference is named, and the pod then goes on as it really was le
 followed, not judged.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from lab.tests.e2e.simulator.hour_in_step import (
     APART_SECONDS,
@@ -20,25 +19,19 @@ from lab.tests.e2e.simulator.hour_in_step import (
     StepWorld,
     agrees,
 )
-from roost_core.objects.node import read_node
-from roost_core.objects.pod import copy_pod, copy_spec
+from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import Pod, copy_pod, copy_spec
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState
+from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
-    from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.traces.attempt import Attempt
-    from webhook.facts import Facts
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
+from roost_lab.traces.attempt import Attempt
+from webhook.facts import Facts
 
 # The webhook's facts were so old that another node was better by them.
 FACTS: Final = "facts a moment old"
@@ -61,7 +54,7 @@ def read_report(at: float, node: dict[str, Any]) -> Report:
 class RememberedFacts(WebhookFacts):
     """Facts that tell how they were a moment ago."""
 
-    def __init__(self, world: WebhookStepWorld, labels: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, world: "WebhookStepWorld", labels: Mapping[str, Mapping[str, str]]) -> None:
         super().__init__(world.policy, world.releases[0].maker, labels)
         self._world = world
         # (since when, facts), the newest last.

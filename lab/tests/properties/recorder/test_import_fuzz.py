@@ -1,7 +1,5 @@
 """A hundred thousand damaged lines: none stops an import, and each is counted, as used or by its reason."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What holds in every replay, whatever the trace, the world and the policy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

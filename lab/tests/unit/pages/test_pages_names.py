@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from roost_lab.pages.names import shorten

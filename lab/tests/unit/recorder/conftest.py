@@ -1,24 +1,18 @@
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from lab.tests.recorded import empty_database, empty_store, story_records
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.report.gather import gather
+from roost_lab.report.subject import Report
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import give_up
 from tests.harness.postgres import Postgres
 
 TEMPLATE = "empty"
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from roost_lab.report.subject import Report
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,18 @@
 """Reports of made-up records; generated spans, and the edges of the steps that a report must count them by."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
 from lab.tests.recorded import HOUR, SECOND, empty_store, phase_record, pod_record
-from roost_lab.recorder.store.records import Phase
+from roost_lab.recorder.store.records import Phase, Record
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.statistics import LAST_INDEX, LONGEST_BEFORE, LONGEST_STEP_US, STEPS, edge_at
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from roost_lab.recorder.store.records import Record
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 spans_us = st.one_of(
     st.integers(0, 3 * SECOND), st.integers(0, 3 * HOUR), st.sampled_from([10, 100, 1000]).map(SECOND.__mul__)

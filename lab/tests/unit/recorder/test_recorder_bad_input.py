@@ -1,10 +1,9 @@
 """What no recorder has written, and what nobody should have typed, is said in a sentence; none of it is a traceback."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,9 +20,6 @@ from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, go_time, read_lines
 from roost_lab.recorder.store.records import DecisionKind, Phase, PhaseRecord, PodRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def line(**fields: Any) -> str:

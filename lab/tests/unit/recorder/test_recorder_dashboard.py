@@ -1,13 +1,12 @@
 """Each query of the dashboard for Grafana's PostgreSQL source runs on a real one, and shows what was recorded."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -15,11 +14,7 @@ import sqlalchemy as sa
 from lab.tests.recorded import BEGIN, HOUR, SECOND, pod_record, story_records
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, PodRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.postgres import Postgres
+from tests.harness.postgres import Postgres
 
 Object = dict[str, Any]
 DASHBOARD: Object = json.loads((Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text())

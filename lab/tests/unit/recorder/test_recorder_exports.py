@@ -1,10 +1,10 @@
 """What is handed on reads back as what was stored: scheduler-sniffer's lines, and launches for the simulator."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,10 +16,6 @@ from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, read_lines
 from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost_lab.traces import recorder as trace_recorder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 Object = dict[str, Any]
 NODE = "gke-pool-1"

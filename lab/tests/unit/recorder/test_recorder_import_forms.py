@@ -1,10 +1,8 @@
 """Each form of a cluster's history, by a small sample of lab/tests/data/history: the same three starts."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,10 +10,8 @@ from lab.tests.history import BEGIN, as_lines, contents, import_texts, micros_of
 from lab.tests.recorded import SECOND, empty_store
 from roost_lab.recorder.importing.history import History
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.store.database import Store
 
 SAMPLES = Path(__file__).parents[2] / "data" / "history"
 AUDIT = "audit.jsonl"

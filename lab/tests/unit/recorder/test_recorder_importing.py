@@ -1,7 +1,5 @@
 """What people exported of their cluster becomes a record: each start once, in any order, and no more than is told."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import timedelta

@@ -1,9 +1,7 @@
 """Metrics of starts, live: each counts once, with the phases that reports know, in whatever order its news comes."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,11 +18,9 @@ from roost_lab.recorder.recording.live_starts import (
     LiveStarts,
 )
 from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import PODS, PullRecord, StoredState
 from roost_lab.report import starts as report_starts
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.reading import PodReading
 
 SECOND = 1_000_000
 BEGIN = int(read_moment("2026-11-23T08:00:00Z") or 0)
@@ -88,7 +84,7 @@ class Recorder:
         self.starts = LiveStarts(self.metrics)
         self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts)
 
-    def listed(self, *pods: PodReading) -> Recorder:
+    def listed(self, *pods: PodReading) -> "Recorder":
         self.assembler.listing(PODS)
         for one in pods:
             self.assembler.pod(one.state.key, one, BEGIN * SECOND, listed=True)

@@ -1,9 +1,8 @@
 """Databases of an older version, here of a made-up one: each row is kept, in both databases, and readers still read."""
 
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -12,12 +11,7 @@ from lab.tests.recorded import bind_record, phase_record, pod_record
 from roost_lab.recorder.store import database, schema
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.harness.postgres import Postgres
+from tests.harness.postgres import Postgres
 
 # What a later version would bring: a column, and a table that is filled from what is there.
 LATER = """

@@ -1,9 +1,5 @@
 """What the model says of bindings, and when it can't be trusted to say anything."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from lab.tests.objects import node_object, node_reading, pod_object, pod_reading
@@ -11,7 +7,9 @@ from lab.tests.recorded import BEGIN, SECOND, bind_record
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.model import UNSEEN_US, Model
+from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,
@@ -21,10 +19,6 @@ from roost_lab.recorder.store.records import (
     Verdict,
     unpack_candidates,
 )
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.reading import PodReading
 
 MS = 1_000
 

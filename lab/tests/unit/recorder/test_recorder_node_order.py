@@ -1,9 +1,7 @@
 """A binding has its node whichever of the streams, of nodes, pods and Events, tells first."""
 
-from __future__ import annotations
-
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -14,9 +12,6 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import StoredState
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = pod_object(on="n", conditions=[BOUND])
 EVENT = event_object("Scheduled", "Successfully assigned hub/p to n")

@@ -1,9 +1,9 @@
 """What is told of nodes: each change once, across restarts and gaps, and when all images were there."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,14 +16,8 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_node
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, StoredState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.recorder.store.records import Record
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, Record, StoredState
 
 US = 1_000_000
 HEARD_US = 1_800_000_000 * US

@@ -1,11 +1,10 @@
 """Databases that can't be used, and rows that they don't take, are said in a sentence without any password."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -28,12 +27,8 @@ from roost_lab.recorder.store.records import (
     StoredState,
     WaitingRecord,
 )
+from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.harness.postgres import Postgres
 
 # Of four bytes each and none like the other: nothing that an index could make short.
 LONG = "".join(chr(0x1F300 + number) for number in range(512))

@@ -1,11 +1,11 @@
-from __future__ import annotations
-
 import json
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 import sqlalchemy as sa
@@ -19,10 +19,11 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.metrics import Metrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
-from roost_lab.recorder.recording.reading import read_pod
+from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
@@ -32,19 +33,13 @@ from roost_lab.recorder.store.records import (
     NODES,
     PODS,
     DecisionRecord,
+    Record,
     StoredState,
     Verdict,
+    WaitingRecord,
     unpack_candidates,
 )
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.reading import NodeReading, PodReading
-    from roost_lab.recorder.store.records import Record, WaitingRecord
 
 US = 1_000_000
 PAST = "2026-01-01T00:00:00Z"
@@ -117,7 +112,7 @@ class Run:
             is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
         )
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> "Run":
         self.cluster.stop = threading.Event()
         self._thread = threading.Thread(target=self.recording.run, args=(self.cluster.stop,))
         self._thread.start()

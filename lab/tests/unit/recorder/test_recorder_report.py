@@ -1,7 +1,5 @@
 """A report from outside: its formats, its page, what it is about; times, titles and the time before."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -9,7 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go  # type: ignore[import-untyped]  # it has no types
@@ -30,19 +29,15 @@ from lab.tests.recorded import (
 )
 from lab.tests.unit.recorder.reported import report_of, tables_of
 from roost.__main__ import main
+from roost_lab.pages.drawing import Figure
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
 from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import TITLE, make_page, title
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.sections import parts, tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_lab.pages.drawing import Figure
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 
 def test_csv_has_each_cell_of_the_json(report: Report) -> None:

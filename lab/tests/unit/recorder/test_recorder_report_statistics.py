@@ -1,7 +1,5 @@
-from __future__ import annotations
-
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,9 +8,6 @@ from hypothesis import strategies as st
 from lab.tests.recorded import HOUR, SECOND
 from lab.tests.unit.recorder.reported import edge_of, spans_us
 from roost_lab.report.statistics import Edges, Span, Spans, Steps, covered, cut, means, unite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @given(spans_us)

@@ -1,13 +1,13 @@
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random
 import shutil
 import sqlite3
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -39,13 +39,8 @@ from roost_lab.recorder.store.records import (
     PullRecord,
     Record,
 )
+from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.harness.postgres import Postgres
 
 SECOND = 1_000_000
 

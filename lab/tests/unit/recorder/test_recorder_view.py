@@ -1,10 +1,9 @@
 """The recorded cluster at a moment: from rows to what the page draws."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,18 +32,14 @@ from roost_lab.recorder.store.records import (
     PodRecord,
     PreemptionRecord,
     PullRecord,
+    Record,
 )
 from roost_lab.view import moment as view
 from roost_lab.view.moment import ChangeKind, Moment, NodeState, PodState, as_json
 from roost_lab.view.reading import LIVE_US, read_moment
+from tests.harness.postgres import Postgres
 from tools.recorded_story import Story, end_us
 from tools.recorded_story import records as story_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_lab.recorder.store.records import Record
-    from tests.harness.postgres import Postgres
 
 NOW = BEGIN + HOUR
 IMAGE = "registry.example.org/image:1"

@@ -1,33 +1,25 @@
 """The page of `roost view` over HTTP: who gets an answer, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading
 import urllib.error
 import urllib.request
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
 
 from lab.tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
 from roost.__main__ import main
 from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
-from roost_lab.recorder.store.database import StoreError
+from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view import reading
+from roost_lab.view.moment import Moment
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import OWN_HEADER, make_app, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from flask.testing import FlaskClient
-
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.view.moment import Moment
 
 TOKEN = "token"
 OWN = {OWN_HEADER: "1"}

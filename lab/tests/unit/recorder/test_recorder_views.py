@@ -1,9 +1,7 @@
 """The views for analysts: the same figures from both databases, times as times, and every column explained."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,9 +20,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import SQLITE, Store
 from roost_lab.recorder.store.records import NODES, NodeRecord, Phase, PhaseRecord, PullRecord
 from roost_lab.recorder.store.views import VIEWS
-
-if TYPE_CHECKING:
-    from tests.harness.postgres import Postgres
+from tests.harness.postgres import Postgres
 
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
 

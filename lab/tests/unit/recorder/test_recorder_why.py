@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +17,6 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Row = dict[str, Any]
 SECOND = 1_000_000

@@ -1,9 +1,8 @@
 """What `roost why` says of a pod that waits: through the recorder's own reading, model and database."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +18,6 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import read_node, read_pod
 from roost_lab.recorder.store.records import NODES, PODS, NodeRecord, Record, StoredState, WaitingRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IMAGE = "quay.io/me/image:1"
 GATE = pulled_label("hub", "hub", IMAGE)

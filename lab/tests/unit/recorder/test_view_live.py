@@ -1,11 +1,12 @@
 """The live cluster as a moment, and its face in a terminal of any size."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,6 @@ from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_n
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
 from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Mapping
-    from pathlib import Path
 
 Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"

@@ -1,7 +1,5 @@
 """What `python -m benchmarks.ablation` says of a part."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.ablation import EARNS, Change, change, earns, main

@@ -1,8 +1,6 @@
 """The short form of `python -m benchmarks.never_worse`: a hub that installs Roost is nowhere worse off than before."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,6 @@ from benchmarks.never_worse import (
     replays,
     show,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -1,16 +1,11 @@
 """The rules that `python -m benchmarks.paper` compares, and what it says of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from benchmarks.figures import interval
 from benchmarks.paper import FIRST, Job, Run, change, main, on_front, play, show, write_plots
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 

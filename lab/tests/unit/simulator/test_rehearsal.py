@@ -1,7 +1,5 @@
 """Rehearsals: what an event's text means, that a booking helps its people in the simulator, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,16 +1,11 @@
 """`roost rehearse`: the sentence, JSON, and faults without a traceback."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from roost.cli import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVENT = ["rehearse", "--event", "2026-11-24T09:00 60 people image quay.io/me/course:1", "--seeds", "1"]
 

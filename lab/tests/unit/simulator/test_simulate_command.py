@@ -1,12 +1,10 @@
 """`roost simulate` from the command line to what it prints, with the real engine on few launches."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.request import make_worlds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

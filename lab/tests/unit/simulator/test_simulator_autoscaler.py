@@ -1,14 +1,15 @@
 """Cluster Autoscaler by the rules of its FAQ, and Karpenter by those of its documentation, one test a rule."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.autoscaler import NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import EMPTY_AT_ONCE, ClusterAutoscaler, plan_scale_up
@@ -16,12 +17,6 @@ from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 # Four pods of one CPU fill a node.
 WORLD = Assumptions(min_nodes=0, max_nodes=10)

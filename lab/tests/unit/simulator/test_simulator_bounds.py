@@ -1,7 +1,5 @@
 """Bounds: what no policy can beat."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import pytest

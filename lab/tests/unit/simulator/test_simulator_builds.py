@@ -1,7 +1,5 @@
 """Builds: what they find on a node, how long they take, and what is counted of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

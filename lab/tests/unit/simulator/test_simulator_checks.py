@@ -1,7 +1,5 @@
 """Assumptions: read from texts, refused where the world can't be, and each explained."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,14 +1,10 @@
 """Sessions end when the hub's culler looks, where one is assumed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lab.tests.small_worlds import BEGIN, WatchedHub, WatchedWorld, attempt, play, small
 from lab.tests.small_worlds import without_pullers as bare
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.engine.entities import SimPod
+from roost_lab.simulator.engine.entities import SimPod
 
 EVERY = 600.0
 

@@ -1,7 +1,5 @@
 """lab/docs/simulator.md says what the code does."""
 
-from __future__ import annotations
-
 import pytest
 
 from tools.write_simulator_tables import PAGE, WRITER, main, page

@@ -1,9 +1,7 @@
 """Nodes that are as old as assumed are drained: nobody comes to them any more, and they go when they can."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,14 +17,12 @@ from lab.tests.small_worlds import (
     with_placeholders,
 )
 from lab.tests.small_worlds import without_pullers as bare
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import UNSCHEDULABLE_TAINT
+from roost_lab.simulator.engine.entities import SimNode
 from roost_lab.simulator.engine.pods import PLACEHOLDER
 from roost_lab.simulator.engine.results import ONLY_FULL
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_lab.simulator.engine.entities import SimNode
 
 pytestmark = pytest.mark.slow
 

@@ -1,12 +1,12 @@
 """What a node that doesn't exist yet is taken to be like: a copy of one that runs, or what its pool says."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.autoscaler import ScalingDecision
@@ -16,12 +16,6 @@ from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from tests.unit.scheduling_builders import node, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 KEY = "images-pulled.roost.hub.jupyter.org/hub-image"
 STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"

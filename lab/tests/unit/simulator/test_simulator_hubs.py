@@ -1,10 +1,9 @@
 """Several hubs on the same nodes in one replay: a release each, which sees the others' pods only where told to."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -34,12 +33,8 @@ from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.summary import WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import MOST_HUBS, survey, trace_of
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_lab.traces.attempt import Attempt
 
 HUBS = ("hub-a", "hub-b")
 SHARED = {"sharedPools": {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}}

@@ -1,9 +1,8 @@
 """The cluster's minor is an assumption: values are rendered for it, and pods placed as its kube-scheduler does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Launches of one image, which one of two nodes then holds. They ask for memory alone, so each makes its node less
 # balanced: 1.35 looks at how balanced a node would be, 1.36 at how much that changes, which is the same on both.

@@ -1,7 +1,5 @@
 """The kubelet's machine: what it pulls when, what is on the disk, what it collects and what it reports."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from statistics import median

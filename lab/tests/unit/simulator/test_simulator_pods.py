@@ -1,7 +1,5 @@
 """Pods of a replay are what the webhook makes of them now, however many of their kind were made before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jsonpatch

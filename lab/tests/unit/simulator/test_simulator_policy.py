@@ -1,31 +1,25 @@
 """What a replay takes from values files: rules without a webhook, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from lab.tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_lab.commands.simulate import SimulateOptions, run
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError
-from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from webhook.facts import Facts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_core.objects.pod import Pod
-    from roost_lab.simulator.setup.policy import Policy
 
 
 def by_policy(name: str, **values: Any) -> Policy:

@@ -1,31 +1,26 @@
 """A replay that is recorded: what `roost view` shows of it is what was there."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.tests.recorded import empty_store
 from lab.tests.small_worlds import BEGIN, attempt, comparable, in_order, policy, small, with_placeholders
+from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.engine.pods import USER
+from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep import recording
 from roost_lab.simulator.sweep.recording import ReplayRecorder, record_files
 from roost_lab.simulator.sweep.result_store import SweepError
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import synthetic_attempts
 from roost_lab.view.moment import ChangeKind, Moment, PodState
 from roost_lab.view.reading import read_moment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.simulator.engine.results import RunResult
-    from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.traces.attempt import Attempt
 
 MINUTE = 60.0
 

@@ -1,7 +1,5 @@
 """The simulator against figures that others wrote down: a load test of mybinder.org, and what the warm set saves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

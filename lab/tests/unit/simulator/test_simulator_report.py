@@ -1,16 +1,15 @@
 """What is told of a sweep: figures over seeds with bounds, as text, tables, JSON and a page."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.simulated import SCALES, result
+from roost_lab.pages.drawing import Figure
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.pages.table import Cell, Unit, csv_cell
 from roost_lab.simulator.engine.histogram import Histogram
@@ -24,9 +23,6 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.measures import MEASURES
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
-
-if TYPE_CHECKING:
-    from roost_lab.pages.drawing import Figure
 
 WORLDS = [
     WorldSetting({}, Assumptions()),

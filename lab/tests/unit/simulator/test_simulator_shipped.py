@@ -1,11 +1,9 @@
 """The shipped policies and the studies: each says what it is, is valid, and means what its name says."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +14,9 @@ from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NOD
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup import policy as policies
 from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
 from roost_lab.traces.archive import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.setup.policy import Policy
 
 NAMES = sorted(policy_files())
 MOST_LAUNCHED = "ipython/ipython-in-depth/master"

@@ -1,17 +1,12 @@
 """What is known of a trace before it is replayed."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from roost_lab.simulator.sweep.survey import survey, trace_of
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def line(minute: int, name: str, **more: object) -> str:

@@ -1,7 +1,5 @@
 """Sweeps: many replays on processes, kept, resumed, and none lost."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -9,22 +7,26 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.tests.simulated import TRACE, counted_work, dying_work, failing_work, job, policy, work
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint
-from roost_lab.simulator.sweep.run import Job, LocalProcesses, ReplayEnd, make_jobs, replay_job, run_job, run_sweep
+from roost_lab.simulator.sweep.run import (
+    Job,
+    LocalProcesses,
+    ReplayEnd,
+    Work,
+    make_jobs,
+    replay_job,
+    run_job,
+    run_sweep,
+)
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roost_lab.simulator.sweep.run import Work
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,5 @@
 """Made-up launches have the figures that were published of mybinder.org's, within what is said here."""
 
-from __future__ import annotations
-
 import itertools
 import tracemalloc
 from collections import Counter

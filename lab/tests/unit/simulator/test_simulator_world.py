@@ -1,7 +1,5 @@
 """What the engine does with launches, in worlds so small that everything can be counted by hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

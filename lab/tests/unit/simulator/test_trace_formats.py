@@ -1,8 +1,7 @@
 """Lines of every format become launches; a line that can't be used is counted with its reason and place."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from roost_lab.traces import files as trace_files
 from roost_lab.traces import recorder as trace_recorder
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import MOST_REASONS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

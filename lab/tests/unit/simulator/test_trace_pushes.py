@@ -1,7 +1,5 @@
 """Pushes to repositories make new images."""
 
-from __future__ import annotations
-
 import pytest
 
 from lab.tests.trace_lines import NOON
