@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from roost_lab.pages.dates import MAX_US
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
-# 9999-12-31T23:59:59.999999Z, the last time that a datetime can represent.
-_LAST_US: Final = 253_402_300_800 * 1_000_000 - 1
 
 
 def database_option(command: Callable[..., int] | None = None, *, required: bool = True) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def moment_us(text: str, zone: tzinfo = UTC) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if not 0 <= at_us <= _LAST_US:
+    if not 0 <= at_us <= MAX_US:
         raise ValueError(text)
     return at_us
 

@@ -18,7 +18,7 @@ from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
 from roost_lab.pages.names import shorten
-from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.recorder.recording.model import USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,6 @@ MAX_REASON: Final = 400
 # Characters of a node's name in its box, and of an image's in the legend; the whole name is in the tooltip.
 NODE_LENGTH: Final = 30
 IMAGE_LENGTH: Final = 36
-_KINDS: Final = frozenset({USER, BUILD, PLACEHOLDER})
 OTHER: Final = "other"
 ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
 _LABEL: Final = "label:"

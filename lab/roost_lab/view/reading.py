@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from roost_core.objects.images import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
+from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import read_story, spellings
 from roost_lab.recorder.store import schema
@@ -27,8 +28,6 @@ _MANY: Final = 500
 LIVE_US: Final = 3 * MINUTE_US
 # A placeholder starts again within this time after the mover has evicted it.
 MOVE_US: Final = 10 * MINUTE_US
-# Times of nodes are in whole seconds.
-_SECOND_US: Final = 1_000_000
 _FIELDS: Final = ("ready", "unschedulable", "taints", "allocatable")
 
 
@@ -136,7 +135,9 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
 def _nodes(at_us: int) -> sa.Executable:
     node = schema.node.c
     return sa.select(schema.node).where(
-        node.created_us <= at_us + _SECOND_US, sa.or_(node.gone_us.is_(None), node.gone_us > at_us)
+        # Times of nodes are in whole seconds.
+        node.created_us <= at_us + US,
+        sa.or_(node.gone_us.is_(None), node.gone_us > at_us),
     )
 
 

@@ -32,7 +32,6 @@ class RecorderSettings:
     pullers: tuple[Puller, ...]
     # Days after which records of what has ended are deleted; 0: never.
     retention_days: int
-    # Other hubs' pods have classes, too, by the same labels.
     # First 12 hex digits of the document's SHA-256.
     settings_hash: str
 

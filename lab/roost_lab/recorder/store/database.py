@@ -40,7 +40,6 @@ FORGOTTEN_PODS: Final = 500
 _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_timeout": 30_000}
 # How long SQLite waits for another process, such as a checkpoint.
 BUSY_SECONDS: Final = 30
-_US: Final = 1_000_000
 _ACCEPTED: Final = "give a file, or postgresql://user@host/name"
 _BAD_URL: Final = (
     f"the database's URL is not valid: {_ACCEPTED} (in a user or password, write @ as %40, ? as %3F and % as %25)"
