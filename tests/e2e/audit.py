@@ -1,20 +1,16 @@
 """Read from the API server's audit log who wrote what and when, and what that proves of leaders and budgets."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from tests.harness.controlplane import ControlPlane
+from tests.harness.controlplane import ControlPlane
 
 Object = dict[str, Any]
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})

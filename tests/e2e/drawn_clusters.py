@@ -4,8 +4,6 @@ Owns chance. What is drawn is accepted by an API server but for a few pods (a ho
 own); whoever creates them leaves those out.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any, NamedTuple
 

@@ -1,11 +1,13 @@
 """A hub in a cluster that grows by a real Karpenter, all of Roost around it; its node pool is gone afterwards."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import pytest
 
 from roost_core.placement.labels import pulled_label, startup_taint
+from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.karpenter import Karpenter
@@ -13,13 +15,6 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import pytest
-
-    from tests.harness.api import Object
 
 RELEASE = "hub"
 USERS = {"hub.jupyter.org/node-purpose": "user"}

@@ -3,17 +3,13 @@
 Owns the reading of Deployments and ConfigMaps from the API server, where `tests.stack` keeps what it rendered itself.
 """
 
-from __future__ import annotations
-
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.stack import READY_SECONDS, Stack
-
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
 
 Object = dict[str, Any]
 
@@ -31,7 +27,7 @@ class InstalledRelease(Stack):
         self._mounting = threading.Thread()
         self.port = self._stack.enter_context(ReservedPort())
 
-    def start(self) -> InstalledRelease:
+    def start(self) -> "InstalledRelease":
         """Nothing runs before `run`."""
         return self
 

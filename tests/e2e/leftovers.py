@@ -1,16 +1,10 @@
 """Look through every object of a cluster for what a release has left behind."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from tests.harness.api import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.api import Api
+from tests.harness.api import Api, ApiError
 
 Object = dict[str, Any]
 # What Kubernetes itself puts into every namespace, and what happened there.

@@ -1,7 +1,5 @@
 """Start one replica without a cluster, with files for policy and certificate, and speak TLS to it by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -3,18 +3,14 @@
 Owns chance and shapes, no cluster. Pods are KubeSpawner's, values are zero-to-jupyterhub's.
 """
 
-from __future__ import annotations
-
 import copy
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 Object = dict[str, Any]
 

@@ -6,34 +6,26 @@ filter_out_schedulable.go, mixed_nodeinfos_processor.go, node_info_utils.go. As 
 own filters.
 """
 
-from __future__ import annotations
-
 import http.client
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.e2e.pair_cases import IMAGE_BYTES
-from tests.harness.api import ApiError
+from tests.e2e.pair_cases import IMAGE_BYTES, Pool
+from tests.harness.api import Api, ApiError
 from tests.harness.nodes import NODES, FakeNodes, read_taint
 from tests.harness.pods import PODS, PodKeeper
 from tests.harness.scheduler import scheduler_config
 from tests.harness.talk import say
 from tests.scheduling import filter_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from tests.e2e.pair_cases import Pool
-    from tests.harness.api import Api
 
 Object = dict[str, Any]
 

@@ -4,29 +4,23 @@ Owns the property: whoever has a node, or runs, without Roost has one, or runs, 
 an autoscaler adds a node without it, it adds one with it, and not many more.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import yaml
 
-from tests.e2e.pair_cases import IMAGE_BYTES, Case, Fault, user_pod
+from tests.e2e.pair_cases import IMAGE_BYTES, Arrival, Case, Fault, user_pod
 from tests.e2e.pair_machines import GROUP_LABEL, SCAN_SECONDS, ClusterAutoscaler, Kubelets
+from tests.harness.controlplane import ControlPlane
 from tests.harness.karpenter import NODE_CLAIMS, InstanceType, Karpenter, is_booted
 from tests.harness.nodes import NODES, FakeNodes
 from tests.stack import ROOST, Stack
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.e2e.pair_cases import Arrival
-    from tests.harness.controlplane import ControlPlane
 
 Object = dict[str, Any]
 

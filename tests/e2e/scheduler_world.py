@@ -4,18 +4,19 @@ Owns the comparison: a cluster drawn from a seed, a kube-scheduler that logs eve
 told what the scheduler's cache was told. Nothing is compared by eye: each `Difference` is a fault of the model.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from roost_core.objects.node import read_node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.objects.timestamps import read_moment
@@ -25,17 +26,10 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, Object, cluster_wide
 from tests.harness.api import ApiError
+from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
+from tests.harness.scheduler import Scheduler, start_scheduler
 from tests.harness.waiting import WaitError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from roost_core.objects.pod import Pod, PodSpec
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.scheduler import Scheduler
 
 BOUND = "Successfully bound pod to node"
 UNSCHEDULABLE = "Unable to schedule pod; no fit; waiting"

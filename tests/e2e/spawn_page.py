@@ -1,11 +1,10 @@
 """What a JupyterHub's spawn page shows, by the KubeSpawner package's own `start` and `progress`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self, cast
 from unittest.mock import patch
 
 from jupyterhub.objects import Hub
@@ -13,11 +12,7 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from tests.e2e.spawned import SpawnedUser
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.harness.controlplane import ControlPlane
+from tests.harness.controlplane import ControlPlane
 
 
 class Shown(NamedTuple):

@@ -1,17 +1,13 @@
 """Make user pods with the KubeSpawner package itself, so that a new version of it is met by a test first."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from pathlib import Path
+from typing import Any, ClassVar, cast
 from unittest.mock import patch
 
 from jupyterhub.objects import Hub
 from kubespawner import KubeSpawner
 from traitlets.config import Config
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class SpawnedUser:

@@ -3,12 +3,10 @@
 Owns the command line only.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tests.harness.binaries import (
     MINORS,
@@ -20,9 +18,6 @@ from tests.harness.binaries import (
     HarnessUnavailableError,
     ensure_binary,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KNOWN = (*PACKAGED, *PROGRAMS)
 

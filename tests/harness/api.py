@@ -4,19 +4,15 @@ Owns raw requests. The official client turns each object into Python classes, wh
 itself: too slow for thousands of pods, and its classes drop fields that they don't know.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
 import socket
 import ssl
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 Object = dict[str, Any]
 Query = str | int | bool
@@ -120,7 +116,7 @@ class Api:
             return self.request("DELETE", path, body, query)
         return None
 
-    def watch(self, path: str, *, timeout_seconds: int = 300, **query: Query) -> Watch:
+    def watch(self, path: str, *, timeout_seconds: int = 300, **query: Query) -> "Watch":
         """Events as (type, object), until the server ends the watch or somebody closes it.
 
         Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that version is too old.

@@ -7,8 +7,6 @@ beside it in `<the same>.files`.
 Guarantee: a program is built by one process at a time, and appears whole or not at all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -19,14 +17,11 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.harness.talk import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"

@@ -4,8 +4,6 @@ Owns folders under /sys/fs/cgroup called roost-test-PID-...: PID is of the Pytho
 next run sees whose are left over. Works with cgroup v1, v2 and both mounted together.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

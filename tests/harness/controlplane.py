@@ -3,8 +3,6 @@
 Owns one cluster: its ports, keys, users and processes. Nodes and kubelets there are none: see `nodes` and `pods`.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.client
@@ -12,7 +10,10 @@ import json
 import os
 import secrets
 import subprocess
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import yaml
 from cryptography.hazmat.primitives import serialization
@@ -24,11 +25,6 @@ from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, ProgramExitedError, RunFolder
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
 
 READY_SECONDS = 90.0  # a bound for an overloaded machine; an idle one takes three
 ADMIN = "admin"

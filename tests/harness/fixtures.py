@@ -3,11 +3,11 @@
 Owns how a test gets a cluster, and what happens where none can run: skipped with the reason, failed in CI.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -21,11 +21,6 @@ from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tools import image
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
 
 # Of pods' sandboxes, under the name that kubelets ask for.
 PAUSE: Final = "registry.k8s.io/pause:3.10.1"

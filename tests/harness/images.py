@@ -4,20 +4,15 @@ Owns the format: tar layers, configuration, manifest. Pushing and serving them i
 Source: OCI image format specification 1.1.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
 import json
 import os
 import tarfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"

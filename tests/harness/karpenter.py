@@ -4,8 +4,6 @@ Owns one Karpenter process, its CustomResourceDefinitions and node pools, and it
 Its cloud is Karpenter's own provider `kwok`, whose machines are Node objects only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import http.client
@@ -13,25 +11,21 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 import yaml
 
-from tests.harness.api import ApiError
+from tests.harness.api import Api, ApiError, Object
 from tests.harness.binaries import ensure_binary, ensure_module_files
+from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import NODES, NOT_READY_TAINT, FakeNodes, read_taint
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import ProgramExitedError
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from tests.harness.api import Api, Object
-    from tests.harness.controlplane import ControlPlane
 
 READY_SECONDS = 60.0  # a bound for an overloaded machine; an idle one takes two
 KEEPER_SECONDS = 0.2

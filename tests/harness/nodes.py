@@ -3,16 +3,12 @@
 Owns fake nodes: what they hold, that they stay Ready, and that they are gone afterwards.
 """
 
-from __future__ import annotations
-
 import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tests.harness.api import STRATEGIC, Api, Object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 NODES = "/api/v1/nodes"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"

@@ -8,8 +8,6 @@ selector (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/
 and picks the endpoints of a Service by itself. There is no kube-proxy and no DNS; NetworkPolicies are not enforced.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes
@@ -18,8 +16,9 @@ import shutil
 import socket
 import subprocess
 import threading
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import yaml
 
@@ -29,9 +28,6 @@ from tests.harness.pod_network_plugin import BRIDGE, GATEWAY, PREFIX
 from tests.harness.ports import LOOPBACK
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
 
 # The first address of the range that ControlPlane gives to Services: that of `kubernetes`.
 API_SERVICE = "10.0.0.1"

@@ -3,22 +3,16 @@
 Owns the status of pods on fake nodes. Pulls nothing and runs nothing.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import http.client
 import itertools
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from tests.harness.api import STRATEGIC, Api, ApiError, Object
+from tests.harness.api import STRATEGIC, Api, ApiError, Object, Watch
 from tests.harness.talk import say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.harness.api import Watch
 
 PODS = "/api/v1/pods"
 # A watch ends by itself this often, and is then resumed.

@@ -3,8 +3,6 @@
 Owns the choice of ports. Guarantee: two test runs on one machine never get the same port at the same time.
 """
 
-from __future__ import annotations
-
 import socket
 from typing import Self
 

@@ -3,8 +3,6 @@
 Owns one server: its folder, port and password. It dies with the Python process, as all programs of the harness do.
 """
 
-from __future__ import annotations
-
 import contextlib
 import grp
 import os
@@ -13,8 +11,9 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import psycopg
 
@@ -22,9 +21,6 @@ from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, ProgramExitedError, RunFolder
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 READY_SECONDS = 60.0
 USER = "roost"

@@ -4,8 +4,6 @@ Owns child processes and their folder. Guarantees: a child doesn't outlive its P
 with SIGKILL (on Linux; elsewhere the next run stops it); processes are stopped by id only, never by name.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl
@@ -19,14 +17,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _GUARD = Path(__file__).with_name("die_with_parent.py")
 _KEPT = "kept-"

@@ -6,8 +6,6 @@ process and mount namespaces, whose end the kernel makes the end of all processe
 which no namespace takes along, are removed by `stop` or by the next run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -16,26 +14,22 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import yaml
 
 from tests.harness.api import ApiError, Object
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
+from tests.harness.controlplane import ControlPlane
 from tests.harness.images import make_image, write_archive
 from tests.harness.nodes import NOT_READY_TAINT
-from tests.harness.pod_network import PLUGIN
+from tests.harness.pod_network import PLUGIN, PodNetwork
 from tests.harness.processes import Process, ProgramExitedError, is_alive
+from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.pod_network import PodNetwork
-    from tests.harness.registry import RealRegistry
 
 READY_SECONDS = 120.0  # a bound for an overloaded machine; an idle one takes ten
 END_SECONDS = 30.0

@@ -4,8 +4,6 @@ Owns what it holds, in memory, and how that is pulled; and as much of pushing as
 Source: OCI distribution specification 1.1.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.server
@@ -15,18 +13,16 @@ import socket
 import socketserver
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.harness.binaries import ensure_binary
 from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
 from tests.harness.ports import LOOPBACK, ReservedPort
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 LARGEST_CHUNK = 64 * 1024
 # A slow pull moves in steps of about this long, so that a change of speed is felt at once.
@@ -217,7 +213,7 @@ def _answer(
     status: HTTPStatus,
     body: bytes,
     headers: Mapping[str, str] | None = None,
-    throttle: _Throttle | None = None,
+    throttle: "_Throttle | None" = None,
 ) -> None:
     request.send_response(status)
     for key, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}.items():

@@ -4,27 +4,22 @@ Owns the little that must differ from a rendered configuration for a process out
 server, and a port of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import itertools
 import os
 import shutil
 import ssl
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import yaml
 
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.processes import Process
+from tests.harness.processes import Process
 
 _numbers = itertools.count(1)
 

@@ -3,8 +3,6 @@
 Owns the harness's only way to talk. stdout stays free for what a command produces.
 """
 
-from __future__ import annotations
-
 import sys
 
 

@@ -3,13 +3,9 @@
 Owns polling. Guarantee: every wait ends, and its error carries what was last seen.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import TypeVar
 
 T = TypeVar("T")
 

@@ -1,33 +1,27 @@
 """The real nodes themselves: what tests of image handling take for granted."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.harness.api import Object
 from tests.harness.binaries import MINORS, REAL_NODE
 from tests.harness.cgroups import left_groups, make_group, remove_group
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up, require_binary
 from tests.harness.processes import is_alive
 from tests.harness.real_nodes import RealNode, require_real_nodes
+from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.harness.api import Object
-    from tests.harness.registry import RealRegistry
-
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = Path(__file__).resolve().parents[3]

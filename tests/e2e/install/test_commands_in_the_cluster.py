@@ -3,27 +3,22 @@
 A real kubelet serves them. Of Roost only the recorder is there, by the values that only record.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.harness.binaries import ensure_binary
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_node, require_binary, require_image
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tools.image import LAB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

@@ -1,11 +1,11 @@
 """`roost doctor` on the real API server: faults of a cluster that can be provoked, and each told with its fix."""
 
-from __future__ import annotations
-
 import copy
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,19 +13,13 @@ from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.contract import Install
+from roost.doctor.contract import Finding, Install
 from roost_core.kube.client import connect
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_node, or_give_up
+from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from roost.doctor.contract import Finding
-    from tests.harness.registry import RealRegistry
 
 pytestmark = pytest.mark.e2e
 

@@ -4,12 +4,12 @@ They are here with their own code (tests/controlplane/gitops): Argo CD's engine,
 health; the comparison of Flux's helm-controller beside the real Helm; and how Flux's kustomize-controller applies.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -20,15 +20,10 @@ from tests.harness.binaries import ensure_binary, ensure_module_files
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.karpenter import apply_definitions
+from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, HelmError, run_helm
 from tests.stack import REPOSITORY, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from tests.harness.nodes import FakeNodes
 
 pytestmark = pytest.mark.e2e
 

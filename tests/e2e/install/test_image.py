@@ -1,7 +1,5 @@
 """The images of Roost and roost-lab: what they hold, and how their programs run."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -11,15 +9,13 @@ import subprocess
 import tarfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.harness.fixtures import require_image
+from tests.harness.images import Image
 from tools.image import LAB
-
-if TYPE_CHECKING:
-    from tests.harness.images import Image
 
 pytestmark = pytest.mark.e2e
 

@@ -6,8 +6,6 @@ pods, places users and placeholders. What a cluster has and this one hasn't: kub
 by itself), DNS, and a network plugin that enforces NetworkPolicies.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess
@@ -15,7 +13,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,22 +23,15 @@ import yaml
 from roost_core.placement.labels import attract_label, images_condition, is_own_node_label, pulled_label, scheduler_name
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
-from tests.harness.api import ApiError
+from tests.harness.api import ApiError, Object
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.cgroups import memory_bytes
 from tests.harness.fixtures import networked_node, require_binary, require_image
-from tests.harness.real_nodes import condition
+from tests.harness.real_nodes import RealNode, condition
+from tests.harness.registry import RealRegistry
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from tests.harness.api import Object
-    from tests.harness.real_nodes import RealNode
-    from tests.harness.registry import RealRegistry
 
 pytestmark = pytest.mark.e2e
 
@@ -384,7 +377,7 @@ class Load:
     def created(self) -> int:
         return len(self.seconds)
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> "Load":
         self._body = user_body(self._world, self._namespace, "load")
         # Nobody starts them: this is about admission.
         self._body["spec"]["nodeSelector"] = {"purpose": "nobody"}

@@ -1,17 +1,11 @@
 """Roost in a namespace apart from the hub's, where nobody but administrators may create pods."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.together.test_promises import pod
+from tests.harness.controlplane import ControlPlane
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

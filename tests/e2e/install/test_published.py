@@ -1,22 +1,16 @@
 """The chart as others get it: packaged, pushed to a registry and installed from there; its test, as its pod runs it."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.registry import RealRegistry
 from tests.parity.renderers import CHART, run_helm
 from tests.stack import ROOST, Stack
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

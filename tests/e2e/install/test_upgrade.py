@@ -1,16 +1,16 @@
 """Changes of a running install: values by server-side apply, and a version by Helm, with the way back."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.installed import InstalledRelease
 from tests.e2e.together.test_promises import IMAGE, pod, user
+from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -18,11 +18,6 @@ from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.harness.controlplane import ControlPlane
 
 pytestmark = pytest.mark.e2e
 

@@ -1,26 +1,20 @@
 """An autoscaler keeps the room, without placeholder pods: a real Karpenter, and all of Roost around it."""
 
-from __future__ import annotations
-
 import contextlib
 import time
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import EVENTS_LABEL
 from tests.e2e.growing_hub import LEAVING_SECONDS, RELEASE, SINGLEUSER, USERS, GrowingHub, growing_cluster
-from tests.harness.api import ApiError
+from tests.harness.api import Api, ApiError, Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.karpenter import Karpenter
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.harness.api import Api, Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.karpenter import Karpenter
 
 pytestmark = pytest.mark.e2e
 

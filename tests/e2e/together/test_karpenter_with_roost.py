@@ -1,20 +1,15 @@
 """A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers and placeholders."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.e2e.growing_hub import IMAGE, LEAVING_SECONDS, SINGLEUSER, USERS, GrowingHub, growing_cluster
+from tests.harness.api import Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.karpenter import Karpenter
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.karpenter import Karpenter
 
 pytestmark = pytest.mark.e2e
 

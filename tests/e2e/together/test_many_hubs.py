@@ -1,28 +1,22 @@
 """Several hubs over the same nodes, on a real control plane: nothing clashes, and who leaves takes only its own."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import secrets
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import attract_prefix, images_condition, pulled_label, pulled_prefix, startup_taint
 from tests.e2e.leftovers import leftovers
-from tests.harness.api import ApiError
+from tests.harness.api import ApiError, Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import ROOST, Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.harness.api import Object
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 

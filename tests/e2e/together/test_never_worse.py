@@ -7,13 +7,12 @@ and pullers at work. Each named case fails under Roost 0.1.0.
 More chance: ROOST_PAIR_DRAWS=20. One case again: ROOST_PAIR_SEEDS=7, with `-k drawn`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -23,10 +22,6 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.e2e
 

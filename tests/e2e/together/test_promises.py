@@ -1,25 +1,20 @@
 """The promises, on the real API server with the real kube-scheduler: fake nodes, everything else as rendered."""
 
-from __future__ import annotations
-
 import collections
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.rendezvous import rank_nodes
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.harness.pods import PodKeeper
 
 pytestmark = pytest.mark.e2e
 
