@@ -94,6 +94,14 @@ def data_cell(cell: Cell, unit: Unit) -> Cell:
     return round(cell, 6) if isinstance(cell, float) else cell
 
 
+def data_rows(table: Table) -> list[dict[str, Cell]]:
+    """The table's rows for programs: column's key -> cell."""
+    return [
+        {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
+        for row in table.rows
+    ]
+
+
 def csv_cell(cell: Cell) -> Cell:
     """A cell of `data_cell` for CSV: text that a spreadsheet would read as a formula is prefixed with an apostrophe.
 

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.table import csv_cell, data_cell, iso_time
+from roost_lab.pages.table import csv_cell, data_rows, iso_time
 from roost_lab.report.sections import tables
 
 if TYPE_CHECKING:
@@ -30,13 +30,7 @@ def to_json(report: Report) -> str:
         "cluster": report.cluster,
         "hubs": list(report.hubs),
         "only": report.scope.chosen,
-        "tables": {
-            table.name: [
-                {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
-                for row in table.rows
-            ]
-            for table in tables(report)
-        },
+        "tables": {table.name: data_rows(table) for table in tables(report)},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -48,8 +42,6 @@ def to_csv(report: Report) -> dict[str, str]:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(column.key for column in table.columns)
-        for row in table.rows:
-            cells = zip(table.columns, row, strict=True)
-            writer.writerow(csv_cell(data_cell(cell, column.unit)) for column, cell in cells)
+        writer.writerows(map(csv_cell, row.values()) for row in data_rows(table))
         sheets[table.name] = text.getvalue()
     return sheets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_lab.pages.table import data_cell
+from roost_lab.pages.table import data_rows
 from roost_lab.simulator.reporting.context import notices
 from roost_lab.simulator.reporting.page import parts
 from roost_lab.simulator.sweep.measures import MEASURES
@@ -45,14 +45,7 @@ def to_json(summary: Summary, context: ReportContext) -> str:
             }
             for place, world in enumerate(summary.worlds)
         ],
-        "tables": {
-            table.name: [
-                {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
-                for row in table.rows
-            ]
-            for part in parts(summary, context)
-            for table in part.tables
-        },
+        "tables": {table.name: data_rows(table) for part in parts(summary, context) for table in part.tables},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
