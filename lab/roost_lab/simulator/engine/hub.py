@@ -6,7 +6,6 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.entities import Launch, SimPod
-from roost_lab.simulator.engine.node_images import USER as FOR_USER
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from roost_lab.simulator.engine.totals import USERS
@@ -153,7 +152,7 @@ class Hub:
         self._world.measures.level(USERS, 1, self._world.now)
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
         node.images.use(image, self._world.now)
-        pull = node.images.pull(image, begins, FOR_USER)
+        pull = node.images.pull(image, begins)
         pod.pull, pod.asked_at = pull, begins
         if pull.is_cold:
             self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))

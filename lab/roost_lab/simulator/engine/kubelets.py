@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roost_lab.simulator.engine.node_images import BACKGROUND
 from roost_lab.simulator.engine.pods import image_reference
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class Kubelets:
 
     def background_pull(self, node: SimNode, image: str) -> float:
         """Pull an image that nobody waits for; returns when it will be on the node."""
-        pull = node.images.pull(image, self._world.now, BACKGROUND)
+        pull = node.images.pull(image, self._world.now, in_background=True)
         if pull.is_cold:
             self._world.at(pull.finish, self.image_arrived, (node, image))
         return pull.finish

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.traces.chance import Chance
 
-# Why an image is pulled: a user waits for it, or it is pulled ahead.
-USER, BACKGROUND = "user", "background"
 _NOTHING: Final[dict[str, int]] = {}
 # Begins the key of a layer that later commits of the repository may keep; no image's name has a space.
 _ENVIRONMENT: Final = "environment "
@@ -267,10 +265,11 @@ class NodeImages:
 
     # Pulling
 
-    def pull(self, name: str, now: float, purpose: str = USER) -> Pull:
+    def pull(self, name: str, now: float, *, in_background: bool = False) -> Pull:
         """Request an image that a pod needs; kubelets pull in the order of requests, `parallel_pulls` at a time.
 
         An image that is there takes no time and no turn. One that is on its way takes a turn, and is quick then.
+        in_background: no user waits for it.
         """
         self.settle(now)
         held = self._held.get(name)
@@ -299,7 +298,7 @@ class NodeImages:
             self._asked += 1
             self._coming[name] = pull.finish
             heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
-            self._count(name, missing_bytes, purpose)
+            self._count(name, missing_bytes, in_background=in_background)
         if self._pull_slots:
             heapreplace(self._pull_slots, pull.finish)
         return pull
@@ -311,9 +310,9 @@ class NodeImages:
         begin = max(now, self._pull_slots[0])
         return begin, 1 + sum(free > begin for free in self._pull_slots)
 
-    def _count(self, name: str, missing_bytes: int, purpose: str) -> None:
+    def _count(self, name: str, missing_bytes: int, *, in_background: bool) -> None:
         figures = self.figures
-        if purpose == BACKGROUND:
+        if in_background:
             figures.background_pulls += 1
             figures.background_bytes += missing_bytes
         else:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Self
 
 from lab.tests.e2e.simulator.played_hour import USER_PREFIX, is_puller
-from roost_lab.simulator.engine.node_images import BACKGROUND, USER, Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.traces.chance import Chance
 from tests.harness.controlplane import ControlPlane
@@ -62,20 +62,21 @@ class ModelledKubelets:
         with self._lock:
             runs_at = self._runs_at.get(metadata["uid"])
             if runs_at is None:
-                purpose = BACKGROUND if is_puller(pod) else USER
                 images = [container["image"] for container in pod["spec"]["containers"]]
-                runs_at = max(self._pull(pod["spec"]["nodeName"], image, now, purpose) for image in images)
+                runs_at = max(
+                    self._pull(pod["spec"]["nodeName"], image, now, in_background=is_puller(pod)) for image in images
+                )
                 self._at(runs_at, START, "")
                 self._runs_at[metadata["uid"]] = runs_at
         return now < runs_at
 
-    def _pull(self, node: str, image: str, now: float, purpose: str) -> float:
+    def _pull(self, node: str, image: str, now: float, *, in_background: bool) -> float:
         """Pull an image for a pod that was just bound; returns when its container runs."""
         images = self._nodes.get(node)
         if images is None:
             images = self._nodes[node] = NodeImages(self._images, self._assumed, now, self.figures)
         images.use(image, now)
-        pull = images.pull(image, now + self._assumed.bind_seconds, purpose)
+        pull = images.pull(image, now + self._assumed.bind_seconds, in_background=in_background)
         if pull.is_cold:
             self._at(pull.finish, ARRIVED, node)
         return pull.finish + self._assumed.start_seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_lab.simulator.engine.node_images import BACKGROUND, USER, Image, Images, NodeImages, Pull, PullFigures
+from roost_lab.simulator.engine.node_images import Image, Images, NodeImages, Pull, PullFigures
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
 from roost_lab.traces.chance import Chance
 
@@ -198,8 +198,8 @@ def test_a_second_pod_that_wants_an_image_on_its_way_takes_its_turn_and_is_quick
 def test_pulls_in_the_background_stand_in_the_same_queue_and_are_counted_apart() -> None:
     figures = PullFigures()
     machine = node(figures=figures, a=2 * GB, b=1 * GB)
-    background = machine.pull("a", 0.0, BACKGROUND)
-    assert machine.pull("b", 0.0, USER).begin == background.finish
+    background = machine.pull("a", 0.0, in_background=True)
+    assert machine.pull("b", 0.0).begin == background.finish
     assert (figures.pulls, figures.background_pulls) == (1, 1)
     assert figures.background_bytes == background.bytes
 
