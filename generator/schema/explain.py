@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,13 +51,20 @@ def _follow(root: object, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - w
     return root
 
 
+def _key_of(values: dict[str, Any], step: str | int) -> str | None:
+    """The key that jsonschema-rs means: it takes "7", "007" and "+7" for the index 7."""
+    if str(step) in values:
+        return str(step)
+    return next((key for key in values if isinstance(step, int) and re.fullmatch(rf"\+?0*{step}", key)), None)
+
+
 def _place_of(values: object, steps: Iterable[str | int]) -> Path:
-    """Where an instance stands: jsonschema-rs takes the key "0" for an index, and leaves the key "" out."""
+    """Where an instance stands: jsonschema-rs leaves the key "" out."""
     path: Path = ()
     for step in steps:
-        while isinstance(values, dict) and str(step) not in values and "" in values:
+        while isinstance(values, dict) and _key_of(values, step) is None and "" in values:
             path, values = (*path, ""), values[""]
-        key = str(step) if isinstance(values, dict) else step
+        key = _key_of(values, step) or step if isinstance(values, dict) else step
         path, values = (*path, key), _follow(values, [key])
     return path
 

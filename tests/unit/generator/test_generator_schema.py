@@ -157,7 +157,16 @@ def test_an_unknown_key_is_said_with_the_nearest_known_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(("key", "shown"), [("0", "podClasses.0.match"), ('""', 'podClasses[""].match')])
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("0", "podClasses.0.match"),
+        ('"017"', "podClasses.017.match"),
+        ('"+7"', "podClasses.+7.match"),
+        ('"": {}, "017"', "podClasses.017.match"),
+        ('""', 'podClasses[""].match'),
+    ],
+)
 def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown: str) -> None:
     assert any(
         f"prod.yaml:1: {shown}.labels.a: found 5" in one
