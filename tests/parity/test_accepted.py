@@ -39,11 +39,6 @@ FOREIGN_GROUPS = (
 NOT_RESTRICTED = {f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")}
 
 
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    return require_binary("helm")
-
-
 def rendered(file: Path | None, namespace: str, name: str = "hub", version: str = RELEASE.kube_version) -> Objects:
     objects = roost_render([file] if file else [], Release(name, namespace, version))
     return {key: body for key, body in objects.items() if not key[0].startswith(FOREIGN_GROUPS)}

@@ -28,11 +28,6 @@ from tests.parity.renderers import (
 CERT_MANAGER = 'webhook.certificates.mode="certManager"'
 
 
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    return require_binary("helm")
-
-
 @pytest.fixture
 def umbrella(tmp_path: Path) -> Path:
     """A chart that depends on Roost, as 2i2c's basehub depends on zero-to-jupyterhub."""

@@ -19,25 +19,14 @@ from tests.parity.monitored import (
     groups_of,
     metrics_that_exist,
     queries_of,
-    render_all,
     rules_of,
 )
 from tests.parity.renderers import RELEASE, roost_render
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Object]:
-    return render_all(tmp_path_factory.mktemp("values"))
-
-
-@pytest.fixture(scope="module")
 def groups(objects: Sequence[Object]) -> list[Object]:
     return groups_of(objects)
-
-
-@pytest.fixture(scope="module")
-def dashboard(objects: Sequence[Object]) -> Object:
-    return dashboard_of(objects)
 
 
 # Every metric exists

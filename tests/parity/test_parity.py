@@ -26,11 +26,6 @@ DEFAULTS = load((CHART / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
 @pytest.fixture(scope="session")
-def helm() -> Path:
-    return require_binary("helm")
-
-
-@pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 

@@ -18,16 +18,7 @@ from tests.harness.fixtures import require_binary
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
-from tests.parity.monitored import (
-    SCRAPED_LABELS,
-    concrete,
-    dashboard_of,
-    groups_of,
-    metrics_that_exist,
-    queries_of,
-    render_all,
-    rules_of,
-)
+from tests.parity.monitored import SCRAPED_LABELS, concrete, groups_of, metrics_that_exist, queries_of, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,16 +89,6 @@ class Prometheus:
         except OSError:
             return False
         return len(found) == len({*COMPONENTS.values()}) + 1 and all(int(one["value"][1]) >= SCRAPES for one in found)
-
-
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Object]:
-    return render_all(tmp_path_factory.mktemp("values"))
-
-
-@pytest.fixture(scope="module")
-def dashboard(objects: Sequence[Object]) -> Object:
-    return dashboard_of(objects)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from generator.faults import GeneratorError
 from generator.values.loader import load
 from generator.values.merge import Settings, merge_values
 from generator.values.sources import LoadedFile, Source
-from tests.harness.fixtures import require_binary
 from tests.parity.renderers import HelmError, run_helm
 
 DEFAULTS = """
@@ -24,11 +23,6 @@ nothing: null
 map: {a: 1, b: {c: 2, d: null}, list: [1, 2]}
 list: [{x: 1}, {y: 2}]
 """
-
-
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    return require_binary("helm")
 
 
 @pytest.fixture(scope="session")

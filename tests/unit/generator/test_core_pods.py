@@ -4,19 +4,12 @@ from typing import Any
 
 import pytest
 
-from generator.checks import lint
 from generator.render.manifests import render
-from generator.values.files import read_defaults
-from generator.values.loader import load
-from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
+from tests.unit.generator.linted import found, merged
 
 PROGRAMS = ("scheduler", "webhook", "controllers", "recorder")
 Values = dict[str, Any]
-
-
-def merged(text: str) -> Merged:
-    return merge_values(read_defaults(), [load(text.encode(), "values.yaml")])
 
 
 def pods(text: str) -> dict[str, Values]:
@@ -61,4 +54,4 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
     ],
 )
 def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:
-    assert key in {fault.key for fault in lint(merged(values), Release())}
+    assert key in {fault.key for fault in found(values)}

@@ -7,30 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.checks import lint
 from generator.render.functions import complete_placeholder_set
 from generator.render.manifests import render
-from generator.values.files import read_defaults
-from generator.values.loader import load
-from generator.values.merge import merge_values
 from generator.values.release import Release
+from tests.unit.generator.linted import merged, said
 
 Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
     """The placeholders' pods, by the name of their set's StatefulSet or CapacityBuffer."""
-    merged = merge_values(read_defaults(), [load(text.encode(), "values.yaml")])
-    bodies: list[Values] = [dict(one.body) for one in render(merged.values, Release("hub", "hub"))]
+    bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
     sets = {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
     # What a CapacityBuffer keeps room for.
     return sets | {one["metadata"]["name"]: one["template"] for one in bodies if one["kind"] == "PodTemplate"}
-
-
-def warnings(text: str) -> list[str]:
-    return [
-        str(fault) for fault in lint(merge_values(read_defaults(), [load(text.encode(), "values.yaml")]), Release())
-    ]
 
 
 def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:
@@ -61,12 +51,12 @@ placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {poo
     ],
 )
 def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(tolerations: str, is_warned: bool) -> None:
-    said = warnings(f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]")
-    assert any("values.yaml:1: warning: placeholders[0].tolerations: leaves out" in line for line in said) is is_warned
+    text = f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]"
+    assert ("prod.yaml:1: warning: placeholders[0].tolerations: leaves out" in said(text)) is is_warned
 
 
 def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
-    assert not any("leaves out" in line for line in warnings("placeholders: [{name: a, replicas: 0, tolerations: []}]"))
+    assert "leaves out" not in said("placeholders: [{name: a, replicas: 0, tolerations: []}]")
 
 
 ENTRIES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
