@@ -96,14 +96,19 @@ def or_give_up() -> Iterator[None]:
         give_up(error)
 
 
-@pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """One cluster for the whole session (for each worker of pytest-xdist). Its logs are kept when a test failed."""
-    cluster = ControlPlane()
+def own_cluster(request: pytest.FixtureRequest, **how: Any) -> Iterator[ControlPlane]:
+    """A cluster of a fixture's own, made as `how` says. Its logs are kept when a test failed."""
+    cluster = ControlPlane(**how)
     with or_give_up():
         cluster.start()
     yield cluster
     cluster.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """One cluster for the whole session (for each worker of pytest-xdist)."""
+    yield from own_cluster(request)
 
 
 @pytest.fixture

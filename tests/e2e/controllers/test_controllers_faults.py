@@ -11,9 +11,8 @@ import pytest
 from roost_core.placement.labels import HELD, attract_label, pulled_label
 from tests.e2e.audit import Request, credential_of, most_in_a_minute, requests_of, writes_without_the_lease
 from tests.e2e.relays import CuttableProxy
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import own_cluster
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
@@ -35,13 +34,7 @@ BUSY_REQUESTS_A_SECOND = 8.0
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of our own: it is restarted here, and writes an audit log."""
-    own = ControlPlane(audit_level="Metadata")
-    try:
-        own.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield own
-    own.stop(keep_logs=request.session.testsfailed > 0)
+    yield from own_cluster(request, audit_level="Metadata")
 
 
 class Hub:

@@ -13,9 +13,9 @@ import pytest
 
 from roost_core.placement.labels import pulled_label
 from tests.harness.api import Object, Watch
-from tests.harness.binaries import HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import PAUSE, give_up, kubelet_cluster
+from tests.harness.fixtures import PAUSE, kubelet_cluster, or_give_up
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
@@ -41,25 +41,20 @@ def cluster() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[RealRegistry]:
-    try:
+    with or_give_up():
         # All that the puller's init container needs of Roost's image.
         pause = ensure_binary("pause")
         with RealRegistry() as registry:
             registry.push_program(_path(PAUSE))
             registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})
             yield registry
-    except HarnessUnavailableError as error:
-        give_up(error)
 
 
 @pytest.fixture(scope="module")
 def first_node(cluster: ControlPlane, registry: RealRegistry) -> Iterator[RealNode]:
     """A node for the tests of this module, one after the other; each brings images of its own."""
-    try:
-        with RealNode(cluster, "node-1", registry, labels={"pool": "user"}) as node:
-            yield node
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with or_give_up(), RealNode(cluster, "node-1", registry, labels={"pool": "user"}) as node:
+        yield node
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ import pytest
 
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
 from tests.harness.api import Object
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up, kubelet_cluster, pause_registry
+from tests.harness.fixtures import kubelet_cluster, or_give_up, pause_registry
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import PushedImage, RealRegistry
 from tests.harness.waiting import wait_until
@@ -43,11 +42,8 @@ def registry() -> Iterator[RealRegistry]:
 @pytest.fixture(scope="module")
 def busy_node(cluster: ControlPlane, registry: RealRegistry) -> Iterator[RealNode]:
     """Where the users are."""
-    try:
-        with RealNode(cluster, "busy", registry, kubelet=KUBELET) as node:
-            yield node
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with or_give_up(), RealNode(cluster, "busy", registry, kubelet=KUBELET) as node:
+        yield node
 
 
 class Hubs:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.preemptions import as_rendered, run_round, set_up
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 
 pytestmark = pytest.mark.e2e
 NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100
@@ -17,10 +16,8 @@ NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100
 def lone_cluster() -> Iterator[ControlPlane]:
     """A cluster without other tests' pods, which would wake a scheduler that this test wants to see idle."""
     cluster = ControlPlane(controllers=())
-    try:
+    with or_give_up():
         cluster.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
     yield cluster
     cluster.stop()
 

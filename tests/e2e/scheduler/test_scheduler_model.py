@@ -15,9 +15,9 @@ from generator.render.manifests import render as render_objects
 from generator.values.release import Release
 from tests.builders import default_values
 from tests.e2e.scheduler_world import Tally, World
-from tests.harness.binaries import MINORS, NEWEST_MINOR, HarnessUnavailableError
+from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.scheduler import scheduler_config
 from tests.stack import render
 
@@ -147,12 +147,9 @@ def compare(minor: str, rows: int, folder: Path) -> Tally:
     tally = Tally()
     seed = FIRST_SEED
     while tally.score_rows < rows and not tally.differences:
-        try:
-            with ControlPlane(minor, controllers=()) as cluster:
-                World(cluster, configuration, seed, tally, flags).run()
-                cluster.keep_logs = bool(tally.differences)
-        except HarnessUnavailableError as error:
-            give_up(error)
+        with or_give_up(), ControlPlane(minor, controllers=()) as cluster:
+            World(cluster, configuration, seed, tally, flags).run()
+            cluster.keep_logs = bool(tally.differences)
         seed += 1
     return tally
 

@@ -209,12 +209,17 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatc
     assert read[3:] == ["c", "d", "e"]
 
 
+def watching_of(settings: Settings) -> Watching:
+    """What the controllers watch under a shipped policy with these values; it never begins."""
+    policy = load_policy("roost", (), settings)
+    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    return Watching(cast("Any", None), release, on_change=lambda: None)
+
+
 @pytest.mark.parametrize(("enabled", "config_maps", "watched"), [(True, True, 1), (True, False, 0), (False, True, 0)])
 def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, config_maps: bool, watched: int) -> None:
     settings = (f"events.enabled={json.dumps(enabled)}", f"events.configMaps={json.dumps(config_maps)}")
-    policy = load_policy("roost", (), Settings(values=settings))
-    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
-    caches = Watching(cast("Any", None), release, on_change=lambda: None).caches
+    caches = watching_of(Settings(values=settings)).caches
     assert [cache.kind for cache in caches].count("configmaps") == watched
 
 
@@ -225,16 +230,12 @@ def test_a_history_is_watched_where_the_controllers_learn_and_buffers_where_plac
     learn = {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"}
     placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
     settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
-    policy = load_policy("roost", (), Settings(json_values=settings))
-    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
-    watched = [cache.kind for cache in Watching(cast("Any", None), release, on_change=lambda: None)._others]
+    watched = [cache.kind for cache in watching_of(Settings(json_values=settings))._others]
     assert watched == ["capacitybuffers"] * (backend == "capacityBuffer") + ["configmaps"]
 
 
 def test_plans_do_not_wait_for_capacity_buffers_whose_definition_may_be_gone() -> None:
-    policy = load_policy("roost", (), Settings(values=("placeholder.backend=capacityBuffer",)))
-    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
-    watching = Watching(cast("Any", None), release, on_change=lambda: None)
+    watching = watching_of(Settings(values=("placeholder.backend=capacityBuffer",)))
     assert "capacitybuffers" not in [cache.kind for cache in watching.caches]
     assert watching.snapshot().capacity_buffers == {}
 

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,15 +15,13 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom.booked import share_out
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
-from roost.controllers.runtime.watching import Watching
-from roost.controllers.settings import parse_settings
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.events import MOST_IN_ALL, Limits
-from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.popular_builders import user
 from tests.unit.controllers.planners import planner_from
+from tests.unit.controllers.test_booking_calendar_feed import watching_of
 
 SET = "hub-roost-placeholder-default"
 LIMITS = Limits(("default",), 500)
@@ -125,9 +123,7 @@ def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases
 
 def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
     values = (f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}", "events.enabled=true")
-    policy = load_policy("roost", (), Settings(json_values=values))
-    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
-    watching = Watching(cast("Any", None), release, on_change=lambda: None)
+    watching = watching_of(Settings(json_values=values))
     asked = watching._hub_bookings
     assert asked is not None
     assert asked._stream._selectors["fieldSelector"] == "metadata.name=roost-events"

@@ -116,9 +116,7 @@ class NodesCluster(FakeCluster):
 
     def left(self) -> int:
         """Clean up; returns how many nodes are left with a label."""
-        clean_up(
-            cast("Client", self), "hub", "jhub", controllers=CONTROLLERS, sleep=self._sleep, clock=lambda: self.now
-        )
+        self.clean_up()
         return sum(map(bool, self._labels.values()))
 
 

@@ -15,9 +15,8 @@ from roost_lab.recorder.importing.history import History
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.ports import LOOPBACK
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
@@ -54,17 +53,13 @@ class Exported:
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
     folder = tmp_path_factory.mktemp("exported")
     cluster = ControlPlane(audit_level="RequestResponse")
-    try:
+    with or_give_up():
         cluster.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
     try:
-        with start_scheduler(cluster) as scheduler, RealRegistry() as registry:
+        with or_give_up(), start_scheduler(cluster) as scheduler, RealRegistry() as registry:
             scheduler.wait_serving()
             with RealNode(cluster, "node-1", registry) as node:
                 yield _play(cluster, registry, node, folder)
-    except HarnessUnavailableError as error:
-        give_up(error)
     finally:
         cluster.stop(keep_logs=request.session.testsfailed > 0)
 

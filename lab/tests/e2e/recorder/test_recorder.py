@@ -26,9 +26,8 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import Verdict
 from tests.e2e.relays import CuttableProxy
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.ports import LOOPBACK
@@ -54,10 +53,8 @@ SQLITE_WAITS_SECONDS = 30.0
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of our own with a scheduler: it is restarted here, and writes an audit log."""
     own = ControlPlane(audit_level="Metadata")
-    try:
+    with or_give_up():
         own.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
     for name, value in ((LOW, 0), (HIGH, 1000)):
         own.api.create(
             {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
@@ -70,13 +67,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
-    own = Postgres()
-    try:
-        own.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield own
-    own.stop()
+    with or_give_up(), Postgres() as own:
+        yield own
 
 
 @pytest.fixture(params=[SQLITE, POSTGRESQL])

@@ -15,8 +15,7 @@ from lab.tests.e2e.recorder.day_comparison import compare
 from lab.tests.e2e.recorder.played_day import PlayedDay, Size, busiest, launches_of, plan_sessions, real_images
 from roost_lab.recorder.recording.live_starts import Result
 from roost_lab.recorder.store.records import Phase, Verdict
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.talk import say
 from tests.recorded_data import LAUNCHES
 
@@ -35,12 +34,9 @@ def day() -> Iterator[PlayedDay]:
     images = real_images(8)
     sessions = plan_sessions(busiest(launches, SPAN_SECONDS), SPEED, 0.07, images)
     size = Size(sessions=sessions, speed=SPEED, placeholders=25, real_images=images)
-    try:
-        with PlayedDay(size, say=say) as played:
-            played.play()
-            yield played
-    except HarnessUnavailableError as error:
-        give_up(error)
+    with or_give_up(), PlayedDay(size, say=say) as played:
+        played.play()
+        yield played
 
 
 def test_nothing_is_lost_or_doubled_and_every_moment_is_that_of_its_source(day: PlayedDay) -> None:

@@ -15,9 +15,8 @@ from roost_lab.recorder.recording.recorder import Recording
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import own_cluster
 from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -28,13 +27,7 @@ STORED_SECONDS = 120.0
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of our own: nobody else survives what is done to it."""
-    own = ControlPlane()
-    try:
-        own.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield own
-    own.stop(keep_logs=request.session.testsfailed > 0)
+    yield from own_cluster(request)
 
 
 class Etcd:

@@ -9,9 +9,8 @@ import pytest
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.store.database import Store
 from tests.harness.api import Api
-from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import give_up, require_binary
+from tests.harness.fixtures import or_give_up, own_cluster, require_binary
 from tests.harness.nodes import FakeNodes
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
@@ -32,24 +31,13 @@ Right = tuple[str, str, str]
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane of our own: it writes an audit log."""
-    own = ControlPlane(audit_level="Metadata")
-    try:
-        own.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield own
-    own.stop(keep_logs=request.session.testsfailed > 0)
+    yield from own_cluster(request, audit_level="Metadata")
 
 
 @pytest.fixture
 def postgres() -> Iterator[Postgres]:
-    server = Postgres()
-    try:
-        server.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield server
-    server.stop()
+    with or_give_up(), Postgres() as server:
+        yield server
 
 
 def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object) -> Stack:

@@ -8,8 +8,7 @@ from lab.tests.recorded import empty_database, empty_store, story_records
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.report.gather import gather
 from roost_lab.report.subject import Report
-from tests.harness.binaries import HarnessUnavailableError
-from tests.harness.fixtures import give_up
+from tests.harness.fixtures import or_give_up
 from tests.harness.postgres import Postgres
 
 TEMPLATE = "empty"
@@ -18,13 +17,8 @@ TEMPLATE = "empty"
 @pytest.fixture(scope="session")
 def server() -> Iterator[Postgres]:
     """A real PostgreSQL."""
-    server = Postgres()
-    try:
-        server.start()
-    except HarnessUnavailableError as error:
-        give_up(error)
-    yield server
-    server.stop()
+    with or_give_up(), Postgres() as server:
+        yield server
 
 
 @pytest.fixture
