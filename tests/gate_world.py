@@ -22,7 +22,7 @@ from roost_core.placement.labels import (
     pulled_label,
     puller_container,
 )
-from roost_core.release.pullers import GateMode, Puller, managed_image
+from roost_core.release.image_gate import GateMode, Puller, managed_image
 
 RELEASE, NAMESPACE = "hub", "jhub"
 SCIPY = "quay.io/jupyter/scipy-notebook:2026-11-03"

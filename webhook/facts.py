@@ -12,7 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE, Node
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION

@@ -23,8 +23,8 @@ from generator.checks import (
     priorities,
     reach,
     recorder,
+    resources,
     scheduler,
-    sizes,
     unlisted_images,
     webhook,
 )
@@ -52,7 +52,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     reach.CHECK,
     recorder.CHECK,
     scheduler.CHECK,
-    sizes.CHECK,
+    resources.CHECK,
     unlisted_images.CHECK,
     webhook.CHECK,
 )

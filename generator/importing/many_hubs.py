@@ -20,7 +20,7 @@ from generator.importing.source import child, show_key
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups

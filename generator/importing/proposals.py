@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
-from generator.importing.pools import pool_sets
 from generator.importing.printing import print_yaml
+from generator.importing.profile_pools import pool_sets
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups

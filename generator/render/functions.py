@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
 from generator.values.release import kube_minor
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from roost_core.objects.images import image_repository, split_reference
+from roost_core.objects.image_references import image_repository, split_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

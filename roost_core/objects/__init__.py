@@ -2,6 +2,6 @@
 
 `pod.py` and `node.py` are what programs keep of a Pod and a Node, `pod_body.py` a pod's JSON as a review reads it.
 `selectors.py` evaluates selectors, node terms, taints and tolerations; `requests.py` sums up requests; `quantities.py`,
-`timestamps.py`, `images.py` (references) and `metadata.py` read parts; `fields.py` reads JSON, and says what is
+`timestamps.py`, `image_references.py` and `metadata.py` read parts; `fields.py` reads JSON, and says what is
 malformed. This package knows nothing of Roost's own decisions.
 """

@@ -23,7 +23,7 @@ from roost_core.objects.fields import (
     child_text,
     child_texts,
 )
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.objects.metadata import intern_labels, kept_annotations
 from roost_core.objects.requests import PODS, is_counted, read_quantity, round_up

@@ -11,7 +11,7 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference, short_name
+from roost_core.objects.image_references import normalise_reference, short_name
 from roost_core.objects.metadata import DOMAIN
 
 if TYPE_CHECKING:

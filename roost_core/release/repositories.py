@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import image_repository
+from roost_core.objects.image_references import image_repository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

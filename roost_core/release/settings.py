@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from roost_core.release.classes import Classes
+from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
-from roost_core.release.pullers import ImageGate, read_image_gate, read_mappings
 from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
 
 if TYPE_CHECKING:

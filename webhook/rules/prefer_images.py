@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import HELD, PULLING, pulled_label
+from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
-from roost_core.release.pullers import GateMode
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.fields import MalformedObjectError, child_list
 from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, Verdict

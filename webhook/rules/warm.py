@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import node_term_matches, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.phrases import show_span
-from roost_lab.report.failures import Failures
+from roost_lab.report.failed_tries import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy

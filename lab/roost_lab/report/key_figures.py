@@ -11,7 +11,7 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Tile
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
-from roost_lab.report.failures import Failures
+from roost_lab.report.failed_tries import Failures
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import count
 from roost_lab.report.removals import Removals, removed_others, removed_users

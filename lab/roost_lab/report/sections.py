@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.html_page import Part
-from roost_lab.report import failures, gaps, key_figures, occupancy, pulls, removals, start_times, starts
+from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, start_times, starts
 
 if TYPE_CHECKING:
     from roost_lab.pages.table import Table
@@ -25,7 +25,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     starts.NEW_NODES,
     pulls.SECTION,
     occupancy.SECTION,
-    failures.SECTION,
+    failed_tries.SECTION,
     removals.SECTION,
     gaps.SECTION,
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from generator.values.files import read_defaults
 from roost_core.kube.client import ApiError
 from roost_core.kube.watch_cache import WatchCache
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Reader, SettingsError, load_document, parse_document

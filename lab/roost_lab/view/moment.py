@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label

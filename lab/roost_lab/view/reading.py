@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain

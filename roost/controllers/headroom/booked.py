@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import local_time
 from roost_core.release.events import first_start_after
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, image_in_message
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import ContainerState, Pod
     from roost_core.placement.kubelet_pulls import PullEvent
-    from roost_core.release.pullers import ManagedImage
+    from roost_core.release.image_gate import ManagedImage
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50

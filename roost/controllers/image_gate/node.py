@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fact, PullFault, Token
     from roost.controllers.image_gate.node_share import NodeShare
-    from roost_core.release.pullers import ManagedImage
+    from roost_core.release.image_gate import ManagedImage
 
 # Until a write comes back by the watch; after that it is requested again.
 ECHO_SECONDS: Final = 10.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import ChangeNode
-from roost.controllers.image_gate.absent_images import (
+from roost.controllers.image_gate.closed_or_open import (
     NO_LABEL,
     NO_PULLER_OPENS_SECONDS,
     SENTENCES,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.image_gate.facts import Fact
     from roost.controllers.image_gate.node_share import NodeShare
-    from roost_core.release.pullers import ManagedImage
+    from roost_core.release.image_gate import ManagedImage
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may require an old label.
 LEFT_SET_SECONDS: Final = 90.0

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
     from roost.controllers.contract.snapshot import Moment
-    from roost.controllers.image_gate.absent_images import Opening
+    from roost.controllers.image_gate.closed_or_open import Opening
     from roost.controllers.image_gate.facts import Fact, PodEvidence, PullFault
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
-    from roost_core.release.pullers import ManagedImage
+    from roost_core.release.image_gate import ManagedImage
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}

@@ -27,13 +27,13 @@ from roost.controllers.contract.actions import (
 )
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
-from roost.controllers.image_gate.absent_images import SENTENCES, Opening
+from roost.controllers.image_gate.closed_or_open import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
 from roost.controllers.image_gate.node import ECHO_SECONDS, judge_node
 from roost.controllers.image_gate.node_labels import describe_opening
 from roost.controllers.image_gate.node_reports import NO_PULLER
 from roost.controllers.image_gate.node_share import NodeMemory, NodeShare, PlanContext
-from roost.controllers.image_gate.pull_causes import find_cause
+from roost.controllers.image_gate.pull_fault_texts import find_cause
 from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost.controllers.image_gate.waiting import find_since, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.image_gate.settings import GateSettings
-    from roost_core.release.pullers import ManagedImage
+    from roost_core.release.image_gate import ManagedImage
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),

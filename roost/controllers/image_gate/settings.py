@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import images_condition, pulled_prefix, puller_container, startup_taint
-from roost_core.release.pullers import (
+from roost_core.release.image_gate import (
     MAX_DEADLINE_SECONDS,
     GateMode,
     read_mappings,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.objects.node import Node
     from roost_core.objects.selectors import Taint, Toleration
-    from roost_core.release.pullers import ManagedImage, Puller
+    from roost_core.release.image_gate import ManagedImage, Puller
 
 
 class PullerPods(StrEnum):

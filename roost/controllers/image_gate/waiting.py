@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
-from roost.controllers.image_gate.absent_images import is_startup_taint
+from roost.controllers.image_gate.closed_or_open import is_startup_taint
 from roost_core.objects.node import node_covers
 from roost_core.objects.pod import PodSpec, copy_spec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS

@@ -13,7 +13,7 @@ from roost_core.objects.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
 from roost_core.objects.node import node_is_tolerated
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
-from roost_core.release.pullers import serving
+from roost_core.release.image_gate import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.objects.pod import Pod
+    from roost_core.release.image_gate import Puller
     from roost_core.release.pod_classes import PodClass
-    from roost_core.release.pullers import Puller
 
 # Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {

@@ -38,13 +38,13 @@ from roost.controllers.popular_images.pull_pods import (
     was_ended_by_node,
 )
 from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, read_popular_settings
-from roost_core.objects.images import normalise_reference, split_reference
+from roost_core.objects.image_references import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.node import node_admits
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
-from roost_core.release.pullers import serving
+from roost_core.release.image_gate import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

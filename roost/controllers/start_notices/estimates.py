@@ -17,7 +17,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.start_notices.settings import ROOM_SECONDS
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 
 if TYPE_CHECKING:

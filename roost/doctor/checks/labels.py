@@ -6,7 +6,7 @@ from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told
 from roost.doctor.evidence import DEFAULT_REPORTED, count, some
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import HELD, pulled_label
 from roost_core.placement.managed_images import managed_images
 

@@ -10,7 +10,7 @@ from roost.controllers.image_gate.facts import LIST_LAG_SECONDS
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition, pulled_label, pulled_prefix, startup_taint
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
 
 IMAGES = (SCIPY, GPU, "busybox:1.37")

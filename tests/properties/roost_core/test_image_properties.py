@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from generator.render.functions import pulled_labels
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import pulled_label
 
 REGISTRIES = st.sampled_from(["quay.io", "registry-1.docker.io", "localhost", "localhost:5000", "Registry", "a.b:1"])

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Notice
-from roost.controllers.image_gate.absent_images import NO_PULLER_OPENS_SECONDS
+from roost.controllers.image_gate.closed_or_open import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
 PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'

@@ -14,7 +14,7 @@ from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
 from tests.recorded_data import PODS

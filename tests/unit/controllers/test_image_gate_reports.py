@@ -10,7 +10,7 @@ from roost.controllers.image_gate.plan import NODES_PER_FAULT
 from roost_core.objects.pod import ContainerState
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
 from tests.unit.controllers.planners import only
 

@@ -11,7 +11,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import puller_component, puller_container
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
-from roost_core.release.pullers import Puller, managed_image, selects, serving
+from roost_core.release.image_gate import Puller, managed_image, selects, serving
 
 Values = dict[str, Any]
 DEFAULT = "quay.io/o/default:1"

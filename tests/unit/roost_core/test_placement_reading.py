@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.selectors import NodeRules

@@ -5,8 +5,8 @@ from hashlib import sha256
 
 import pytest
 
+from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import KeySource, MatchBy
-from roost_core.release.pullers import GateMode
 from roost_core.release.reader import SettingsError
 from tests.builders import IMAGE, merged, policy_document, settings
 from webhook.settings import parse_settings, read_settings

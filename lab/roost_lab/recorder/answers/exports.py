@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import US, as_date
 from roost_lab.recorder.answers.sniffer_log import node_lines, pod_lines

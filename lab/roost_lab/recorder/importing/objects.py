@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 from roost_core.release.classes import SYSTEM_NAMESPACE
 from roost_core.release.pod_classes import KeySource

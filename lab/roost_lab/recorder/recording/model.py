@@ -13,7 +13,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import USER_CLASS
 from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule

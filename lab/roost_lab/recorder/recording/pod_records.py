@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.release.image_gate import Puller, selects
 from roost_core.release.pod_classes import KeySource, PodClass
-from roost_core.release.pullers import Puller, selects
 from roost_core.release.reader import Document, Reader, load_document
 from roost_core.release.settings import ReleaseSettings
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.image_gate.absent_images import AUTOSCALER_STARTUP_PREFIXES
+from roost.controllers.image_gate.closed_or_open import AUTOSCALER_STARTUP_PREFIXES
 from roost_core.placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from heapq import heappop, heappush, heapreplace
 from math import floor, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.objects.images import image_repository
+from roost_core.objects.image_references import image_repository
 from roost_lab.simulator.setup.assumptions import PULLS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import Pod, PodSpec, copy_pod, copy_spec
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_lab.recorder.recording.assembler import Assembler

@@ -28,7 +28,7 @@ from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PreemptionRecord, PullRecord, Record
-from roost_lab.report.failures import Failures
+from roost_lab.report.failed_tries import Failures
 from roost_lab.report.formats import to_json
 from roost_lab.report.gaps import Gaps
 from roost_lab.report.gather import USUAL_US, choose_window, gather

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.studies import values_files
 from generator.values.merge import Settings
-from roost_core.objects.images import image_repository
+from roost_core.objects.image_references import image_repository
 from roost_core.objects.node import Node
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.studies import assumptions_of, policy_files, values_files
-from roost_core.objects.images import normalise_reference
-from roost_core.release.pullers import GateMode
+from roost_core.objects.image_references import normalise_reference
+from roost_core.release.image_gate import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup import policy as policies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.release.pullers import GateMode
+from roost_core.release.image_gate import GateMode
 
 if TYPE_CHECKING:
     from roost.controllers.image_gate.facts import PullFault

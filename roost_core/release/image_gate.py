@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.images import normalise_reference
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.selectors import Toleration, node_term_matches, read_node_terms, read_tolerations, untolerated
 from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
 
