@@ -30,6 +30,7 @@ from webhook.settings import read_settings
 
 pytestmark = pytest.mark.e2e
 
+EVERY_MINOR = [pytest.param(one, marks=[] if one == NEWEST_MINOR else pytest.mark.minors) for one in MINORS]
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 # Kinds whose definitions are installed by their own projects; the API server doesn't know them here.
 FOREIGN_GROUPS = (
@@ -156,11 +157,12 @@ ALL_STRATEGIES = """
 """
 
 
-def check_strategies(minor: str, folder: Path) -> None:
-    file = folder / "values.yaml"
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
     file.write_text(ALL_STRATEGIES)
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
-    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), folder)
+    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
     profiles = {profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]}
     weights = {
         name: {plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]["enabled"]}
@@ -187,57 +189,27 @@ def check_strategies(minor: str, folder: Path) -> None:
     assert written["leaderElection"]["resourceNamespace"] == "jhub"
 
 
-def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(tmp_path: Path) -> None:
-    check_strategies(NEWEST_MINOR, tmp_path)
-
-
-def check_default_plugins(minor: str, folder: Path) -> None:
-    """The table that the lint and the model read is this kube-scheduler's own."""
-    file = folder / "values.yaml"
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_schedulers(minor: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
     file.write_text(
         "scheduler: {profiles: {user: {plugins: {score: {disabled: []}}, pluginConfig: [{name: NodeName}]}}}"
     )
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
-    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), folder)
+    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
     (found,) = (one["plugins"] for one in written["profiles"] if one["schedulerName"].endswith(".user"))
     told = [(one["name"], one.get("weight", 0)) for one in found["multiPoint"]["enabled"]]
     # VolumeBinding's weight is no default of the configuration's: 1 is what kube-scheduler takes for none.
     assert told == [(name, 0 if name == VOLUME_BINDING else weight) for name, weight in default_plugins(int(minor[2:]))]
 
 
-def test_the_table_of_plugins_is_kube_schedulers(tmp_path: Path) -> None:
-    check_default_plugins(NEWEST_MINOR, tmp_path)
-
-
-@pytest.mark.minors
-@pytest.mark.parametrize("minor", MINORS)
-def test_the_table_of_plugins_is_every_supported_kube_schedulers(minor: str, tmp_path: Path) -> None:
-    check_default_plugins(minor, tmp_path)
-
-
-@pytest.mark.minors
-@pytest.mark.parametrize("minor", MINORS)
-def test_every_supported_kube_scheduler_takes_each_strategy(minor: str, tmp_path: Path) -> None:
-    check_strategies(minor, tmp_path)
-
-
-def check_configuration(odd: Path, minor: str, folder: Path) -> None:
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
+def test_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_path: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
     objects = roost_render([odd], release)
     if any(kind == "Deployment" and name.endswith("-scheduler") for _, kind, _, name in objects):
-        write_config(require_binary("kube-scheduler", minor), objects, folder)
-
-
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_kube_scheduler_takes_every_configuration(odd: Path, tmp_path: Path) -> None:
-    check_configuration(odd, NEWEST_MINOR, tmp_path)
-
-
-@pytest.mark.minors
-@pytest.mark.parametrize("minor", [minor for minor in MINORS if minor != NEWEST_MINOR])
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_every_supported_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_path: Path) -> None:
-    check_configuration(odd, minor, tmp_path)
+        write_config(require_binary("kube-scheduler", minor), objects, tmp_path)
 
 
 # --- the programs' own documents --------------------------------------------------------------------------------------
