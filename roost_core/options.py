@@ -32,6 +32,11 @@ def flag(name: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN4
     return option(name, is_flag=True, default=off, flag_value=not off, **settings)
 
 
+def name(flag: str, *, metavar: str = "NAME", **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A text; "": not given."""
+    return option(flag, metavar=metavar, default="", **settings)
+
+
 def required(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A field that must be given."""
     return option(name, required=True, **settings)

@@ -45,10 +45,8 @@ class WebhookOptions:
         chart_if=_CLIENT_CA,
         help="Accept reviews only from clients with such a CA's certificate.",
     )
-    client_name: str = options.option(
+    client_name: str = options.name(
         "--client-name",
-        metavar="NAME",
-        default="",
         chart="values.webhook.clientCA.commonName",
         chart_if=f"({_CLIENT_CA}) and values.webhook.clientCA.commonName",
         help="And only with this common name.",

@@ -214,32 +214,21 @@ class _Watches:
         self._classes = rulebook.classes
         own = f"/api/v1/namespaces/{settings.namespace}/pods"
 
-        def cache(path: str, read: Callable[[JSONObject], Any], kind: str, selector: str = "") -> WatchCache[Any]:
-            return WatchCache(
-                client,
-                path,
-                read,
-                kind=kind,
-                label_selector=selector,
-                on_change=on_change,
-                on_error=metrics.count_watch_error,
-                clock=clock,
-            )
-
+        cache = partial(WatchCache[Any], client, on_change=on_change, on_error=metrics.count_watch_error, clock=clock)
         classes = settings.classes.values()
         self._nodes: WatchCache[Node] | None = None
         if settings.reads_nodes:
             reads_images = bool(self._classes_that_read(Reads.WARM))
             read = partial(node_or_none, with_images=reads_images)
-            self._nodes = cache("/api/v1/nodes", read, "nodes")
+            self._nodes = cache("/api/v1/nodes", read, kind="nodes")
         self._priorities: WatchCache[int] | None = None
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-            self._priorities = cache(path, foreign_priority, "priorityclasses")
+            self._priorities = cache(path, foreign_priority, kind="priorityclasses")
         self._quotas: WatchCache[str] | None = None
         is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
         if not is_alone and self._classes_that_read(Reads.QUOTAS):
-            self._quotas = cache("/api/v1/resourcequotas", _read_guard, "resourcequotas")
+            self._quotas = cache("/api/v1/resourcequotas", _read_guard, kind="resourcequotas")
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -253,13 +242,13 @@ class _Watches:
         # A namespace that was there is selected now, or no longer: pods that it had were read as another class's.
         self.has_other_hubs = False
         if any(map(needs_namespace_labels, selectors)):
-            self._namespaces = cache("/api/v1/namespaces", _read_labels, "namespaces")
+            self._namespaces = cache("/api/v1/namespaces", _read_labels, kind="namespaces")
         self._builders: dict[str, WatchCache[str]] = {
             pod_class.name: cache(
                 "/api/v1/pods" if pod_class.namespace_selector is not None else own,
                 self._builder_reader_for(pod_class),
-                "builders",
-                label_selector(pod_class.home.builder_labels),
+                kind="builders",
+                label_selector=label_selector(pod_class.home.builder_labels),
             )
             for pod_class in classes
             if pod_class.home is not None and pod_class.home.builder_labels
@@ -268,8 +257,8 @@ class _Watches:
             pod_class.name: cache(
                 "/api/v1/pods" if self._looks_elsewhere(pod_class) else own,
                 self._reader_for(pod_class),
-                f"pods/{pod_class.name}",
-                label_selector(pod_class.labels),
+                kind=f"pods/{pod_class.name}",
+                label_selector=label_selector(pod_class.labels),
             )
             for pod_class in classes
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -17,6 +18,7 @@ _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 _KEEPS_CERTIFICATES: Final = (
     'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and values.clusterResources'
 )
+_certificate_option = partial(options.name, chart_if=_KEEPS_CERTIFICATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,60 +37,37 @@ class ControllersOptions:
     )
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
-    lease_name: str = options.option(
-        "--lease-name",
-        metavar="NAME",
-        default="",
-        chart='object_name("controllers")',
-        help="The Lease of the replica that works.",
+    lease_name: str = options.name(
+        "--lease-name", chart='object_name("controllers")', help="The Lease of the replica that works."
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
     port: int = options.metrics_port("--port", component="controllers")
-    identity: str = options.option(
-        "--identity", metavar="NAME", default="", help="This replica; default: host and a random part."
-    )
+    identity: str = options.name("--identity", help="This replica; default: host and a random part.")
     # Empty: all.
     only: tuple[str, ...] = options.option(
         "--only", metavar="CONTROLLER", multiple=True, help="Run just these (repeatable)."
     )
     # The MutatingWebhookConfiguration; "": somebody else keeps the webhook's certificates, or there is no webhook.
-    webhook_configuration: str = options.option(
+    webhook_configuration: str = _certificate_option(
         "--webhook-configuration",
-        metavar="NAME",
-        default="",
         chart='cluster_object_name("webhook")',
-        chart_if=_KEEPS_CERTIFICATES,
         help="Keep its certificates, and its caBundle.",
     )
-    webhook_service: str = options.option(
-        "--webhook-service",
-        metavar="NAME",
-        default="",
-        chart='object_name("webhook")',
-        chart_if=_KEEPS_CERTIFICATES,
-        help="The Service that the certificate is for.",
+    webhook_service: str = _certificate_option(
+        "--webhook-service", chart='object_name("webhook")', help="The Service that the certificate is for."
     )
-    ca_secret: str = options.option(
-        "--ca-secret",
-        metavar="NAME",
-        default="",
-        chart='object_name("webhook-ca")',
-        chart_if=_KEEPS_CERTIFICATES,
-        help="The Secret that holds the CA.",
+    ca_secret: str = _certificate_option(
+        "--ca-secret", chart='object_name("webhook-ca")', help="The Secret that holds the CA."
     )
-    leaf_secret: str = options.option(
+    leaf_secret: str = _certificate_option(
         "--leaf-secret",
-        metavar="NAME",
-        default="",
         chart='(values.webhook.certificates.secretName or object_name("webhook-leaf"))',
-        chart_if=_KEEPS_CERTIFICATES,
         help="The Secret that the webhook mounts.",
     )
-    webhook_url: str = options.option(
+    webhook_url: str = options.name(
         "--webhook-url",
         metavar="URL",
-        default="",
         chart="values.webhook.url",
         chart_if=f"{_KEEPS_CERTIFICATES} and values.webhook.url",
         help="The URL that API servers call instead of the Service.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.bookings import bounded
@@ -67,26 +68,17 @@ class Watching:
         # is an autoscaler's, and goes with it. The image gate must not wait for them.
         self._others: list[WatchCache[Any]] = []
 
+        make = partial(WatchCache[Any], client, on_change=on_change, on_error=on_error, clock=clock)
+
         def watch(
             path: str,
             read: Callable[[JSONObject], Any],
             kind: str,
             *,
             is_vital: bool = True,
-            keeps_changes: bool = False,
-            **more: Any,  # noqa: ANN401 - handed on
+            **more: Any,  # noqa: ANN401
         ) -> WatchCache[Any]:
-            cache: WatchCache[Any] = WatchCache(
-                client,
-                path,
-                read,
-                kind=kind,
-                keeps_changes=keeps_changes,
-                on_change=on_change,
-                on_error=on_error,
-                clock=clock,
-                **more,
-            )
+            cache = make(path, read, kind=kind, **{"keeps_changes": False, **more})
             (self.caches if is_vital else self._others).append(cache)
             return cache
 
