@@ -1,7 +1,5 @@
 """How a fault in the values is reported: one line with file, key, what was found, what is accepted and the fix."""
 
-from __future__ import annotations
-
 import json
 from typing import Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Find the chart and the templates: package data once installed, folders beside the packages in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

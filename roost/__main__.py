@@ -3,8 +3,6 @@
 Results go to stdout, messages to stderr. Exit codes: 0 done, 1 faulty values (`diff`: differences), 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import gc

@@ -3,8 +3,6 @@
 The command line fills the field, and `tools/write_arguments.py` writes the argument that the chart's Deployment passes.
 """
 
-from __future__ import annotations
-
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Final

@@ -4,8 +4,6 @@ Guarantees: the result is valid for Roost, whatever the file holds; it asks for 
 and every placement-related key is either mapped, or named with its line and the reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from generator.faults import Fault, ValuesError, show_path

@@ -4,8 +4,6 @@ A hub's values lie at the top of the file or under a parent chart's key (`jupyte
 What the importer reads is ticked off; `Section.unread` tells what is left, so that nothing is dropped in silence.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The order of objects: those that others need come first, those that affect other pods of the cluster last."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _KINDS: Final = (

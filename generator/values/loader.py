@@ -6,8 +6,6 @@ accepts but no operator intends (a key twice, two documents, control characters)
 Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math

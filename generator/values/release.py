@@ -1,7 +1,5 @@
 """Name what Helm calls the release: its name, namespace and the cluster's version."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

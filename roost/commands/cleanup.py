@@ -1,7 +1,5 @@
 """`roost cleanup`: take Roost's labels, taints and conditions off the nodes."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """`roost controllers`: the image gate, the placeholder mover and the other controllers."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.commands.options import program

@@ -1,7 +1,5 @@
 """`roost images`: the images that an install needs, and their copies for a registry of one's own."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import click

@@ -1,7 +1,5 @@
 """Read the pod that `--pod` names, for `roost doctor` and `roost validate`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

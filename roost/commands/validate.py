@@ -1,7 +1,5 @@
 """`roost validate`: every fault, warning and hint of a set of values, and what they make of a pod."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """`roost webhook`: the admission webhook."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.commands.options import program

@@ -4,8 +4,6 @@ The official client gives the connection, the credentials and their refresh. Its
 turning a node into Python classes takes ten times as long as reading its JSON, in a process that answers reviews.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 from collections.abc import Callable, Iterator, Mapping

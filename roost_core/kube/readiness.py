@@ -3,8 +3,6 @@
 Owns the text of /readyz: one line a check, as the API server's own /readyz?verbose has them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Source of the normal form: ParseDockerRef of github.com/distribution/reference, 
 tells whether two references name one image.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Taints of autoscalers and clouds that say that a node is leaving, or may leave."""
 
-from __future__ import annotations
-
 from typing import Final
 
 # It is leaving for certain. Source: cluster-autoscaler's utils/taints; Karpenter's apis/v1/taints.go, and

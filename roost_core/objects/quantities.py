@@ -4,8 +4,6 @@
 Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Final

@@ -1,7 +1,5 @@
 """Parse the API's timestamps into Unix time, and durations as Go writes them."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from functools import lru_cache

@@ -3,8 +3,6 @@
 So a text that Helm makes of a value with `toJson` is the text that this makes of it.
 """
 
-from __future__ import annotations
-
 import json.encoder
 import math
 import re

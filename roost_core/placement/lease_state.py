@@ -4,8 +4,6 @@ Time is an argument. As in client-go's leader election, the time since a renewal
 clock, because the clocks of two machines may differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final

@@ -6,8 +6,6 @@ What is missing, null or malformed is ignored: a profile list may contain whatev
 The chart's are written from these functions: `tools/compile/python.py` says what they may use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@
 cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 

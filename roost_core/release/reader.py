@@ -1,7 +1,5 @@
 """Read a settings document by type, key by key, and collect all faults instead of stopping at the first."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

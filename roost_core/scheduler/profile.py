@@ -5,8 +5,6 @@ what the model would get wrong (extenders, plugins it doesn't know, a score with
 Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.35 to v1.37.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple

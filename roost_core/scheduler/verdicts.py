@@ -1,7 +1,5 @@
 """Why a node can't take a pod, in kube-scheduler's words: what each filter answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Open connections keep the certificate they started with: a replacement drops none of them.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """The lab's commands, one module each, ending in `COMMAND`. They appear under `roost` by an entry point."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.cli import CommandEntry, CommandGroup

@@ -1,7 +1,5 @@
 """`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """`roost top`: the live view of a cluster, in the terminal."""
 
-from __future__ import annotations
-
 import sys
 from typing import Final
 

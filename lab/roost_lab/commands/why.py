@@ -1,7 +1,5 @@
 """`roost why`: explain one pod's start in plain sentences."""
 
-from __future__ import annotations
-
 import sys
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Convert stored times to dates. Every number has a date, so that no record can break a report."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Format times, durations and sizes for people."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost_lab.pages.dates import US, as_date

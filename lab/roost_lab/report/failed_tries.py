@@ -1,7 +1,5 @@
 """Failed tries: how often kube-scheduler found no node for a pod, and the reasons it gave."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The database counts and adds up: a query returns at most a few thousand rows, wh
 expression here works the same in SQLite and PostgreSQL.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from datetime import UTC, tzinfo

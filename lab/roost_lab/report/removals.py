@@ -1,7 +1,5 @@
 """Removals: pods that were pre-empted or evicted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Self

@@ -1,7 +1,5 @@
 """When starts were slow: over time, and the slowest ones. Users' starts, where there are users."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Final, NamedTuple, Self

@@ -1,7 +1,5 @@
 """One attempt to launch, as every kind of trace is reduced to it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

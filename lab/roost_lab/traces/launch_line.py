@@ -1,7 +1,5 @@
 """A launch as a line of any format describes it, before it has its place in the trace."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 

@@ -3,8 +3,6 @@
 Source of the table: Unicode CLDR, common/supplemental/windowsZones.xml as of 2026, the rows of territory 001.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost_core.placement.headroom_windows import is_time_zone

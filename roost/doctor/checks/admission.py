@@ -1,7 +1,5 @@
 """A pod like a user's or a build's, made with dryRun, is placed."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """An autoscaler in the cluster sees placeholders, and lets users live."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

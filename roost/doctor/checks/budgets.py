@@ -1,7 +1,5 @@
 """No PodDisruptionBudget beside Roost's covers its pods: a pod that two cover can't be evicted at all."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """CapacityBuffers are known to the API server, and heeded by an autoscaler."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

@@ -1,7 +1,5 @@
 """Builds that run now have a home, chosen among the nodes that have builders."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -3,8 +3,6 @@
 A holder writes `renewTime` by its own clock, and the API server writes by its own when that field was set.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

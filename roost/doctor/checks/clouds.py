@@ -1,7 +1,5 @@
 """What this provider is known to need is set."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """No pods but Roost's own fillers rank below what Roost places: the scheduler could delete them for it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

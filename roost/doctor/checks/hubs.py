@@ -1,7 +1,5 @@
 """Users of all hubs on the same nodes count for each other."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Where the puller mounts images, runtimes and kubelets can."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """A node that is labelled as holding an image reports it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

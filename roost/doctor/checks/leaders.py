@@ -1,7 +1,5 @@
 """The scheduler and the controllers have a leader."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """The release's namespace is there."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

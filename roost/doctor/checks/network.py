@@ -1,7 +1,5 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

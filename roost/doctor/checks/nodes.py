@@ -1,7 +1,5 @@
 """Labels of nodes go with what their kubelets report."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """Every object that the values render to is there."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

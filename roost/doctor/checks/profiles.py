@@ -4,8 +4,6 @@ kube-scheduler reads its configuration once, when it starts, and refuses it as a
 with this configuration, has accepted each profile in it.
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Roost's own programs run."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

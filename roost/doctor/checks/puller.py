@@ -1,7 +1,5 @@
 """The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """Whoever asks may create what the values render to."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """No further scheduler binds pods to the nodes of Roost's: two race for the last room of a node."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """The namespace takes Roost's own pods as they are rendered: Pod Security, OpenShift's constraints, quotas."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """No node keeps a taint of its start that nobody takes off."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

@@ -1,7 +1,5 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

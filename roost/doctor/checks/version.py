@@ -1,7 +1,5 @@
 """The cluster's Kubernetes is one that Roost is tested with."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Told

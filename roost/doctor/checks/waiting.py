@@ -1,7 +1,5 @@
 """Each pod that waits was looked at by the scheduler that it names."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from roost.doctor.contract import Check, Finding, Install, Object, Told

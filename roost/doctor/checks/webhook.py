@@ -1,7 +1,5 @@
 """The API server can tell the webhook from an impostor, and has somewhere to send reviews."""
 
-from __future__ import annotations
-
 import base64
 from datetime import UTC, datetime
 from typing import Final

@@ -3,8 +3,6 @@
 They follow from counting, as each sentence says.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -3,8 +3,6 @@
 Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A] an assumption, to be varied.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple

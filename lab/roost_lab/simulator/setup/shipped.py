@@ -4,8 +4,6 @@ A shipped policy is a file in `simulator/policies`. The file's name is the polic
 says what it is.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Run migrations on the connection that store/database.py opened: Alembic loads this file by its name."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from roost_lab.recorder.store.schema import metadata

@@ -3,8 +3,6 @@
 A change of them needs a revision after this one, for the databases that are there: see `migrate` of store/database.py.
 """
 
-from __future__ import annotations
-
 from alembic import op
 
 from roost_lab.recorder.store.schema import metadata
