@@ -20,7 +20,7 @@ setup: $(STAMP)  ## virtual environment with the locked dependencies
 $(STAMP): requirements/dev.txt pyproject.toml lab/pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV) dev
 	@touch $@ $(DEMO_STAMP)
-$(DEMO_STAMP): requirements/demo.txt tools/setup.sh
+$(DEMO_STAMP): requirements/demo.txt requirements/build.txt tools/setup.sh
 # A developer's environment has all that the demo needs, and keeps its tools.
 	@[ -e $(STAMP) ] || tools/setup.sh $(VENV) demo
 	@touch $@

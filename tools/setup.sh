@@ -36,9 +36,7 @@ started=$SECONDS
 echo "setup: virtual environment in $venv with locked dependencies" >&2
 "$python" -m venv --clear "$venv"
 # Bytecode is made of what is imported, when it is: that halves the time.
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "requirements/$set.txt"
-if [ "$set" = dev ]; then
-  # The build backend is in the lock too: nothing unlocked is fetched.
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
-fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r "requirements/$set.txt" -r requirements/build.txt
+# The build backend is locked too: nothing unlocked is fetched. The laboratory's commands are found once it is installed.
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 echo "setup: done in $((SECONDS - started)) s" >&2
