@@ -27,7 +27,7 @@ import yaml
 from benchmarks.figures import machine, say, table
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
-from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import PATHS, Recording
 from roost_lab.recorder.recording.settings import parse_settings
@@ -215,7 +215,7 @@ def record(hub: Hub, url: str) -> Object:
     store = Store.open(url)
     store.migrate()
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
-    recording = Recording(cast("Client", hub), settings, store, Metrics("benchmark"), model=model)
+    recording = Recording(cast("Client", hub), settings, store, RecorderMetrics("benchmark"), model=model)
     thread = threading.Thread(target=recording.run, args=(hub.stop,))
     memory: list[tuple[int, float]] = []
     said = 0

@@ -45,7 +45,7 @@ from tools.stand_in_api import LOOPBACK, StandInApi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.cycle import SchedulingDecision
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DATA: Final = ROOT / "tools" / "demo_data"
@@ -189,7 +189,7 @@ class Cluster:
         pod.setdefault("status", {"phase": "Pending"})
         self._api.put(PODS, pod)
 
-    def place(self, pod: Object) -> Decision:
+    def place(self, pod: Object) -> SchedulingDecision:
         """Bind the pod where kube-scheduler would, by the model and the rendered profile that the pod names."""
         profile = self._profiles[pod["spec"]["schedulerName"]]
         decision = schedule(read_pod(pod), self._state, profile)

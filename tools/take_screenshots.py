@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from selenium import webdriver
 
-    from roost_lab.view.server import Source
+    from roost_lab.view.server import MomentSource
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000
@@ -72,7 +72,7 @@ def replayed(folder: Path) -> list[Store]:
 
 
 @contextlib.contextmanager
-def served_view(sources: Sequence[Source], names: Sequence[str] = ("",)) -> Iterator[str]:
+def served_view(sources: Sequence[MomentSource], names: Sequence[str] = ("",)) -> Iterator[str]:
     """The address of `roost view` of one or two records, while the context lasts."""
     bound = bind("127.0.0.1", 0)
     bound.listen(64)

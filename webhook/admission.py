@@ -38,7 +38,7 @@ DAEMON_SET: Final = "daemon-set"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Result(StrEnum):
+class ReviewResult(StrEnum):
     """The result of a review."""
 
     PATCHED = "patched"
@@ -63,7 +63,7 @@ class Result(StrEnum):
 class Decision(NamedTuple):
     """What one pod gets, and what is reported about it."""
 
-    result: Result
+    result: ReviewResult
     # None: the pod has no class, or its class wasn't determined.
     pod_class: str | None = None
     # Why it was skipped, or the bound that it exceeds: one word.
@@ -105,7 +105,7 @@ def decide(
     """
     pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
     if pod_class is None:
-        return Decision(Result.UNMATCHED)
+        return Decision(ReviewResult.UNMATCHED)
     name = pod_class.name
     reason = reason_to_skip(pod)
     # The node of a DaemonSet's pod is fixed, but the scheduler counts only what the pod requests.
@@ -114,14 +114,14 @@ def decide(
         return _skipped(name, reason)
     bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
     if bound is not None:
-        return Decision(Result.BEYOND_BOUNDS, name, bound)
+        return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
     if gets_requests_only:
         by_default = RequestByDefault(pod_class.resources)
         operations = patch_for(pod, [by_default])
         if not operations:
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
-        return Decision(Result.PATCHED, name, operations=operations, changes=[by_default], audit=audit)
+        return Decision(ReviewResult.PATCHED, name, operations=operations, changes=[by_default], audit=audit)
 
     case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     changes: list[Change] = []
@@ -151,9 +151,9 @@ def decide(
         warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(dropped)}")
     operations = patch_for(pod, fitting)
     if len(operations) > MAX_OPERATIONS:
-        return Decision(Result.BEYOND_BOUNDS, name, Bound.OPERATIONS)
+        return Decision(ReviewResult.BEYOND_BOUNDS, name, Bound.OPERATIONS)
     return Decision(
-        Result.PATCHED if operations else Result.UNCHANGED,
+        ReviewResult.PATCHED if operations else ReviewResult.UNCHANGED,
         name,
         degraded=reasons.get(GATE_TOPIC, ""),
         left_to_cluster=reasons.get(SCHEDULER_TOPIC, ""),
@@ -183,4 +183,4 @@ def reason_to_skip(pod: PodBody) -> str:
 
 
 def _skipped(pod_class: str, reason: str) -> Decision:
-    return Decision(Result.SKIPPED, pod_class, reason, audit={"class": pod_class, "skipped": reason})
+    return Decision(ReviewResult.SKIPPED, pod_class, reason, audit={"class": pod_class, "skipped": reason})

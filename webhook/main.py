@@ -17,12 +17,12 @@ from roost_core.http.server import BindError, Server, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
-from roost_core.kube.readiness import Check, Verdict, check_all
+from roost_core.kube.readiness import Check, ReadyVerdict, check_all
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.facts import Facts
-from webhook.metrics import Metrics, show
+from webhook.metrics import WebhookMetrics, show
 from webhook.policy_file import PolicyFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
@@ -67,7 +67,7 @@ class _Replica:
         self._options = options
         self._stop = threading.Event()
         self._work: list[Callable[[threading.Event], None]] = []
-        self._metrics = Metrics(version())
+        self._metrics = WebhookMetrics(version())
         self._draining = threading.Event()
         self._pulse = Pulse()
         # The last metrics page, and when it was written.
@@ -167,10 +167,10 @@ class _Replica:
     def _current_facts(self) -> Facts:
         return NO_FACTS if self._facts is None else self._facts.facts
 
-    def _serving_verdict(self) -> Verdict:
+    def _serving_verdict(self) -> ReadyVerdict:
         if self._draining.is_set():
-            return Verdict(passed=False, detail="draining")
-        return Verdict(self._server.is_listening, "" if self._server.is_listening else "not listening yet")
+            return ReadyVerdict(passed=False, detail="draining")
+        return ReadyVerdict(self._server.is_listening, "" if self._server.is_listening else "not listening yet")
 
     def _metrics_text(self) -> bytes:
         now = time.monotonic()

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from webhook.admission import Result
+from webhook.admission import ReviewResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 NO_CLASS: Final = "none"
 
 
-class Metrics:
+class WebhookMetrics:
     """All metrics; one object per process."""
 
     def __init__(self, version: str) -> None:
@@ -108,7 +108,7 @@ class Metrics:
             child = self._review_children[key] = self._reviews.labels(*key)
         child.inc()
         self._durations.observe(seconds)
-        if decision.result is Result.BEYOND_BOUNDS:
+        if decision.result is ReviewResult.BEYOND_BOUNDS:
             self._beyond_bounds.labels(decision.reason).inc()
         if decision.degraded:
             self._degradations.labels(pod_class, decision.degraded).inc()

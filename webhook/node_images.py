@@ -17,7 +17,7 @@ Key = TypeVar("Key")
 _REPORTS_AT_ONCE: Final = 500
 
 
-class NodeImages:
+class ReportedImages:
     """What was taken in of nodes so far, for some warm facts. Only one thread may call it."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import Reader, SettingsError
 from roost_core.release.settings import ReleaseSettings
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from webhook.metrics import Metrics
+    from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class PolicyFile:
     def __init__(
         self,
         path: Path,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         on_change: Callable[[ReleaseSettings], None] = lambda _settings: None,
         check: Callable[[ReleaseSettings], str] = lambda _settings: "",
     ) -> None:
@@ -49,15 +49,15 @@ class PolicyFile:
         self._seen: bytes | None = None
         self._fault = "not read yet"
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Ready once there was a valid policy; a later fault is reported, but the last valid policy stays in use."""
         if self.settings is NO_RULES:
-            return Verdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
+            return ReadyVerdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
         if self._fault:
-            return Verdict(
+            return ReadyVerdict(
                 passed=True, detail=f"revision {self.settings.revision} stays in use, reload failed: {self._fault}"
             )
-        return Verdict(passed=True, detail=f"revision {self.settings.revision}")
+        return ReadyVerdict(passed=True, detail=f"revision {self.settings.revision}")
 
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""

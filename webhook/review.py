@@ -17,7 +17,7 @@ import orjson
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
-from webhook.admission import Decision, Result, decide
+from webhook.admission import Decision, ReviewResult, decide
 from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
 from webhook.facts import pod_key
 from webhook.ledger import Ledger, unnamed
@@ -127,7 +127,7 @@ def _allow(uid: str, decision: Decision) -> Answer:
     """Write the answer `allowed`, with a JSON Patch when there are operations."""
     response: dict[str, object] = {"uid": uid, "allowed": True}
     audit, warnings = decision.audit, decision.warnings
-    if decision.result is Result.BEYOND_BOUNDS:
+    if decision.result is ReviewResult.BEYOND_BOUNDS:
         audit = {"beyond-bounds": decision.reason}
         warnings = [f"Roost: pod admitted unchanged: more than {MOST[Bound(decision.reason)]}"]
     if decision.operations:
@@ -175,14 +175,14 @@ class Reviewer:
         try:
             oversized = uid_of_oversized(body)
             if oversized is not None:
-                decision = Decision(Result.BEYOND_BOUNDS, reason=Bound.BODY)
+                decision = Decision(ReviewResult.BEYOND_BOUNDS, reason=Bound.BODY)
                 answer = _allow(oversized, decision)
             else:
                 review = parse_review(body)
                 is_dry_run = review.is_dry_run
                 answer, decision = self._answer(review, started)
         except MalformedReviewError as error:
-            answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(Result.MALFORMED)
+            answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(ReviewResult.MALFORMED)
         try:
             self._on_decision(decision, is_dry_run, self._now() - started)
         except Exception as error:  # noqa: BLE001 - an error in counting must not fail the review
@@ -210,20 +210,20 @@ class Reviewer:
                 self._ledger.record(key, decision.home, now)
         except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods
             _log_fault(f"pod admitted unchanged: uid={review.uid!r}", error)
-            decision = Decision(Result.ERROR, warnings=[_INTERNAL_WARNING])
+            decision = Decision(ReviewResult.ERROR, warnings=[_INTERNAL_WARNING])
             answer = _allow(review.uid, decision)
         return answer, decision
 
     def _decide(self, review: Review, now: float) -> tuple[str, Decision]:
         """The pod's key in facts and ledger, and the decision on it."""
         if not review.creates_pod:
-            return "", Decision(Result.IGNORED)
+            return "", Decision(ReviewResult.IGNORED)
         try:
             pod = read_pod_body(review.body, review.namespace)
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
             return key, decide(pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now)
         except MalformedObjectError as error:
-            return "", Decision(Result.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
+            return "", Decision(ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:
         """The rules of the present settings."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from roost_core.kube.lease_watch import LeaseWatch
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
@@ -35,7 +35,7 @@ from roost_core.release.classes import namespace_matches, needs_namespace_labels
 from roost_core.release.settings import SCHEDULER
 from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
 from webhook.metrics import show
-from webhook.node_images import NodeImages
+from webhook.node_images import ReportedImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.scheduler import own_scheduler_name
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from roost_core.objects.selectors import Requirement
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
-    from webhook.metrics import Metrics
+    from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class FactsKeeper:
     def __init__(
         self,
         client: Client,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -123,17 +123,17 @@ class FactsKeeper:
         # What was listed before the line above was not yet looked for here.
         self._dirty.set()
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Ready once everything readable has been listed; new rules that need other watches don't change that."""
         watches = self._watches
         if watches is None:
-            return Verdict(passed=False, detail="no policy yet, so nothing is watched")
+            return ReadyVerdict(passed=False, detail="no policy yet, so nothing is watched")
         waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
         faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
         faults += [f"{lease.kind}: {lease.fault}" for lease in watches.leases.values() if lease.fault]
         waiting += [lease.kind for lease in watches.leases.values() if not lease.has_looked]
         detail = "; ".join([*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults])
-        return Verdict(passed=self._has_facts, detail=detail)
+        return ReadyVerdict(passed=self._has_facts, detail=detail)
 
     def age_seconds(self) -> float:
         """Return the age of the oldest part of the facts, 0.0 when nothing is watched.
@@ -199,7 +199,7 @@ class _Watches:
     def __init__(
         self,
         client: Client,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         settings: ReleaseSettings,
         on_change: Callable[[], None],
         *,
@@ -284,7 +284,7 @@ class _Watches:
         self._homes = Homes()
         # Without nodes nothing reads them, and nothing says which to forget.
         self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
-        self._images = NodeImages()
+        self._images = ReportedImages()
         # When each node last couldn't pull an image, by both.
         self._failed_pulls: dict[tuple[str, str], float] = {}
         # What the current refresh has read from the watches.

@@ -28,7 +28,7 @@ from generator.checks import (
     unlisted_images,
     webhook,
 )
-from generator.checks.contract import Check, Report
+from generator.checks.contract import Check, LintReport
 from generator.values.release import Release
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def find_hints(merged: Merged) -> list[Fault]:
 def _find(merged: Merged, release: Release) -> list[Fault]:
     if merged.values.get("enabled") is False:
         return []
-    report = Report(merged.values, merged.places, merged.defaults)
+    report = LintReport(merged.values, merged.places, merged.defaults)
     for check in CHECKS:
         check(report, release)
     return report.faults

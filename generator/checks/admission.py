@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import Phrase, at, mapping
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 # MutatingAdmissionPolicy is v1 from here on.
 _POLICY_MINOR: Final = (1, 36)
 
 
-def check_admission(report: Report, release: Release) -> None:
+def check_admission(report: LintReport, release: Release) -> None:
     """Find what an admission policy can't do for these classes, or on this cluster."""
     if at(report.values, "admission", "mode") != "policy":
         return

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import Phrase, at, mapping, number, text
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_certificates(report: Report, _release: Release) -> None:
+def check_certificates(report: LintReport, _release: Release) -> None:
     """Find a webhook without certificates, and settings of certificates that aren't used."""
     if at(report.values, "admission", "mode") != "webhook":
         return
@@ -21,7 +21,7 @@ def check_certificates(report: Report, _release: Release) -> None:
     _lint_certificates(report, certificates)
 
 
-def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> None:
+def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) -> None:
     """Find what keeps the controllers from maintaining the webhook's certificates.
 
     The chart's `roost.refuse_uncertified` reports the same to Helm, in the same words.
@@ -47,7 +47,7 @@ def _lint_own_certificates(report: Report, certificates: dict[str, object]) -> N
         report.refuse(("webhook", "certificates", "secretName"), reason, "Use another name, or leave it empty.")
 
 
-def _lint_certificates(report: Report, certificates: dict[str, object]) -> None:
+def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> None:
     path = ("webhook", "certificates")
     mode = certificates.get("mode")
     if mode == "secret":

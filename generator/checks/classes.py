@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
 from generator.faults import describe
@@ -23,7 +23,7 @@ _HEAVY_TERM: Final = 50
 _SIDES: Final = ("join", "avoid")
 
 
-def check_classes(report: Report, _release: Release) -> None:
+def check_classes(report: LintReport, _release: Release) -> None:
     """Check every class, and each against the others."""
     classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
     for name, pod_class in classes.items():
@@ -56,7 +56,7 @@ def check_classes(report: Report, _release: Release) -> None:
         lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
 
 
-def _lint_references(report: Report, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
+def _lint_references(report: LintReport, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
     profile = text(pod_class.get("profile"))
     profiles = mapping(at(report.values, "scheduler", "profiles"))
     if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
@@ -69,7 +69,7 @@ def _lint_references(report: Report, path: Path, pod_class: dict[str, object], c
                 report.error((*path, side, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it.")
 
 
-def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
     home = pod_class.get("home")
     if home is None:
         return
@@ -90,7 +90,7 @@ def _lint_home(report: Report, path: Path, pod_class: dict[str, object]) -> None
             report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
 
 
-def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_warm(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
     if pod_class.get("warm") is None:
         return
     if pod_class.get("home") is not None:
@@ -102,7 +102,7 @@ def _lint_warm(report: Report, path: Path, pod_class: dict[str, object]) -> None
         report.warn((*path, "warm"), reason, "Set webhook.readNodes to true, or warm to null.")
 
 
-def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
     """Check the class's terms against its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
     if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
@@ -112,7 +112,7 @@ def _lint_profile(report: Report, path: Path, pod_class: dict[str, object]) -> N
         report.warn((*path, "join"), reason, "Use pack, or set join: null for each class.")
 
 
-def _lint_pairs(report: Report, classes: _Classes) -> None:
+def _lint_pairs(report: LintReport, classes: _Classes) -> None:
     """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small enough weight."""
     for first, second in combinations(sorted(classes), 2):
         said = [
@@ -146,7 +146,7 @@ def _lint_pairs(report: Report, classes: _Classes) -> None:
                 report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
 
 
-def _lint_shared_pools(report: Report, classes: _Classes) -> None:
+def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
     path = ("sharedPools", "namespaceSelector")
     shared = at(report.values, *path)
     if shared is None:
@@ -159,7 +159,7 @@ def _lint_shared_pools(report: Report, classes: _Classes) -> None:
             report.warn(path, reason, f"It must select the namespaces of podClasses.{name} as well.")
 
 
-def _lint_likeness(report: Report, classes: _Classes) -> None:
+def _lint_likeness(report: LintReport, classes: _Classes) -> None:
     for first, second in combinations(sorted(classes), 2):
         same = all(
             at(classes[first], "match", key) == at(classes[second], "match", key)
@@ -172,7 +172,7 @@ def _lint_likeness(report: Report, classes: _Classes) -> None:
             report.refuse(("podClasses", second, "match"), reason, "Match another label, or delete one with null.")
 
 
-def _lint_placeholder_class(report: Report, classes: _Classes) -> None:
+def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
     name = "placeholder"
     sets = listing(report.values.get("placeholders"))
     if not sets:

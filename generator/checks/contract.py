@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from generator.values.sources import Places
 
 
-class Report:
+class LintReport:
     """Values under lint, and the faults found so far."""
 
     def __init__(self, values: Values, places: Places, defaults: Mapping[str, object] | None = None) -> None:
@@ -89,14 +89,14 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def of_core_pod(report: Report, part: str, key: str) -> object:
+def of_core_pod(report: LintReport, part: str, key: str) -> object:
     """A key of `corePods`, as it applies to one program's pods."""
     return core_pod(report.values.get("corePods"), report.values.get(part)).get(key)
 
 
-def named_by(report: Report, part: str, key: str) -> tuple[str, str]:
+def named_by(report: LintReport, part: str, key: str) -> tuple[str, str]:
     """Where that key is set: in the program's own values, else in `corePods`."""
     return (part if at(report.values, part, key) is not None else "corePods", key)
 
 
-Check = Callable[[Report, Release], None]
+Check = Callable[[LintReport, Release], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Report, at, listing, mapping, number
+from generator.checks.contract import LintReport, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import describe
 from roost_core.placement.labels import USER_CLASS
@@ -29,7 +29,7 @@ _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 
 
-def check_controllers(report: Report, release: Release) -> None:
+def check_controllers(report: LintReport, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
     _lint_program(report)
     _lint_gate(report)
@@ -40,11 +40,11 @@ def check_controllers(report: Report, release: Release) -> None:
     _lint_popular(report)
 
 
-def _is_on(report: Report) -> bool:
+def _is_on(report: LintReport) -> bool:
     return at(report.values, "controllers", "enabled") is True
 
 
-def _lint_program(report: Report) -> None:
+def _lint_program(report: LintReport) -> None:
     controllers = mapping(report.values.get("controllers"))
     mode = at(report.values, "imageGate", "mode")
     if not _is_on(report):
@@ -65,7 +65,7 @@ def _lint_program(report: Report) -> None:
         report.warn(("clusterResources",), reason, "Set controllers.enabled to false where that isn't granted.")
 
 
-def _lint_gate(report: Report) -> None:
+def _lint_gate(report: LintReport) -> None:
     """Warn of what makes users wait longer than they would without Roost."""
     gate = mapping(report.values.get("imageGate"))
     # Elsewhere the gate requires nothing.
@@ -76,7 +76,7 @@ def _lint_gate(report: Report) -> None:
         report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
 
 
-def _lint_condition(report: Report) -> None:
+def _lint_condition(report: LintReport) -> None:
     gate = mapping(report.values.get("imageGate"))
     path = ("imageGate", "nodeCondition")
     if gate.get("nodeCondition") is True:
@@ -96,7 +96,7 @@ def _lint_condition(report: Report) -> None:
         report.warn(path, reason, "Name the labels of user nodes in singleuser.nodeSelector.")
 
 
-def _lint_puller(report: Report, release: Release) -> None:
+def _lint_puller(report: LintReport, release: Release) -> None:
     puller = mapping(report.values.get("prePuller"))
     is_on = puller.get("enabled") is True
     whose = at(report.values, "imageGate", "pullerPods")
@@ -108,7 +108,7 @@ def _lint_puller(report: Report, release: Release) -> None:
         report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")
 
 
-def _lint_profiles(report: Report) -> None:
+def _lint_profiles(report: LintReport) -> None:
     """Find profiles that no DaemonSet can serve, and labels that are ignored."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
@@ -141,7 +141,7 @@ def _lint_profiles(report: Report) -> None:
             report.error(path, {key: value}, "a node's label and its value")
 
 
-def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
+def _lint_overrides(report: LintReport, path: Path, holders: list[object]) -> None:
     """Warn of labels that are no text: KubeSpawner would send them, and the API server refuse the pod."""
     for index, holder in enumerate(holders):
         for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
@@ -150,7 +150,7 @@ def _lint_overrides(report: Report, path: Path, holders: list[object]) -> None:
                 report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
 
 
-def _lint_mover(report: Report) -> None:
+def _lint_mover(report: LintReport) -> None:
     mover = mapping(report.values.get("placeholderMover"))
     if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
         return
@@ -159,7 +159,7 @@ def _lint_mover(report: Report) -> None:
         report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
 
 
-def _lint_popular(report: Report) -> None:
+def _lint_popular(report: LintReport) -> None:
     popular = mapping(report.values.get("popularImages"))
     classes = mapping(report.values.get("podClasses"))
     if popular.get("enabled") is not True:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import mapping, named_by, of_core_pod
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_disruption(report: Report, _release: Release) -> None:
+def check_disruption(report: LintReport, _release: Release) -> None:
     """Find disruption budgets that keep nodes from being drained."""
     for part in ("scheduler", "webhook", "controllers"):
         budget = mapping(of_core_pod(report, part, "pdb"))

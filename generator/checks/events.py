@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Phrase, Report, at, listing, mapping, number
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number
 
 if TYPE_CHECKING:
     from generator.checks.contract import Check
     from generator.values.release import Release
 
 
-def check_events(report: Report, _release: Release) -> None:
+def check_events(report: LintReport, _release: Release) -> None:
     """Check what is booked in the values, and that the controllers can keep room for it."""
     events = mapping(report.values.get("events"))
     booked = listing(events.get("booked"))
@@ -30,12 +30,12 @@ def check_events(report: Report, _release: Release) -> None:
         report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")
 
 
-def _sets(report: Report) -> tuple[str, ...]:
+def _sets(report: LintReport) -> tuple[str, ...]:
     entries = listing(report.values.get("placeholders"))
     return tuple(str(at(entry, "name")) for entry in entries if at(entry, "countBy") != "nodes")
 
 
-def _lint_booked(report: Report, booked: list[object]) -> None:
+def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Cron texts and zones: most values have none.
     from roost_core.release.events import Limits, parse_events  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415

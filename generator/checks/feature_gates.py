@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Report, mapping, text
+from generator.checks.contract import LintReport, mapping, text
 from generator.render.functions import minor_for_cluster
 from generator.values.release import kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
@@ -32,7 +32,7 @@ def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
     return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}
 
 
-def check_feature_gates(report: Report, release: Release) -> None:
+def check_feature_gates(report: LintReport, release: Release) -> None:
     """Check the gates that this cluster's kube-scheduler gets."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":

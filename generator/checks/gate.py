@@ -8,11 +8,11 @@ from generator.checks.contract import at, mapping, text
 from generator.checks.placeholders import is_wanted, placeholder_sets
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_gate(report: Report, _release: Release) -> None:
+def check_gate(report: LintReport, _release: Release) -> None:
     """Find what makes the image gate prefer where it should require, or keeps it from seeing pullers."""
     mode = at(report.values, "imageGate", "mode")
     gated = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "imageGate") is True]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import at
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_image(report: Report, _release: Release) -> None:
+def check_image(report: LintReport, _release: Release) -> None:
     """Hint at an image that no registry has."""
     paths = [("image", "name"), ("recorder", "image", "name")]
     for path in paths if at(report.values, "recorder", "enabled") is True else paths[:1]:

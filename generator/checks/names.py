@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import at, mapping, named_by, of_core_pod, text
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_names(report: Report, release: Release) -> None:
+def check_names(report: LintReport, release: Release) -> None:
     """Find names that the API server rejects, and labels that put Roost's own pods into a class."""
     override = text(report.values.get("fullnameOverride"))
     if at(report.values, "admission", "mode") == "webhook" and (override or release.name)[:1].isdigit():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.render.functions import complete_placeholder_set
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DEFAULTS: Final = ("placeholder", "defaults")
 _BUFFER: Final = "capacityBuffer"
 
 
-class PlaceholderSet(NamedTuple):
+class ListedSet(NamedTuple):
     """One entry of `placeholders`. named: as written; whole: with the inherited defaults."""
 
     position: int
@@ -31,15 +31,15 @@ class PlaceholderSet(NamedTuple):
         return ("placeholders", self.position, key) if self.named.get(key) is not None else (*DEFAULTS, key)
 
 
-def placeholder_sets(report: Report) -> Iterator[PlaceholderSet]:
+def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
     """The entries of `placeholders`, each with its inherited defaults."""
     defaults = at(report.values, *DEFAULTS)
     for index, entry in enumerate(listing(report.values.get("placeholders"))):
         named = mapping(entry)
-        yield PlaceholderSet(index, named, complete_placeholder_set(named, defaults))
+        yield ListedSet(index, named, complete_placeholder_set(named, defaults))
 
 
-def is_wanted(placeholder_set: PlaceholderSet) -> bool:
+def is_wanted(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time."""
     whole = placeholder_set.whole
     return (
@@ -49,7 +49,7 @@ def is_wanted(placeholder_set: PlaceholderSet) -> bool:
     )
 
 
-def check_placeholders(report: Report, _release: Release) -> None:
+def check_placeholders(report: LintReport, _release: Release) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
@@ -78,7 +78,7 @@ def check_placeholders(report: Report, _release: Release) -> None:
     _lint_windows(report)
 
 
-def _lint_windows(report: Report) -> None:
+def _lint_windows(report: LintReport) -> None:
     """Check the windows of every set, and that somebody follows them."""
     for index, entry in enumerate(listing(report.values.get("placeholders"))):
         path = ("placeholders", index)
@@ -106,7 +106,7 @@ def _lint_windows(report: Report) -> None:
                 report.warn((*path, key), reason, fix)
 
 
-def _lint_learn(report: Report, path: Path, entry: Values) -> None:
+def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:
     from roost_core.placement.headroom_windows import TIME_ZONE, is_time_zone  # noqa: PLC0415 - as above
 
     low, high = number(at(entry, "learn", "min")), number(at(entry, "learn", "max"))
@@ -120,7 +120,7 @@ def _lint_learn(report: Report, path: Path, entry: Values) -> None:
         report.refuse(path, reason, "Remove it, or use countBy: pods.")
 
 
-def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
+def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> None:
     # Cron texts and zones: most values have none.
     from roost_core.placement.headroom_windows import never_holds  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
@@ -138,7 +138,7 @@ def _lint_calendar(report: Report, path: Path, windows: list[object]) -> None:
             report.warn((*path, position, "end"), reason, "Give it another end.")
 
 
-def _lint_dropped(report: Report, placeholder_set: PlaceholderSet) -> None:
+def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     """Warn about a list without the tolerations of the user pools: it replaces the list of the defaults."""
     if placeholder_set.named.get("tolerations") is None or not is_wanted(placeholder_set):
         return

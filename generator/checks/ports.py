@@ -8,7 +8,7 @@ from generator.checks.contract import at, of_core_pod
 from generator.faults import describe
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 # What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
@@ -20,7 +20,7 @@ _PROGRAMS: Final = (
 )
 
 
-def check_ports(report: Report, _release: Release) -> None:
+def check_ports(report: LintReport, _release: Release) -> None:
     """Find ports that programs on the host network share: Kubernetes treats them as ports of the node."""
     first: dict[object, str] = {}
     for part, switch, on, keys in _PROGRAMS:

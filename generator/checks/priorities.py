@@ -9,14 +9,14 @@ from generator.checks.placeholders import is_wanted, placeholder_sets
 from roost_core.placement.labels import USER_CLASS
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 # cluster-autoscaler's --expendable-pods-priority-cutoff.
 AUTOSCALER_CUTOFF: Final = -10
 
 
-def check_priorities(report: Report, _release: Release) -> None:
+def check_priorities(report: LintReport, _release: Release) -> None:
     """Find placeholders and pullers that never give way, or that no autoscaler sees."""
     priorities = mapping(report.values.get("priorityClasses"))
     user, placeholder, puller = (number(priorities.get(name)) for name in (USER_CLASS, "placeholder", "puller"))

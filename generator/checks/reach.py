@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Report, at, listing, mapping, text
-from generator.checks.placeholders import PlaceholderSet, is_wanted, placeholder_sets, show_toleration
+from generator.checks.contract import LintReport, at, listing, mapping, text
+from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
@@ -26,7 +26,7 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
 
 
-def check_reach(report: Report, _release: Release) -> None:
+def check_reach(report: LintReport, _release: Release) -> None:
     """Check the puller against the nodes that users and placeholders can use."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
@@ -55,7 +55,7 @@ def _has_images(singleuser: Values, puller: Values) -> bool:
     )
 
 
-def _lint_whose(report: Report) -> None:
+def _lint_whose(report: LintReport) -> None:
     """Check that some puller runs: the gate depends on it."""
     mode = at(report.values, "imageGate", "mode")
     whose, is_on = at(report.values, "imageGate", "pullerPods"), at(report.values, "prePuller", "enabled")
@@ -79,14 +79,14 @@ def _lint_whose(report: Report) -> None:
         report.warn(("singleuser", "profileList", index), reason, fix)
 
 
-def _steering_profiles(report: Report) -> Iterator[tuple[int, Sequence[str]]]:
+def _steering_profiles(report: LintReport) -> Iterator[tuple[int, Sequence[str]]]:
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
         named = {key for override in overrides(profile) for key in override if override[key]}
         if found := [key for key in _STEERING if key in named]:
             yield index, found
 
 
-def _lint_narrower(report: Report) -> None:
+def _lint_narrower(report: LintReport) -> None:
     """`prePuller.nodeSelector` restricts the puller, not the users."""
     users = mapping(at(report.values, "singleuser", "nodeSelector"))
     for key, value in mapping(at(report.values, "prePuller", "nodeSelector")).items():
@@ -96,7 +96,7 @@ def _lint_narrower(report: Report) -> None:
             report.warn(("prePuller", "nodeSelector", key), reason, fix)
 
 
-def _lint_unpulled_profiles(report: Report) -> None:
+def _lint_unpulled_profiles(report: LintReport) -> None:
     if at(report.values, "prePuller", "pullProfileListImages") is not False:
         return
     profiles = listing(at(report.values, "singleuser", "profileList"))
@@ -106,7 +106,7 @@ def _lint_unpulled_profiles(report: Report) -> None:
         report.warn(("prePuller", "pullProfileListImages"), reason, "Set it to true, or name them in extraImages.")
 
 
-def _lint_secrets(report: Report) -> None:
+def _lint_secrets(report: LintReport) -> None:
     """The users of a profile can have pull Secrets of their own, which the puller needs, too."""
     known = {*listing(report.values.get("imagePullSecrets"))}
     known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
@@ -119,7 +119,7 @@ def _lint_secrets(report: Report) -> None:
                 report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
 
 
-def _lint_set(report: Report, placeholder_set: PlaceholderSet, groups: Sequence[PullerGroup]) -> None:
+def _lint_set(report: LintReport, placeholder_set: ListedSet, groups: Sequence[PullerGroup]) -> None:
     """A puller should run wherever placeholders can: otherwise the user who takes their room waits for a pull."""
     selector = mapping(placeholder_set.whole["nodeSelector"])
     pullers = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]

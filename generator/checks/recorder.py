@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Report, at, listing, mapping, text
+from generator.checks.contract import LintReport, at, listing, mapping, text
 
 if TYPE_CHECKING:
     from generator.checks.contract import Check
@@ -19,7 +19,7 @@ _ALONE: Final = "ReadWriteOncePod"
 _LEAST_BYTES: Final = 2**20
 
 
-def check_recorder(report: Report, _release: Release) -> None:
+def check_recorder(report: LintReport, _release: Release) -> None:
     """Check the keys of the recorder, if it runs."""
     recorder = mapping(report.values.get("recorder"))
     if recorder.get("enabled") is not True:
@@ -37,7 +37,7 @@ def check_recorder(report: Report, _release: Release) -> None:
             report.refuse((named_by, "extraEnv", index), reason, "Give the URL in recorder.database.existingSecret.")
 
 
-def _lint_file(report: Report, persistence: dict[str, object]) -> None:
+def _lint_file(report: LintReport, persistence: dict[str, object]) -> None:
     """Check SQLite's file: it is on a volume that is large enough."""
     if persistence.get("enabled") is not True:
         reason = "false without an existingSecret: the history is lost when the recorder's pod is replaced."

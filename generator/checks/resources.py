@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Phrase, Report, at, mapping, text
+from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LEAST_MEMORY_BYTES: Final = 2**20
 
 
-def check_sizes(report: Report, _release: Release) -> None:
+def check_sizes(report: LintReport, _release: Release) -> None:
     """Check every `resources` of the values."""
     for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
@@ -45,7 +45,7 @@ def check_sizes(report: Report, _release: Release) -> None:
         _lint_extended(report, path, mapping(placeholder_set.whole["resources"]))
 
 
-def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
+def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
     """Warn about sizes that are typing errors, like 100m of memory: a tenth of a byte."""
     for resource in ("memory", "ephemeral-storage"):
         amount = at(amounts, resource)
@@ -62,7 +62,7 @@ def _lint_bytes(report: Report, path: Path, amounts: object) -> None:
         report.warn((*path, resource), reason, "Write it like 100Mi.")
 
 
-def _lint_limits(report: Report, path: Path, resources: object) -> None:
+def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
     for part in ("requests", "limits"):
         _lint_bytes(report, (*path, part), at(resources, part))
     requests = mapping(at(resources, "requests"))
@@ -81,7 +81,7 @@ def _is_more(request: object, limit: object) -> bool:
     return _quantity(request) > _quantity(limit)
 
 
-def _lint_placeholder(report: Report, path: Path, request: object, resource: str, guarantee: object) -> None:
+def _lint_placeholder(report: LintReport, path: Path, request: object, resource: str, guarantee: object) -> None:
     """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
     # Quantities need fractions, which most renders can do without.
     from fractions import Fraction  # noqa: PLC0415
@@ -106,7 +106,7 @@ def _lint_placeholder(report: Report, path: Path, request: object, resource: str
         )
 
 
-def _lint_extended(report: Report, path: Path, resources: dict[str, object]) -> None:
+def _lint_extended(report: LintReport, path: Path, resources: dict[str, object]) -> None:
     """Compare the extended resources of a placeholder with those of every user; a limit implies a request."""
     extra = at(report.values, "singleuser", "extraResource")
     users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Phrase, Report, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from roost_core.scheduler.plugins import (
     FILTERS_NEED_PRE_FILTER,
@@ -51,7 +51,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _JITTER: Final = 1.2
 
 
-def check_scheduler(report: Report, release: Release) -> None:
+def check_scheduler(report: LintReport, release: Release) -> None:
     """Check `scheduler`; with `target: none` nothing of it is used."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
@@ -82,7 +82,7 @@ def seconds(duration: object) -> float:
     return sum(float(amount) * _SECONDS[unit] for amount, unit in _DURATION.findall(text(duration)))
 
 
-def _lint_process(report: Report, scheduler: dict[str, object], release: Release) -> None:
+def _lint_process(report: LintReport, scheduler: dict[str, object], release: Release) -> None:
     if number(scheduler.get("replicas")) == 0:
         fix = "Without it pods with a profile stay Pending. Use scheduler.target: none to keep the cluster's scheduler."
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
@@ -116,13 +116,13 @@ def _minor(version: str) -> tuple[int, ...]:
 # --- where a profile's weights come from -----------------------------------------------------------------------------
 
 
-def _lint_source(report: Report, path: Path, profile: dict[str, object]) -> None:
+def _lint_source(report: LintReport, path: Path, profile: dict[str, object]) -> None:
     if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
         fix = "Or give both plugins and pluginConfig."
         report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
 
 
-def _lint_total(report: Report, path: Path, weights: Iterator[float]) -> None:
+def _lint_total(report: LintReport, path: Path, weights: Iterator[float]) -> None:
     total = sum(weights) * _BEST_SCORE
     if total > _MAX_TOTAL:
         report.error(
@@ -130,7 +130,7 @@ def _lint_total(report: Report, path: Path, weights: Iterator[float]) -> None:
         )
 
 
-def _lint_fit(report: Report, path: Path, fit: dict[str, object]) -> None:
+def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
     """Check a NodeResourcesFit scoringStrategy."""
     kind = fit.get("type")
     if kind is None:
@@ -154,7 +154,7 @@ def _lint_fit(report: Report, path: Path, fit: dict[str, object]) -> None:
         _lint_shape(report, (*shape_path, "shape"), [mapping(point) for point in listing(shape)])
 
 
-def _lint_resource(report: Report, path: Path, resource: dict[str, object], seen: set[str], most: int) -> None:
+def _lint_resource(report: LintReport, path: Path, resource: dict[str, object], seen: set[str], most: int) -> None:
     name = text(resource.get("name"))
     if not name:
         report.error((*path, "name"), resource.get("name"), "a resource's name")
@@ -172,7 +172,7 @@ def _is_integer(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _lint_shape(report: Report, path: Path, shape: list[dict[str, object]]) -> None:
+def _lint_shape(report: LintReport, path: Path, shape: list[dict[str, object]]) -> None:
     if not shape:
         report.error(path, shape, "at least one point")
     before = -1.0
@@ -192,7 +192,7 @@ def _lint_shape(report: Report, path: Path, shape: list[dict[str, object]]) -> N
 # --- raw plugins ------------------------------------------------------------------------------------------------------
 
 
-def _lint_name(report: Report, path: Path, name: str, point: str, minor: int) -> None:
+def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int) -> None:
     """Check an enabled plugin: known to this minor, and of this extension point."""
     if name not in PLUGINS:
         image = text(at(report.values, "scheduler", "image", "name"))
@@ -214,13 +214,13 @@ def _nearest(name: str) -> str:
     return f"Did you mean {known}?" if known else ""
 
 
-def _warn_unknown(report: Report, path: Path, name: str) -> None:
+def _warn_unknown(report: LintReport, path: Path, name: str) -> None:
     reason = f"{name} is not a plugin of kube-scheduler, which ignores it silently."
     report.warn(path, reason, _nearest(name))
 
 
 def _lint_plugins(
-    report: Report, path: Path, plugins: dict[str, object], minor: int, gates: Mapping[str, bool]
+    report: LintReport, path: Path, plugins: dict[str, object], minor: int, gates: Mapping[str, bool]
 ) -> None:
     for point, entry in plugins.items():
         if point not in POINTS:
@@ -246,7 +246,7 @@ def _names(entries: object) -> list[str]:
     return [text(mapping(entry).get("name")) for entry in listing(entries)]
 
 
-def _lint_enabled(report: Report, path: Path, point: str, entries: list[object], minor: int) -> None:
+def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[object], minor: int) -> None:
     seen: set[str] = set()
     for index, raw in enumerate(entries):
         entry = mapping(raw)
@@ -273,7 +273,7 @@ def _lint_enabled(report: Report, path: Path, point: str, entries: list[object],
     _lint_total(report, path, (abs(number(mapping(entry).get("weight"))) for entry in entries))
 
 
-def _lint_combination(report: Report, path: Path, plugins: dict[str, object]) -> None:
+def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
     def names(point: str, side: str) -> list[str]:
         return _names(at(plugins, point, side))
 
@@ -319,7 +319,7 @@ def _enabled_scores(plugins: dict[str, object]) -> set[str]:
     return {name for name in kept if name in DEFAULT_WEIGHTS} | names("score", "enabled")
 
 
-def _lint_queue_sorts(report: Report, queue_sorts: dict[str, object]) -> None:
+def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> None:
     first = next(iter(queue_sorts.values()), None)
     for name, queue_sort in queue_sorts.items():
         if queue_sort != first:
@@ -329,7 +329,7 @@ def _lint_queue_sorts(report: Report, queue_sorts: dict[str, object]) -> None:
             report.refuse(path, reason, "Use the same list in every profile.")
 
 
-def _lint_plugin_config(report: Report, path: Path, profile: dict[str, object]) -> None:
+def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, object]) -> None:
     entries = listing(profile.get("pluginConfig"))
     seen: set[str] = set()
     for index, raw in enumerate(entries):
@@ -356,7 +356,7 @@ def _lint_plugin_config(report: Report, path: Path, profile: dict[str, object]) 
         report.warn(path, reason, fix)
 
 
-def _lint_arguments(report: Report, path: Path, name: str, arguments: dict[str, object]) -> None:
+def _lint_arguments(report: LintReport, path: Path, name: str, arguments: dict[str, object]) -> None:
     if name == "NodeResourcesFit" and arguments.get("scoringStrategy") is not None:
         _lint_fit(report, (*path, "scoringStrategy"), mapping(arguments.get("scoringStrategy")))
     elif name == "NodeResourcesBalancedAllocation":
@@ -379,7 +379,7 @@ def _lint_arguments(report: Report, path: Path, name: str, arguments: dict[str, 
             report.refuse(path, "both minCandidateNodes are 0: no node would be considered.", "Set one above 0.")
 
 
-def _lint_spread(report: Report, path: Path, arguments: dict[str, object]) -> None:
+def _lint_spread(report: LintReport, path: Path, arguments: dict[str, object]) -> None:
     kind = arguments.get("defaultingType")
     constraints = listing(arguments.get("defaultConstraints"))
     if kind is not None and kind not in {"System", "List"}:

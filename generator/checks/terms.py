@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generator.checks.contract import Report, at, listing, mapping, text
+from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.schema.check import fits
 from generator.values.sources import Places
 
@@ -23,14 +23,14 @@ def overrides(profile: object) -> Iterator[Values]:
             yield mapping(at(choice, "kubespawner_override"))
 
 
-def lint_term(report: Report, path: Path, term: dict[str, object]) -> None:
+def lint_term(report: LintReport, path: Path, term: dict[str, object]) -> None:
     """Check a node selector term."""
     if not listing(term.get("matchExpressions")) and not listing(term.get("matchFields")):
         report.error(path, term, "an expression: a term without any matches nothing")
     lint_expressions(report, (*path, "matchExpressions"), term)
 
 
-def lint_expressions(report: Report, path: Path, term: dict[str, object]) -> None:
+def lint_expressions(report: LintReport, path: Path, term: dict[str, object]) -> None:
     """Check the `matchExpressions` of a term or a label selector."""
     for index, expression in enumerate(listing(term.get("matchExpressions"))):
         operator, values = at(expression, "operator"), listing(at(expression, "values"))
@@ -43,7 +43,7 @@ def lint_expressions(report: Report, path: Path, term: dict[str, object]) -> Non
             report.error(here, values, f"one integer in quotes for {text(operator)}")
 
 
-def lint_tolerations(report: Report, path: Path, tolerations: object) -> None:
+def lint_tolerations(report: LintReport, path: Path, tolerations: object) -> None:
     """Check a list of tolerations."""
     for index, entry in enumerate(listing(tolerations)):
         toleration, here = mapping(entry), (*path, index)
@@ -60,7 +60,7 @@ def lint_toleration(toleration: object) -> str:
     """What is wrong with one of a profile's tolerations; "" for nothing."""
     if not fits(toleration, "toleration"):
         return "is not a toleration as in a pod"
-    report = Report({}, Places(()))
+    report = LintReport({}, Places(()))
     lint_tolerations(report, (), [toleration])
     return _first(report)
 
@@ -69,12 +69,12 @@ def lint_required_term(term: object) -> str:
     """What is wrong with one of a profile's required node terms; "" for nothing."""
     if not fits(term, "nodeTerm"):
         return "is not a node selector term as in a pod"
-    report = Report({}, Places(()))
+    report = LintReport({}, Places(()))
     lint_term(report, (), mapping(term))
     return _first(report)
 
 
-def _first(report: Report) -> str:
+def _first(report: LintReport) -> str:
     for fault in report.faults:
         return f"({fault.key}: found {fault.found}, expected {fault.expected})"
     return ""

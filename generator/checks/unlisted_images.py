@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import at, mapping
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 
-def check_unlisted_images(report: Report, _release: Release) -> None:
+def check_unlisted_images(report: LintReport, _release: Release) -> None:
     """Hint at the image beside the users' that keeps the warm set on although pullers bring the users'.
 
     Another container's image may be missing as well, but that one zero-to-jupyterhub runs unless it is told not to.

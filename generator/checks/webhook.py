@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from generator.checks.contract import at, mapping, named_by, number, of_core_pod
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, Report
+    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 _LONG_TIMEOUT_SECONDS: Final = 10
 
 
-def check_webhook(report: Report, _release: Release) -> None:
+def check_webhook(report: LintReport, _release: Release) -> None:
     """Find a webhook that stops pods, answers late, or checks no client."""
     if at(report.values, "admission", "mode") != "webhook":
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from generator.importing.result import Draft
-    from generator.importing.source import Charts, Kind, Path, Section
+    from generator.importing.source import Charts, HubSection, Kind, Path
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
 # Traits that moved: name today, name under BinderHub before.
@@ -51,7 +51,7 @@ def map_builds(draft: Draft, charts: Charts) -> None:
     _note_dask(draft, charts.parent)
 
 
-def _map_service(draft: Draft, service: Section) -> None:
+def _map_service(draft: Draft, service: HubSection) -> None:
     """binderhub-service labels its builders otherwise than BinderHub's chart, so both default labels must go."""
     draft.put(
         "podClasses.build.home.builders.labels",
@@ -69,7 +69,7 @@ def _map_service(draft: Draft, service: Section) -> None:
             draft.reject(service, ("dockerApi", key), _BUILDERS)
 
 
-def _map_builder(draft: Draft, binder: Section) -> None:
+def _map_builder(draft: Draft, binder: HubSection) -> None:
     for kind in ("dind", "pink"):
         if binder.mapping(f"{kind}.resources"):
             draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
@@ -96,7 +96,7 @@ def _map_builder(draft: Draft, binder: Section) -> None:
         )
 
 
-def _map_executor(draft: Draft, section: Section) -> None:
+def _map_executor(draft: Draft, section: HubSection) -> None:
     sticky, sticky_key = _trait(section, "sticky_builds", "boolean")
     if sticky is True:
         draft.switch_off.append(f"{section.show(sticky_key)}: false")
@@ -136,7 +136,7 @@ def _map_executor(draft: Draft, section: Section) -> None:
     _note_selectors(draft, section)
 
 
-def _note_selectors(draft: Draft, section: Section) -> None:
+def _note_selectors(draft: Draft, section: HubSection) -> None:
     selectors = {
         key: section.get(".".join(key), "mapping")
         for key in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector"))
@@ -152,7 +152,7 @@ def _note_selectors(draft: Draft, section: Section) -> None:
         )
 
 
-def _trait(section: Section, name: str, kind: Kind) -> tuple[object, Path]:
+def _trait(section: HubSection, name: str, kind: Kind) -> tuple[object, Path]:
     """A trait by its name of today or before, and the key where it stands (of today when nowhere)."""
     today = (*_EXECUTOR, name)
     for key in (today, ("config", "BinderHub", _OLD_NAMES[name])):
@@ -161,7 +161,7 @@ def _trait(section: Section, name: str, kind: Kind) -> tuple[object, Path]:
     return None, today
 
 
-def _note_node_placeholder(draft: Draft, parent: Section) -> None:
+def _note_node_placeholder(draft: Draft, parent: HubSection) -> None:
     """2i2c's spare nodes: a Deployment whose pods ask for nothing and repel each other."""
     if child(parent.data, "nodePlaceholder", "enabled") is not True:
         return
@@ -173,7 +173,7 @@ def _note_node_placeholder(draft: Draft, parent: Section) -> None:
     )
 
 
-def _note_dask(draft: Draft, parent: Section) -> None:
+def _note_dask(draft: Draft, parent: HubSection) -> None:
     """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
     for role in ("scheduler", "worker"):
         at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")

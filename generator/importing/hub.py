@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from generator.importing.images import map_images
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
-from generator.importing.source import Charts, Path, Section, child
+from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
@@ -75,7 +75,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     note_unread(draft, hub)
 
 
-def _map_scheduler(draft: Draft, hub: Section) -> None:
+def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler")
     source = (*hub.path, *at)
     hub.get("fullnameOverride", "any")
@@ -119,7 +119,7 @@ def _map_scheduler(draft: Draft, hub: Section) -> None:
     _map_plugins(draft, hub)
 
 
-def _map_disruption(draft: Draft, hub: Section) -> None:
+def _map_disruption(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "pdb")
     enabled = hub.switch("scheduling.userScheduler.pdb.enabled", default=True)
     draft.put("scheduler.pdb.enabled", enabled, (*hub.path, *at, "enabled"))
@@ -131,7 +131,7 @@ def _map_disruption(draft: Draft, hub: Section) -> None:
         draft.put("scheduler.pdb.maxUnavailable", most, (*hub.path, *at, "maxUnavailable"))
 
 
-def _map_scheduler_image(draft: Draft, hub: Section) -> None:
+def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "image")
     source = (*hub.path, *at)
     name = hub.text("scheduling.userScheduler.image.name")
@@ -150,7 +150,7 @@ def _map_scheduler_image(draft: Draft, hub: Section) -> None:
     map_pull_secrets(draft, hub, "scheduling.userScheduler.image.pullSecrets")
 
 
-def _map_plugins(draft: Draft, hub: Section) -> None:
+def _map_plugins(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler")
     plugins = hub.get("scheduling.userScheduler.plugins", "mapping")
     config = hub.get("scheduling.userScheduler.pluginConfig", "list")
@@ -167,7 +167,7 @@ def _map_plugins(draft: Draft, hub: Section) -> None:
     )
 
 
-def _map_core_pods(draft: Draft, hub: Section) -> None:
+def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's are."""
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
@@ -195,7 +195,7 @@ def _map_core_pods(draft: Draft, hub: Section) -> None:
         _map_nodes(draft, hub, part, tolerations)
 
 
-def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) -> None:
+def _map_nodes(draft: Draft, hub: HubSection, target: str, core: Sequence[object]) -> None:
     """Roost's programs run on the core pods' nodes; a selector is kept with the tolerations that its nodes need."""
     own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
     chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
@@ -210,7 +210,7 @@ def _map_nodes(draft: Draft, hub: Section, target: str, core: Sequence[object]) 
         draft.reject(hub, ("hub", "tolerations"), reason)
 
 
-def _map_priorities(draft: Draft, hub: Section) -> None:
+def _map_priorities(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "podPriority")
     source = (*hub.path, *at)
     if not hub.switch("scheduling.podPriority.enabled", default=False):
@@ -234,7 +234,7 @@ def _map_priorities(draft: Draft, hub: Section) -> None:
     draft.notes.append(f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same.")
 
 
-def _map_puller_priority(draft: Draft, hub: Section, source: Path) -> None:
+def _map_puller_priority(draft: Draft, hub: HubSection, source: Path) -> None:
     """The chart's puller can have the users' priority or a higher one; Roost's displaces placeholders only."""
 
     def priority(key: str) -> int:

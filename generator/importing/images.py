@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
-from generator.importing.source import Charts, Section, child
+from generator.importing.source import Charts, HubSection, child
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
@@ -44,7 +44,7 @@ def map_images(draft: Draft, charts: Charts) -> None:
     _map_pullers(draft, charts)
 
 
-def _map_containers(draft: Draft, hub: Section) -> None:
+def _map_containers(draft: Draft, hub: HubSection) -> None:
     """What runs beside the image in every user's pod; the chart's pullers bring it too."""
     for key in ("initContainers", "extraContainers"):
         at = (*hub.path, "singleuser", key)
@@ -71,7 +71,7 @@ def _map_containers(draft: Draft, hub: Section) -> None:
         )
 
 
-def _map_secrets(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
+def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
     """The Secrets with which the hub's pods pull: those of all its pods, and those of its users."""
     common = secret_names(hub.items("imagePullSecrets"))
     if hub.switch("imagePullSecret.create", default=False) and hub.switch(
@@ -86,7 +86,7 @@ def _map_secrets(draft: Draft, hub: Section, profiles: Sequence[object]) -> None
     draft.put("singleuser.image.pullSecrets", list(dict.fromkeys(users)), at, "Users', for the puller's pods.")
 
 
-def _tag(hub: Section) -> str | None:
+def _tag(hub: HubSection) -> str | None:
     """A tag is text to the chart; an unquoted number (2024) is what an older chart took."""
     tag = hub.get("singleuser.image.tag", "any")
     if isinstance(tag, int) and not isinstance(tag, bool):
@@ -148,7 +148,7 @@ def _override(holder: object) -> dict[str, object]:
     return {"kubespawner_override": choice} if choice else {}
 
 
-def _note_profiles(draft: Draft, hub: Section, profiles: Sequence[object]) -> None:
+def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
     """Note profiles with nodes and sizes that the single set of placeholders doesn't represent."""
     steering = {
         "node_selector",
@@ -225,7 +225,7 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
         )
 
 
-def _keep_hook_only(draft: Draft, hub: Section) -> None:
+def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
     """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for them there."""
     at = (*hub.path, "prePuller", "continuous", "enabled")
     why = (
@@ -236,7 +236,7 @@ def _keep_hook_only(draft: Draft, hub: Section) -> None:
     draft.put("imageGate.pullerPods", "zeroToJupyterHub", at)
 
 
-def _map_puller_pods(draft: Draft, hub: Section) -> None:
+def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     """The chart's pullers run where users run, and where `extraTolerations` lets them."""
     users = hub.items("scheduling.userPods.tolerations")
     default = child(draft.defaults, "prePuller", "tolerations")

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from generator.faults import Fault, ValuesError, show_path
 from generator.importing.builds import map_builds
 from generator.importing.hub import map_hub
-from generator.importing.result import Draft, ImportResult, Note, Piece, merge_pieces
+from generator.importing.result import Draft, ImportNote, ImportResult, Piece, merge_pieces
 from generator.importing.source import (
     BINDER_KEYS,
     HUB_KEYS,
     Charts,
+    HubSection,
     Path,
-    Section,
     child,
     find_charts,
     find_hubs,
@@ -158,7 +158,7 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
         found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
     # An empty file configures a hub too: the chart's defaults.
-    return Charts(Section({}, ()), True, None, None, Section({}, ()))
+    return Charts(HubSection({}, ()), True, None, None, HubSection({}, ()))
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
@@ -173,7 +173,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         refused = pieces.pop(at)
         file, line = draft.places.of(refused.source)
         reason = f"Roost rejects it as {faults[0].key}: {_said(faults[0])}"
-        draft.unmapped.append(Note(file, show_key(refused.source), line, kind_of(refused.value), reason))
+        draft.unmapped.append(ImportNote(file, show_key(refused.source), line, kind_of(refused.value), reason))
         if refused.path == ("placeholders",) and refused.value:
             # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
             pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))

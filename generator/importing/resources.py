@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from generator.importing.quantities import cpu_quantity, quantity
-from generator.importing.source import Path, Section, child
+from generator.importing.source import HubSection, Path, child
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
 
 
 def kubernetes_resources(
-    draft: Draft, section: Section, at: Path, resources: Mapping[str, object]
+    draft: Draft, section: HubSection, at: Path, resources: Mapping[str, object]
 ) -> dict[str, dict[str, str]]:
     """A pod's resources with every quantity as text; anything else is noted and left out."""
     amounts: dict[str, dict[str, str]] = {}
@@ -45,7 +45,7 @@ def secret_names(secrets: object) -> list[str]:
     return [name for name in named if isinstance(name, str) and name]
 
 
-def map_pull_secrets(draft: Draft, hub: Section, dotted: str) -> None:
+def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:
     """Roost has one list for all of its pods."""
     put_pull_secrets(draft, secret_names(hub.items(dotted)), (*hub.path, *dotted.split(".")))
 
@@ -58,7 +58,7 @@ def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
     draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
 
 
-def object_name(hub: Section, release: str, name: str, *, in_namespace: bool = True) -> str:
+def object_name(hub: HubSection, release: str, name: str, *, in_namespace: bool = True) -> str:
     """What zero-to-jupyterhub calls an object: by default, those without a namespace are prefixed with the release."""
     override = child(hub.data, "fullnameOverride")
     if "fullnameOverride" not in hub.data or isinstance(override, str):

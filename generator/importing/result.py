@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from generator.importing.printing import print_yaml, printable
-from generator.importing.source import Path, Section, child, kind_of
+from generator.importing.source import HubSection, Path, child, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class ImportNote:
     """A placement-related key that could not be mapped. `key`: its full name in the file; `line`: 0 when unknown."""
 
     file: str
@@ -41,7 +41,7 @@ class ImportResult:
 
     filename: str
     values: dict[str, object] = field(default_factory=dict)
-    unmapped: list[Note] = field(default_factory=list)
+    unmapped: list[ImportNote] = field(default_factory=list)
     # Lines `key: value` to set in the file that was read, once Roost is installed.
     switch_off: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Draft:
     places: Places
     release: str
     pieces: list[Piece] = field(default_factory=list)
-    unmapped: list[Note] = field(default_factory=list)
+    unmapped: list[ImportNote] = field(default_factory=list)
     switch_off: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -117,10 +117,10 @@ class Draft:
                 self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
                 comments = ()
 
-    def reject(self, section: Section, keys: Path, reason: str) -> None:
+    def reject(self, section: HubSection, keys: Path, reason: str) -> None:
         """Note that the key `keys` of `section` has no place in Roost's values."""
         file, line = self.places.of((*section.path, *keys))
-        self.unmapped.append(Note(file, section.show(keys), line, kind_of(child(section.data, *keys)), reason))
+        self.unmapped.append(ImportNote(file, section.show(keys), line, kind_of(child(section.data, *keys)), reason))
 
 
 def merge_pieces(

@@ -83,7 +83,7 @@ def fits(value: object, kind: Kind) -> bool:
 
 
 @dataclass(slots=True)
-class Section:
+class HubSection:
     """The values of one chart inside the file, and which of its keys were read."""
 
     data: Mapping[str, object]
@@ -165,14 +165,14 @@ class Section:
 class Charts:
     """What the file configures."""
 
-    hub: Section
+    hub: HubSection
     # False when the values are binderhub-service's own, which has no hub.
     has_hub: bool
     # BinderHub's chart around the hub, and 2i2c's binderhub-service chart beside it.
-    binder: Section | None
-    service: Section | None
+    binder: HubSection | None
+    service: HubSection | None
     # The parent chart's own values, when the hub is nested.
-    parent: Section
+    parent: HubSection
 
 
 def find_hubs(values: Mapping[str, object]) -> list[Path]:
@@ -208,15 +208,15 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
     if binder_path is not None and hub_path == binder_path:
         below = (*binder_path, "jupyterhub")
         hub_path = below if isinstance(child(values, *below), Mapping) else hub_path
-    binder = None if binder_path is None else Section(_at(values, binder_path), binder_path)
-    service = None if service_path is None else Section(_at(values, service_path), service_path)
+    binder = None if binder_path is None else HubSection(_at(values, binder_path), binder_path)
+    service = None if service_path is None else HubSection(_at(values, service_path), service_path)
     parent_path = hub_path[:-1]
     return Charts(
-        hub=Section(_at(values, hub_path), hub_path),
+        hub=HubSection(_at(values, hub_path), hub_path),
         has_hub=bool(paths) or binder_path is not None,
         binder=binder,
         service=service,
-        parent=Section(_at(values, parent_path) if hub_path else {}, parent_path),
+        parent=HubSection(_at(values, parent_path) if hub_path else {}, parent_path),
     )
 
 

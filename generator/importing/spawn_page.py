@@ -13,7 +13,7 @@ from generator.importing.printing import print_yaml, printable
 from generator.importing.source import child
 
 if TYPE_CHECKING:
-    from generator.importing.source import Section
+    from generator.importing.source import HubSection
 
 # Runs in the hub, after its configuration. It wraps the method instead of naming a class of its own, because BinderHub
 # and others set a class derived from KubeSpawner.
@@ -62,7 +62,7 @@ _HEAD: Final = """\
 """
 
 
-def spawn_page_values(hub: Section, filename: str) -> str:
+def spawn_page_values(hub: HubSection, filename: str) -> str:
     """The lines as a values file of the hub's chart; what the hub sets of KubeSpawner's itself is left out."""
     own = child(hub.data, "hub", "config", "KubeSpawner")
     lines = [f"{key}: {value}" for key, value in _SLOW_SPAWN.items() if child(own, key) is None]
@@ -77,7 +77,7 @@ def spawn_page_values(hub: Section, filename: str) -> str:
     return _HEAD.format(filename=printable(filename)) + text
 
 
-def spawn_page_note(hub: Section) -> str:
+def spawn_page_note(hub: HubSection) -> str:
     """What the report of an import says of the spawn page."""
     if child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
         key = hub.show("hub.config.KubeSpawner.events_enabled")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from generator.importing.source import Path, Section, kind_of
+from generator.importing.source import HubSection, Path, kind_of
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
@@ -96,7 +96,7 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 }
 
 
-def note_run_time(draft: Draft, hub: Section) -> None:
+def note_run_time(draft: Draft, hub: HubSection) -> None:
     """Name what the hub sets by traits or in Python, where it is about placement."""
     config = hub.get("hub.config", "any")
     for class_name, traits in config.items() if isinstance(config, Mapping) else ():
@@ -126,7 +126,7 @@ def note_run_time(draft: Draft, hub: Section) -> None:
         )
 
 
-def note_unread(draft: Draft, hub: Section) -> None:
+def note_unread(draft: Draft, hub: HubSection) -> None:
     """Name what is placement-related and was not mapped, each group once."""
     groups: dict[Path, str] = {}
     for top in dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
-from generator.importing.source import Charts, Section, child
+from generator.importing.source import Charts, HubSection, child
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
 
 
-def map_user_terms(draft: Draft, hub: Section) -> None:
+def map_user_terms(draft: Draft, hub: HubSection) -> None:
     """The users' own node terms come with the pods; placeholders must carry the same, or they keep room elsewhere."""
     at = ("scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
     purpose = match_purpose(hub, "userPods")
@@ -44,7 +44,7 @@ def map_user_terms(draft: Draft, hub: Section) -> None:
     )
 
 
-def match_purpose(hub: Section, pods: str) -> str | None:
+def match_purpose(hub: HubSection, pods: str) -> str | None:
     """None: the chart's default, prefer. A null deletes that, and no term is left."""
     dotted = f"scheduling.{pods}.nodeAffinity.matchNodePurpose"
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
@@ -106,7 +106,7 @@ def _size_reason(kind: str) -> str:
     return "expected a number of CPUs" if kind == "cpu" else "expected bytes, or a number with K, M, G or T"
 
 
-def map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str, str]]) -> None:
+def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, Mapping[str, str]]) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits."""
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
@@ -140,7 +140,7 @@ def map_placeholders(draft: Draft, hub: Section, user: Mapping[str, Mapping[str,
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
 
 
-def _map_placeholder_nodes(draft: Draft, hub: Section) -> None:
+def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> None:
     """Placeholders may go where users may; as defaults, which further sets inherit."""
     why = ("Where users may go, for every set of placeholders.",)
     at = (*hub.path, "scheduling", "userPods", "tolerations")
@@ -161,7 +161,7 @@ def _map_placeholder_nodes(draft: Draft, hub: Section) -> None:
     draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
 
 
-def _required_terms(draft: Draft, hub: Section) -> list[object]:
+def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
     """As the users' pods have them. The chart adds node-purpose as one more term, and terms are ORed."""
     terms: list[object] = []
     if match_purpose(hub, "userPods") == "require":

@@ -36,7 +36,7 @@ class FieldChange(NamedTuple):
     after: object
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """One object that differs. `kind`: + (only after), - (only before), ~ (both, with `fields`)."""
 
     kind: str
@@ -48,16 +48,16 @@ class Change(NamedTuple):
 ABSENT: Final = object()
 
 
-def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[Change]:
+def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[ObjectChange]:
     """List the objects that differ, in the order in which they are applied."""
     changes = []
     for identity in sorted({*before, *after}, key=lambda one: (rank(one.kind), one)):
         if identity not in after:
-            changes.append(Change("-", identity))
+            changes.append(ObjectChange("-", identity))
         elif identity not in before:
-            changes.append(Change("+", identity))
+            changes.append(ObjectChange("+", identity))
         elif fields := tuple(_fields(before[identity], after[identity], ())):
-            changes.append(Change("~", identity, fields))
+            changes.append(ObjectChange("~", identity, fields))
     return changes
 
 
@@ -182,7 +182,7 @@ def _identity(body: Mapping[str, object], file: str) -> Identity:
 # --- showing ----------------------------------------------------------------------------------------------------------
 
 
-def show(changes: list[Change], *, coloured: bool) -> str:
+def show(changes: list[ObjectChange], *, coloured: bool) -> str:
     """Write changes for a reader: `~ Kind namespace/name`, then each field with - and + lines."""
     lines: list[str] = []
     for change in changes:

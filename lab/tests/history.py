@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from roost_lab.recorder.importing.history import History
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 
@@ -172,14 +172,14 @@ def user_pod(name: str, at: datetime, **labels: str) -> Object:
     }
 
 
-def import_texts(store: Store, folder: Path, *texts: str | bytes) -> History:
+def import_texts(store: Store, folder: Path, *texts: str | bytes) -> ImportedHistory:
     """Import each text as a file of its own, in one go."""
     names = []
     for number, text in enumerate(texts):
         path = folder / f"file-{number}.json"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         names.append(str(path))
-    history = History(store)
+    history = ImportedHistory(store)
     history.read(names)
     return history
 

@@ -23,7 +23,7 @@ from roost_core.kube.user_account import connect_as_user
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from roost.doctor.contract import Outcome
+    from roost.doctor.contract import CheckOutcome
     from roost_core.kube.client import Client
 
 
@@ -52,7 +52,7 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
     return 0
 
 
-def _as_json(outcomes: list[Outcome]) -> str:
+def _as_json(outcomes: list[CheckOutcome]) -> str:
     return json.dumps(
         [
             {
@@ -66,7 +66,7 @@ def _as_json(outcomes: list[Outcome]) -> str:
     )
 
 
-def _as_text(outcomes: list[Outcome]) -> str:
+def _as_text(outcomes: list[CheckOutcome]) -> str:
     lines = []
     for outcome in outcomes:
         if not outcome.findings:

@@ -24,7 +24,7 @@ from roost_core.kube.pki import (
     split_bundle,
     still_valid,
 )
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.trust import CONFLICTS
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ class CertificateKeeper:
         self._trusted_by_any: frozenset[bytes] = frozenset()
         self._fault = ""
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Report a fault; it makes no replica unready, because another one would have it, too."""
-        return Verdict(passed=True, detail=self._fault)
+        return ReadyVerdict(passed=True, detail=self._fault)
 
     def run(self, stop: threading.Event) -> None:
         """Tick until `stop`; faster while something is missing."""

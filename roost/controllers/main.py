@@ -31,9 +31,9 @@ from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
-from roost_core.kube.readiness import Verdict, check_all
+from roost_core.kube.readiness import ReadyVerdict, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
-from roost_core.release.reader import Fault, SettingsError
+from roost_core.release.reader import SettingsError, SettingsFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ def _keeper(
     if not options.ca_secret or not options.leaf_secret or not (options.webhook_service or host):
         found = f"--webhook-configuration={options.webhook_configuration} alone"
         expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
-        raise SettingsError([Fault("--webhook-configuration", found, expected)])
+        raise SettingsError([SettingsFault("--webhook-configuration", found, expected)])
     names = service_names(options.webhook_service, options.namespace) if options.webhook_service else ()
     return CertificateKeeper(
         names=(*names, *([host] if host else [])),
@@ -117,7 +117,7 @@ def _check_release(options: ControllersOptions, settings: ControllersSettings) -
     if (settings.shared.name, settings.shared.namespace) != (options.release, options.namespace):
         found = f"release {settings.shared.name!r} in namespace {settings.shared.namespace!r}"
         expected = f"--release={options.release} --namespace={options.namespace}: mount the release's own ConfigMap"
-        raise SettingsError([Fault("release and namespace", found, expected)])
+        raise SettingsError([SettingsFault("release and namespace", found, expected)])
 
 
 def _choose(planners: tuple[Planner[Any], ...], only: tuple[str, ...]) -> tuple[Planner[Any], ...]:
@@ -125,7 +125,7 @@ def _choose(planners: tuple[Planner[Any], ...], only: tuple[str, ...]) -> tuple[
     unknown = {*only} - names
     if unknown:
         accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
-        raise SettingsError([Fault("--only", ", ".join(sorted(unknown)), accepted)])
+        raise SettingsError([SettingsFault("--only", ", ".join(sorted(unknown)), accepted)])
     return tuple(planner for planner in planners if not only or planner.name in only)
 
 
@@ -197,7 +197,7 @@ def _run(
         calendar = CalendarFeed(events.calendar_url, events.limits, on_change=wake, reading_time=watching.reading_time)
         watching.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
-    checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: Verdict(loop.is_alive)}
+    checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: ReadyVerdict(loop.is_alive)}
     keeper = _keeper(options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics)
     if keeper is not None:
         work["certificates"], checks["certificates"] = keeper.run, keeper.verdict

@@ -9,7 +9,7 @@ import yaml
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.registry import CONTROLLERS
-from roost_core.release.reader import Document, Fault, Reader, SettingsError, describe, load_document
+from roost_core.release.reader import Document, Reader, SettingsError, SettingsFault, describe, load_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,4 +59,4 @@ def _load_yaml(path: Path) -> dict[str, Any]:
         if isinstance(document, dict):
             return document
         found = describe(document)
-    raise SettingsError([Fault(str(path), found, "a YAML object")])
+    raise SettingsError([SettingsFault(str(path), found, "a YAML object")])

@@ -76,7 +76,7 @@ class Finding(NamedTuple):
     fix: str
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What a check looked at, and what it found; nothing found is good."""
 
     check: str

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
-class Verdict(NamedTuple):
+class ReadyVerdict(NamedTuple):
     """One check's result. `detail` is shown in both cases: a fault may be reported without being unready."""
 
     passed: bool
     detail: str = ""
 
 
-Check = Callable[[], Verdict]
+Check = Callable[[], ReadyVerdict]
 
 
 def check_all(checks: Mapping[str, Check]) -> tuple[bool, str]:

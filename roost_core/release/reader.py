@@ -23,7 +23,7 @@ _MAX_LINE_LETTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SettingsFault:
     """One fault: where, what was found, what is expected."""
 
     key: str
@@ -37,7 +37,7 @@ class Fault:
 class SettingsError(Exception):
     """A settings document has faults; `faults` has all of them, or the first MAX_FAULTS and one that says so."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[SettingsFault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
 
@@ -78,7 +78,7 @@ def load_document(name: str, read_bytes: Callable[[], bytes]) -> tuple[dict[str,
     try:
         text = read_bytes()
     except OSError as error:
-        raise SettingsError([Fault(name, f"no readable file ({error.strerror})", "a JSON object")]) from None
+        raise SettingsError([SettingsFault(name, f"no readable file ({error.strerror})", "a JSON object")]) from None
     return parse_document(text, name), sha256(text).hexdigest()[:12]
 
 
@@ -87,9 +87,9 @@ def parse_document(text: bytes, name: str = "the document") -> dict[str, object]
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SettingsError([Fault(name, f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
+        raise SettingsError([SettingsFault(name, f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
     if not isinstance(document, dict):
-        raise SettingsError([Fault(name, describe(document), "a JSON object")])
+        raise SettingsError([SettingsFault(name, describe(document), "a JSON object")])
     return document
 
 
@@ -101,21 +101,21 @@ def _cut(text: str, most: int) -> str:
 class Reader:
     """Reads values by type and collects faults; a faulty value is replaced by a default, so that reading continues."""
 
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SettingsFault] = field(default_factory=list)
     # Of calls of `fault`, those included that added nothing.
     count: int = 0
-    _known: set[Fault] = field(default_factory=set)
+    _known: set[SettingsFault] = field(default_factory=set)
 
     def fault(self, key: str, found: object, expected: str) -> None:
         """Add a fault under `key`, unless it has been added before; after MAX_FAULTS only that there are more."""
         self.count += 1
         if len(self.faults) > MAX_FAULTS:
             return
-        fault = Fault(_cut(key, _MAX_KEY_LETTERS), describe(found), _cut(expected, _MAX_EXPECTED_LETTERS))
+        fault = SettingsFault(_cut(key, _MAX_KEY_LETTERS), describe(found), _cut(expected, _MAX_EXPECTED_LETTERS))
         if fault in self._known:
             return
         if len(self.faults) == MAX_FAULTS:
-            fault = Fault("and more", f"more than {MAX_FAULTS} faults", "none")
+            fault = SettingsFault("and more", f"more than {MAX_FAULTS} faults", "none")
         self._known.add(fault)
         self.faults.append(fault)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.release.classes import Classes
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
-from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Fault, Reader, SettingsError, describe
+from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Reader, SettingsError, SettingsFault, describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class ReleaseSettings:
         faults = list(self.read.faults)
         version = self.document.get("version")
         if version != VERSION:
-            faults.insert(0, Fault("version", describe(version), str(VERSION)))
+            faults.insert(0, SettingsFault("version", describe(version), str(VERSION)))
         if faults:
             raise SettingsError(faults)
 

@@ -33,7 +33,7 @@ _NOTE_END: Final = " ..."
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SchedulingDecision:
     """The outcome of one cycle."""
 
     # None: it fits on no node.
@@ -68,14 +68,14 @@ class Decision:
 
 def schedule(
     pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0, with_preemption: bool = True
-) -> Decision:
+) -> SchedulingDecision:
     """Decide a pod that isn't bound, in this state, which isn't changed.
 
     A pod that is bound in the state already stands in its own way there: ask inside `state.without(pod.key)`.
     start: the `next_start` of the decision before. with_preemption: look for victims when it fits nowhere.
     """
     if not state.rows:
-        return Decision(None, message=NO_NODES)
+        return SchedulingDecision(None, message=NO_NODES)
     cycle = Cycle(pod, state, profile)
     rejections: dict[str, Rejection] = {}
     absent = NOT_NAMED
@@ -85,16 +85,16 @@ def schedule(
         if nominated is not None:
             verdict = cycle.check_with_nominated(nominated)
             if verdict is None:
-                return Decision(nominated.name, next_start=start)
+                return SchedulingDecision(nominated.name, next_start=start)
             # Looked at, so it counts even where the search below doesn't come to it.
             rejections[nominated.name] = verdict
         feasible = _find_feasible(cycle, state, start, rejections)
         next_start = (start + len(feasible) + len(rejections)) % len(state.rows)
         if feasible:
             if len(feasible) == 1 or not profile.scores:
-                return Decision(state.names[feasible[0]], None, rejections, next_start=next_start)
+                return SchedulingDecision(state.names[feasible[0]], None, rejections, next_start=next_start)
             table = score_chosen(Chosen(state, feasible), cycle)
-            return Decision(table.nodes[table.place_of_best], table, rejections, next_start=next_start)
+            return SchedulingDecision(table.nodes[table.place_of_best], table, rejections, next_start=next_start)
         text = no_node_text(len(state.rows), rejections, absent)
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
@@ -102,7 +102,7 @@ def schedule(
     nomination, after = (None, "")
     if with_preemption:
         nomination, after = _post_filter(cycle, rejections)
-    return Decision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
+    return SchedulingDecision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
 
 
 def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import HostPort, Pod
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState, Column
+    from roost_core.scheduler.state import ClusterState, NodeColumn
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 _NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)
@@ -128,7 +128,7 @@ class Cycle(NodeFilters):
             yield row, verdict
 
     @property
-    def alone(self) -> Column[Verdict]:
+    def alone(self) -> NodeColumn[Verdict]:
         """What one row alone decides, nominations aside: for the next pod with these needs most of it still holds."""
         needs = self.state.needs_of(self.pod.spec)
         # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.

@@ -65,7 +65,7 @@ class ImageUse:
         self.holders: set[str] = set()
 
 
-class Column(Generic[_Found]):
+class NodeColumn(Generic[_Found]):
     """What was found out of each row, in the order of `ClusterState.ordered`. Read-only."""
 
     __slots__ = ("_keep_alive", "_order", "_seen", "values")
@@ -130,7 +130,7 @@ class ClusterState:
         self._labels: dict[str, tuple[list[str | None], bool]] = {}
         # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
         self.changes: tuple[list[str], int] = ([], 0)
-        self._columns: OrderedDict[tuple[object, ...], Column[Any]] = OrderedDict()
+        self._columns: OrderedDict[tuple[object, ...], NodeColumn[Any]] = OrderedDict()
         # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
         self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
         self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
@@ -383,14 +383,14 @@ class ClusterState:
 
     def column(
         self, key: tuple[object, ...], find: Callable[[NodeRow], _Found], keep_alive: object = None
-    ) -> Column[_Found]:
+    ) -> NodeColumn[_Found]:
         """What `find` says of each row, for whoever asks with this key.
 
         It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names by identity.
         """
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = Column(keep_alive)
+            column = self._columns[key] = NodeColumn(keep_alive)
             if len(self._columns) > _REMEMBERED_COLUMNS:
                 self._columns.popitem(last=False)
         else:

@@ -20,7 +20,7 @@ from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.objects.timestamps import read_moment
-from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
@@ -430,13 +430,13 @@ class World:
         self._state.add_pod(bound)
         self._bound[bound.key] = bound
 
-    def _count_attempts(self, pod: Pod, decision: Decision, log: Log) -> None:
+    def _count_attempts(self, pod: Pod, decision: SchedulingDecision, log: Log) -> None:
         """The search goes on where it ended; a further attempt goes as far again."""
         move = decision.next_start - self._start_index
         nodes = len(self._state.rows)
         self._start_index = (self._start_index + move * len(log.all(ATTEMPT, pod=pod.key))) % nodes
 
-    def _faults_of(self, pod: Pod, decision: Decision, end: Entry, log: Log) -> list[str]:
+    def _faults_of(self, pod: Pod, decision: SchedulingDecision, end: Entry, log: Log) -> list[str]:
         tally = self._tally
         faults = []
         rows: dict[str, dict[str, int]] = {}
@@ -475,7 +475,7 @@ class World:
                 faults.append(f"text:\n    kube-scheduler {end.fields['err']}\n    model          {decision.message}")
         return faults
 
-    def _follow_preemption(self, pod: Pod, created: Object, decision: Decision, log: Log) -> str | None:
+    def _follow_preemption(self, pod: Pod, created: Object, decision: SchedulingDecision, log: Log) -> str | None:
         """Compare node and victims; the node to which the pod is bound in the end, None when it is given up."""
         targets = log.all(TARGET, pod=pod.key)
         if not targets:
@@ -535,7 +535,7 @@ class World:
         log.wait("Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created))
 
 
-def _messages_of(decision: Decision) -> list[str]:
+def _messages_of(decision: SchedulingDecision) -> list[str]:
     """What kube-scheduler may say: it takes any of the nodes that are just as good to pre-empt on."""
     nomination = decision.nomination
     if nomination is None:
@@ -545,7 +545,7 @@ def _messages_of(decision: Decision) -> list[str]:
     return [decision.message.replace(names[0], name) for name in names]
 
 
-def _told(decision: Decision) -> str:
+def _told(decision: SchedulingDecision) -> str:
     nomination = decision.nomination
     if nomination is None:
         return f"none: {decision.message}"

@@ -11,9 +11,9 @@ import yaml
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import parse_settings
-from roost_lab.recorder.recording.metrics import Metrics as RecorderMetrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from tests.parity.renderers import roost_render
-from webhook.metrics import Metrics as WebhookMetrics
+from webhook.metrics import WebhookMetrics
 
 Object = dict[str, Any]
 ALL_ON = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from webhook.certificates.tls import TlsError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.certificates.tls import ServingCertificate
-    from webhook.metrics import Metrics
+    from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class CertificateFiles:
         self,
         folder: Path,
         serving: ServingCertificate,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         now: Callable[[], float] = time.time,
         *,
         client_ca: Path | None = None,
@@ -57,13 +57,13 @@ class CertificateFiles:
         self._fault = "not read yet"
         self._expiry = 0.0
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Ready while the certificate in use hasn't expired."""
         if not self._serving.is_loaded:
-            return Verdict(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
+            return ReadyVerdict(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
         if self._now() >= self._expiry:
-            return Verdict(passed=False, detail="the certificate has expired")
-        return Verdict(passed=True, detail=f"the last change was rejected: {self._fault}" if self._fault else "")
+            return ReadyVerdict(passed=False, detail="the certificate has expired")
+        return ReadyVerdict(passed=True, detail=f"the last change was rejected: {self._fault}" if self._fault else "")
 
     def poll(self) -> None:
         """Read the files, and use them if they changed and match."""

@@ -14,7 +14,7 @@ from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost_lab.recorder.importing.files import UnreadableError
-from roost_lab.recorder.importing.history import History
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.gather import describe_waits
 
@@ -62,7 +62,7 @@ def take_in(database: str, paths: Sequence[str]) -> int:
 
 
 def _take_in_history(store: Store, paths: Sequence[str]) -> int:
-    history = History(store)
+    history = ImportedHistory(store)
     code = 0
     try:
         history.read(paths)

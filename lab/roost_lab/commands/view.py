@@ -27,7 +27,7 @@ from roost_lab.view.server import make_app, serve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from roost_lab.view.server import Source
+    from roost_lab.view.server import MomentSource
 
 # A file, and a context in it.
 Kubeconfig = tuple[str | None, str | None]
@@ -42,7 +42,7 @@ def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubecon
     """
     with contextlib.ExitStack() as stack:
         try:
-            sources: list[Source]
+            sources: list[MomentSource]
             if cluster is not None:
                 sources, names = [_live(cluster, stack)], [""]
             else:
@@ -63,7 +63,7 @@ def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubecon
     return 0
 
 
-def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> Source:
+def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> MomentSource:
     client = connect_as_user(*cluster)
     live = LiveCluster(client, find_classes(client))
     stop = threading.Event()

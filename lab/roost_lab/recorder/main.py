@@ -17,10 +17,10 @@ from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.kube_version import read_minor
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import check_all
-from roost_core.release.reader import Fault, SettingsError, describe
+from roost_core.release.reader import SettingsError, SettingsFault, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
-from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import Recording, RecordingError
 from roost_lab.recorder.recording.settings import load_settings
@@ -71,7 +71,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     stop_on_signals(stop)
     client = connect(options.kubeconfig)
     profiles = _profiles(options.scheduler_configuration_path, client)
-    metrics = Metrics(version())
+    metrics = RecorderMetrics(version())
     store = Store.open(options.database)
     _migrate(store, stop)
     if stop.is_set():
@@ -108,13 +108,13 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
         configuration = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
         kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
         if kind != _CONFIGURATION:
-            raise SettingsError([Fault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
+            raise SettingsError([SettingsFault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
         return profiles | read_profiles(configuration, minor)
     except OSError as error:
-        raise SettingsError([Fault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
+        raise SettingsError([SettingsFault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
     except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:
         message = " ".join(str(error).split())
-        raise SettingsError([Fault(str(path), message, f"a {_CONFIGURATION}")]) from None
+        raise SettingsError([SettingsFault(str(path), message, f"a {_CONFIGURATION}")]) from None
 
 
 def _migrate(store: Store, stop: threading.Event) -> None:

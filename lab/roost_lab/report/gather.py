@@ -16,7 +16,7 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, Starts
+from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Report
 
@@ -72,7 +72,7 @@ def gather(
     is_outside = window.to_us <= extent.from_us or window.from_us >= extent.to_us
     # Pods that came before the window, and stayed, are something to report.
     stayed = any(any(values) for values in report[Occupancy].by_kind.values())
-    happened = report[Starts].pods or report[Pulls].by_node or report[Failures].tries or report[Removals].by_class
+    happened = report[WindowStarts].pods or report[Pulls].by_node or report[Failures].tries or report[Removals].by_class
     return replace(report, is_empty=is_outside or not (stayed or happened))
 
 
@@ -95,7 +95,7 @@ def describe_waits(store: Store) -> list[str]:
         if extent is None:
             return []
         query = Query(connection, Span(extent.from_us, extent.to_us), extent)
-        starts, pulls = Starts.read(query), Pulls.read(query).total
+        starts, pulls = WindowStarts.read(query), Pulls.read(query).total
     whole = _of_users(starts, WHOLE)
     if not whole.count:
         return []
@@ -107,7 +107,7 @@ def describe_waits(store: Store) -> list[str]:
     return lines
 
 
-def _of_users(starts: Starts, phase: str) -> Spans:
+def _of_users(starts: WindowStarts, phase: str) -> Spans:
     groups = starts.by_class.items()
     return _merged(spans[phase] for (pod_class, _), spans in groups if pod_class == USER_CLASS and phase in spans)
 

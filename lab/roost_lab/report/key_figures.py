@@ -15,7 +15,7 @@ from roost_lab.report.failed_tries import Failures
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import count
 from roost_lab.report.removals import Removals, removed_others, removed_users
-from roost_lab.report.starts import Starts, leading_classes, show
+from roost_lab.report.starts import WindowStarts, leading_classes, show
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class KeyFigure(NamedTuple):
 
 
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (Starts, Pulls, Failures, Removals, Usage)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, Pulls, Failures, Removals, Usage)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -98,7 +98,7 @@ def _rows(report: Report) -> Iterator[tuple[KeyFigure, Cell, Cell]]:
 
 def _percentile(share: float) -> Callable[[Report], Cell]:
     def value(report: Report) -> Cell:
-        span_us = report[Starts].whole.percentile_us(share)
+        span_us = report[WindowStarts].whole.percentile_us(share)
         return None if span_us is None else span_us / US
 
     return value
@@ -114,8 +114,8 @@ _FIGURES: Final = (
         "starts",
         "Starts",
         Unit.COUNT,
-        lambda report: report[Starts].whole.count,
-        lambda report: f"that became ready; class {', '.join(report[Starts].leading) or 'all'}",
+        lambda report: report[WindowStarts].whole.count,
+        lambda report: f"that became ready; class {', '.join(report[WindowStarts].leading) or 'all'}",
     ),
     KeyFigure(
         "users",
@@ -157,4 +157,4 @@ TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](
     _rows,
     only_data=True,
 )
-SECTION: Final = Section("key-figures", TABLE.title, Starts, (TABLE,))
+SECTION: Final = Section("key-figures", TABLE.title, WindowStarts, (TABLE,))

@@ -46,7 +46,7 @@ INDEXES: Final = 2**20
 
 
 @dataclass(slots=True)
-class Starts:
+class WindowStarts:
     """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
 
     # Of any class, whether they started or not.
@@ -308,7 +308,7 @@ def starts_section(
     by: str,
     heading: str,
     fields: tuple[Field[PhaseRow], ...],
-    groups: Callable[[Starts], Groups],
+    groups: Callable[[WindowStarts], Groups],
     *,
     about: str = "",
     nothing: str = "No pod started in this period.",
@@ -319,14 +319,14 @@ def starts_section(
     key, title = f"starts_by_{by}", f"Start phases by {heading}"
 
     def rows(report: Report) -> Iterator[PhaseRow]:
-        for names, spans in groups(report[Starts]).items():
+        for names, spans in groups(report[WindowStarts]).items():
             yield from phase_rows(spans, PHASES, *names)
 
     def figure(report: Report) -> Figure | None:
-        return _figure(key, dict(islice(groups(report[Starts]).items(), drawn)), full_name)
+        return _figure(key, dict(islice(groups(report[WindowStarts]).items(), drawn)), full_name)
 
     table = TableOf(key, title, (*fields, *phase_fields("pods")), rows)
-    return Section(key.replace("_", "-"), title, Starts, (table,), (figure,), about, nothing)
+    return Section(key.replace("_", "-"), title, WindowStarts, (table,), (figure,), about, nothing)
 
 
 def _profile_name(names: tuple[str, ...]) -> str:
@@ -370,13 +370,13 @@ BY_IMAGE: Final = starts_section(
 NEW_NODES: Final = Section(
     "new-nodes",
     "New nodes",
-    Starts,
+    WindowStarts,
     (
         TableOf(
             "new_nodes",
             "New nodes",
             phase_fields("nodes"),
-            lambda report: phase_rows(report[Starts].new_nodes, (READY, IMAGES)),
+            lambda report: phase_rows(report[WindowStarts].new_nodes, (READY, IMAGES)),
         ),
     ),
     about="Nodes that joined in this period and got every image that the hub's image gate requires.",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import ContainerState
     from roost_core.release.reader import Document
-    from roost_lab.view.moment import Moment, Row
+    from roost_lab.view.moment import ClusterMoment, Row
 
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
@@ -103,7 +103,7 @@ class LiveCluster:
         """What has not been listed yet, and why; "" when everything has."""
         return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
 
-    def moment(self, at_us: int | None = None) -> Moment:  # noqa: ARG002 - a Source of server.py, without a past
+    def moment(self, at_us: int | None = None) -> ClusterMoment:  # noqa: ARG002 - a Source of server.py, without a past
         """The cluster now, whatever time is asked for."""
         namespaces = self._namespaces.objects()
 
@@ -207,7 +207,7 @@ def _reasons(pod: PodReading) -> list[str]:
     return [message] if message else []
 
 
-def why_of(moment: Moment, uid: str) -> str | None:
+def why_of(moment: ClusterMoment, uid: str) -> str | None:
     """What a live cluster tells of a pod; None when it isn't there."""
     for pending in moment.pending:
         if pending.uid == uid:

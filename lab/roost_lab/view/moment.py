@@ -147,7 +147,7 @@ class NodeBox(NamedTuple):
     memory_bytes: tuple[int, int | None]
 
 
-class Change(NamedTuple):
+class PodChange(NamedTuple):
     """What happened to a pod in the last minute."""
 
     at_us: int
@@ -164,7 +164,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ClusterMoment:
     """The cluster at one moment."""
 
     at_us: int
@@ -181,7 +181,7 @@ class Moment:
     # Of all of these, by kind: how many, and when the oldest was created.
     waits: Mapping[str, tuple[int, int]]
     # The newest first, at most MAX_CHANGES; and how many there are of each kind.
-    changes: Sequence[Change]
+    changes: Sequence[PodChange]
     change_counts: Mapping[str, int]
     notices: Sequence[str]
 
@@ -192,7 +192,7 @@ def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys((*_chips(pods), *filter(None, starting))))
 
 
-def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None) -> Moment:
+def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None) -> ClusterMoment:
     """Combine what is known. begin_us, end_us: the time that is known; only this moment unless given."""
     at_us = rows.at_us
     chips = _chips(rows.pods)
@@ -207,7 +207,7 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
     pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
     reasons = {row["pod_uid"]: row["text"] for row in rows.reasons}
     changes = sorted(_changes(rows), key=lambda change: -change.at_us)
-    return Moment(
+    return ClusterMoment(
         at_us,
         at_us if begin_us is None else begin_us,
         at_us if end_us is None else end_us,
@@ -377,7 +377,7 @@ def _label_name(image: str) -> str:
     return pulled_label("hub", "hub", image).partition("/")[2]
 
 
-def _changes(rows: Rows) -> Iterator[Change]:
+def _changes(rows: Rows) -> Iterator[PodChange]:
     since_us = rows.at_us - MINUTE_US
     evicted = [row for row in rows.removals if row["kind"] == "evicted" and row["name"]]
     moved: set[str] = set()
@@ -391,7 +391,7 @@ def _changes(rows: Rows) -> Iterator[Change]:
         )
         if before is not None:
             moved.add(before["uid"])
-        yield Change(
+        yield PodChange(
             row["at_us"],
             ChangeKind.PLACED if before is None else ChangeKind.MOVED,
             row["uid"],
@@ -405,7 +405,7 @@ def _changes(rows: Rows) -> Iterator[Change]:
         if row["at_us"] <= since_us or row["uid"] in moved:
             continue
         is_known = row["by_name"] is not None
-        yield Change(
+        yield PodChange(
             row["at_us"],
             ChangeKind.PREEMPTED if row["kind"] == "preempted" else ChangeKind.EVICTED,
             row["uid"],
@@ -424,7 +424,7 @@ def _is_successor(binding: Row, removal: Row) -> bool:
     return is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
 
 
-def as_json(moment: Moment) -> JSONObject:
+def as_json(moment: ClusterMoment) -> JSONObject:
     """For the page: times in µs since 1970, images as indexes into `images`, names also in short."""
     images = list(dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods))))
     index = {image: number for number, image in enumerate(images)}

@@ -15,7 +15,7 @@ from roost_lab.recorder.answers.pod_story import read_story, spellings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.report.query import consistent_reads, read_extent
-from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, Moment, Rows, images_of_interest, moment_of
+from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, ClusterMoment, Rows, images_of_interest, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ class RecordSource:
         self._store = store
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
 
-    def moment(self, at_us: int | None) -> Moment | None:
+    def moment(self, at_us: int | None) -> ClusterMoment | None:
         """The moment at that time, None: the latest; None when the record is empty."""
         return read_moment(self._store, at_us, self._now_us())
 
@@ -49,7 +49,7 @@ class RecordSource:
         return explain(read_story(self._store, dict(pod))) if pod is not None else None
 
 
-def read_moment(store: Store, at_us: int | None, now_us: int) -> Moment | None:
+def read_moment(store: Store, at_us: int | None, now_us: int) -> ClusterMoment | None:
     """The moment; None when the record is empty. Raises StoreError.
 
     at_us: None for the latest state: of now, or of the record's end if it ended before.

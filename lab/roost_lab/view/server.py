@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from werkzeug.wrappers import Response as AnyResponse
 
-    from roost_lab.view.moment import Moment
+    from roost_lab.view.moment import ClusterMoment
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +54,17 @@ _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**63 - 1
 
 
-class Source(Protocol):
+class MomentSource(Protocol):
     """Something that knows nodes and pods. Its methods raise StoreError."""
 
-    def moment(self, at_us: int | None) -> Moment | None:
+    def moment(self, at_us: int | None) -> ClusterMoment | None:
         """The cluster at that time, None: the latest; None where nothing is known at all."""
 
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't known."""
 
 
-def make_app(sources: Sequence[Source], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
+def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
     """The application. sources: one, or two that are shown beside each other, with their names; token: see `_admit`."""
     app = Flask(__name__, static_folder=None)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from roost_lab.view.live import LiveCluster
-    from roost_lab.view.moment import Change, Moment, NodeBox, PodBox
+    from roost_lab.view.moment import ClusterMoment, NodeBox, PodBox, PodChange
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
@@ -70,7 +70,7 @@ def fullness(node: NodeBox) -> float:
     return max((used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room), default=0.0)
 
 
-def show(moment: Moment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
+def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
     """The moment for a terminal of that size."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
     head = [_legend(), _pending(moment)]
@@ -88,7 +88,7 @@ def show(moment: Moment, columns: int = COLUMNS, lines: int | None = None) -> Re
     return Group(*head, *nodes, *words)
 
 
-def _pending(moment: Moment) -> Text:
+def _pending(moment: ClusterMoment) -> Text:
     waiting = [
         f"{plural(count, kind if kind != OTHER else 'other pod')}, oldest {_show_age(moment.at_us - oldest_us)}"
         for kind, (count, oldest_us) in sorted(moment.waits.items())
@@ -120,7 +120,7 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     return texts
 
 
-def _pulls(moment: Moment, columns: int, most: int) -> list[Text]:
+def _pulls(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
     """Images that pods wait for: those that fail first, then the longest waits."""
     by_image: dict[str, list[tuple[NodeBox, PodBox]]] = {}
     for node in moment.nodes:
@@ -157,7 +157,7 @@ def _waiting(pods: Sequence[PodBox], columns: int) -> list[Text]:
     return [_line("without a node", "bold"), *rows]
 
 
-def _changes(changes: Sequence[Change], columns: int) -> list[Text]:
+def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
     if not changes:
         return []
     rows = [

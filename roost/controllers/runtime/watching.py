@@ -18,7 +18,7 @@ from roost.controllers.contract.pod_kinds import (
 )
 from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
 from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_or_none
@@ -155,14 +155,14 @@ class Watching:
         for cache in (*self.caches, *self._others):
             threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Whether every watch has listed and is up to date."""
         for cache in self.caches:
             if not cache.synced:
-                return Verdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
+                return ReadyVerdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
             if cache.age_seconds() > STALE_SECONDS:
-                return Verdict(False, f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
-        return Verdict(True)
+                return ReadyVerdict(False, f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
+        return ReadyVerdict(True)
 
     def follow(self) -> None:
         """Take in what changed; call it while no snapshot is needed, or changes pile up."""

@@ -40,7 +40,7 @@ from roost.doctor.checks import (
     waiting,
     webhook,
 )
-from roost.doctor.contract import Check, Finding, Outcome
+from roost.doctor.contract import Check, CheckOutcome, Finding
 from roost_core.kube.client import ApiError, ClusterError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ BEFORE: Final[tuple[Check, ...]] = (
 )
 
 
-def run_checks(install: Install, checks: Sequence[Check]) -> list[Outcome]:
+def run_checks(install: Install, checks: Sequence[Check]) -> list[CheckOutcome]:
     """Run each check; one that the API server refuses is unknown, and the others go on."""
     outcomes = []
     for check in checks:
@@ -114,5 +114,5 @@ def run_checks(install: Install, checks: Sequence[Check]) -> list[Outcome]:
             is_refused = isinstance(error, ApiError) and error.status in (401, 403)
             fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
             findings.append(Finding("unknown", str(error), fix))
-        outcomes.append(Outcome(check.name, looked_at, tuple(findings)))
+        outcomes.append(CheckOutcome(check.name, looked_at, tuple(findings)))
     return outcomes

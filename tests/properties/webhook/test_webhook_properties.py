@@ -12,7 +12,7 @@ from roost_core.objects.selectors import is_empty_term, read_node_rules
 from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
-from webhook.admission import Result
+from webhook.admission import ReviewResult
 from webhook.facts import Facts
 from webhook.patch import is_binderhub_spread_term, is_binderhub_sticky_term
 
@@ -29,8 +29,8 @@ def test_patching_twice_is_patching_once(body: Object, known: Facts, rules: Obje
     desk = desk_of(rules, known)
     placed = desk.place(body)
     assert patch_of(desk.answer(placed)) == []
-    assert Result.ERROR not in {decision.result for decision in desk.decisions}
-    assert Result.ODD not in {decision.result for decision in desk.decisions}
+    assert ReviewResult.ERROR not in {decision.result for decision in desk.decisions}
+    assert ReviewResult.ODD not in {decision.result for decision in desk.decisions}
 
 
 @given(pods, facts, rule_changes)
@@ -154,7 +154,7 @@ def test_garbage_is_answered_with_4xx(body: bytes) -> None:
 def test_any_object_at_all_is_admitted(body: object, known: Facts) -> None:
     desk = Desk(known=known)
     assert patch_of(desk.answer(body)) == []
-    assert desk.decisions[0].result in {Result.ODD, Result.UNMATCHED}
+    assert desk.decisions[0].result in {ReviewResult.ODD, ReviewResult.UNMATCHED}
 
 
 @st.composite
@@ -182,7 +182,7 @@ def damaged_pods(draw: st.DrawFn) -> Object:
 def test_a_damaged_pod_is_admitted_and_its_patch_applies(body: Object, known: Facts, rules: Object) -> None:
     desk = desk_of(rules, known)
     desk.place(body)
-    assert desk.decisions[0].result is not Result.ERROR
+    assert desk.decisions[0].result is not ReviewResult.ERROR
 
 
 @given(pods, st.data())
@@ -193,4 +193,4 @@ def test_a_truncated_or_altered_review_never_fails(body: Object, data: st.DataOb
     desk = Desk()
     for broken in (whole[:at], whole[:at] + bytes([byte]) + whole[at + 1 :]):
         assert desk.reviewer.review(broken).status in {200, 400}
-    assert Result.ERROR not in {decision.result for decision in desk.decisions}
+    assert ReviewResult.ERROR not in {decision.result for decision in desk.decisions}

@@ -11,7 +11,7 @@ from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.contract import Finding, Install, Outcome
+from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.pki import make_authority
@@ -139,7 +139,7 @@ class Cluster:
         return found(outcomes, check)
 
 
-def found(outcomes: list[Outcome], check: str) -> list[Finding]:
+def found(outcomes: list[CheckOutcome], check: str) -> list[Finding]:
     return [finding for one in outcomes if one.check == check for finding in one.findings]
 
 

@@ -14,7 +14,7 @@ from roost_core.release.settings import ReleaseSettings
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts, Homes, PlacedPod
-from webhook.metrics import Metrics
+from webhook.metrics import WebhookMetrics
 from webhook.watch import STALE_SECONDS, FactsKeeper
 
 Object = dict[str, Any]
@@ -77,7 +77,7 @@ class Kept:
 
     def __init__(self, server: FakeServer) -> None:
         self.seen: list[tuple[str, str]] = []
-        self.metrics = Metrics("test")
+        self.metrics = WebhookMetrics("test")
         self.seconds = 0.0
         self.keeper = FactsKeeper(
             cast("Client", server),

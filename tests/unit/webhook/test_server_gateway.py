@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import Connection, Server, bind, call_wsgi
 from roost_core.kube import logs
-from roost_core.kube.readiness import Verdict, check_all
+from roost_core.kube.readiness import ReadyVerdict, check_all
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.review import Answer, Reviewer
@@ -171,7 +171,10 @@ def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, byte
 
 
 def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
-    checks = {"policy": lambda: Verdict(passed=True, detail="revision 1"), "facts": lambda: Verdict(passed=False)}
+    checks = {
+        "policy": lambda: ReadyVerdict(passed=True, detail="revision 1"),
+        "facts": lambda: ReadyVerdict(passed=False),
+    }
     status, body = get("/readyz", lambda: check_all(checks))
     assert status.startswith("503 ")
     assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import Desk, policy_document, user_pod
 from webhook import rules
-from webhook.admission import Decision, Result
+from webhook.admission import Decision, ReviewResult
 from webhook.main import _Replica
 from webhook.options import WebhookOptions
 from webhook.patch import Annotate
@@ -26,7 +26,7 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
 def test_dry_runs_are_not_counted(tmp_path: Path) -> None:
     running = replica(tmp_path)
     for is_dry_run in (True, False):
-        running._count(Decision(Result.PATCHED, "user", degraded="no-holder"), is_dry_run, 0.001)
+        running._count(Decision(ReviewResult.PATCHED, "user", degraded="no-holder"), is_dry_run, 0.001)
     sample = running._metrics.registry.get_sample_value
     assert sample("roost_webhook_reviews_total", {"class": "user", "result": "patched"}) == 1
     assert sample("roost_webhook_gate_degradations_total", {"class": "user", "reason": "no-holder"}) == 1

@@ -30,7 +30,7 @@ from tests.builders import (
     user_pod,
 )
 from webhook import bounds
-from webhook.admission import Result
+from webhook.admission import ReviewResult
 from webhook.bounds import Bound
 
 ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
@@ -111,7 +111,7 @@ def test_a_pod_at_a_bound_is_placed_and_one_beyond_it_is_admitted_as_sent(
     assert patch_of(response) == []
     assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[bound]}"]
     assert response["auditAnnotations"] == {"beyond-bounds": bound}
-    assert [decision.result for decision in desk.decisions] == [Result.PATCHED, Result.BEYOND_BOUNDS]
+    assert [decision.result for decision in desk.decisions] == [ReviewResult.PATCHED, ReviewResult.BEYOND_BOUNDS]
     assert desk.decisions[1].reason == bound
     assert desk.decisions[1].pod_class == "user"
 
@@ -184,7 +184,7 @@ def test_the_dearest_review_within_bounds_calls_three_functions_a_step_on_5000_n
     # 2.8 and 1.0 with Python 3.11.
     assert calls_of(lambda: desk.answer(body)) < 3 * bounds.MAX_STEPS
     # None of them was saved by a bound.
-    assert [decision.result for decision in desk.decisions] == [Result.PATCHED]
+    assert [decision.result for decision in desk.decisions] == [ReviewResult.PATCHED]
 
 
 def head(uid: str = "705ab4f5-6393-11e8-b7cc-42010a800002") -> bytes:
@@ -215,14 +215,14 @@ def test_what_is_too_much_to_be_parsed_is_admitted_by_its_first_bytes(rest: byte
     assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
     assert patch_of(response) == []
     assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[Bound.BODY]}"]
-    assert (desk.decisions[0].result, desk.decisions[0].reason) == (Result.BEYOND_BOUNDS, Bound.BODY)
+    assert (desk.decisions[0].result, desk.decisions[0].reason) == (ReviewResult.BEYOND_BOUNDS, Bound.BODY)
 
 
 @pytest.mark.parametrize("beginning", [b"", head()[:60], head("x" * 200), head("a\\u0000"), head('","uid":"')])
 def test_what_is_too_much_and_begins_otherwise_gets_413(beginning: bytes) -> None:
     desk = Desk()
     assert desk.reviewer.review(beginning + OVERSIZED["bytes"]).status == 413
-    assert desk.decisions[0].result is Result.MALFORMED
+    assert desk.decisions[0].result is ReviewResult.MALFORMED
 
 
 def test_the_first_bytes_are_read_as_the_parser_reads_them() -> None:
@@ -266,4 +266,4 @@ def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: Object) -> N
     answer = desk.reviewer.review(as_go_writes(body))
     allowed(answer)
     assert len(answer.body) < 256 * 1024
-    assert desk.decisions[0].result is not Result.ERROR
+    assert desk.decisions[0].result is not ReviewResult.ERROR

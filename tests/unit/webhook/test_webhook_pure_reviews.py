@@ -27,7 +27,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.recorded_data import DATA, PODS, REVIEWS
-from webhook.admission import Result
+from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts import Facts, Homes, PlacedPod, read_builder, read_placed_pod
 from webhook.review import Reviewer
@@ -77,7 +77,7 @@ def test_what_is_no_review_is_refused_with_one_clear_line(body: bytes, status: i
     assert answer.status == status
     assert answer.body.count(b"\n") == 1
     assert len(answer.body) < 200
-    assert [decision.result for decision in desk.decisions] == [Result.MALFORMED]
+    assert [decision.result for decision in desk.decisions] == [ReviewResult.MALFORMED]
 
 
 def test_a_truncated_review_is_refused_without_being_quoted() -> None:
@@ -111,7 +111,7 @@ def test_an_odd_object_is_admitted_as_it_is_with_a_warning(body: object) -> None
     response = desk.answer(body)
     assert patch_of(response) == []
     assert response["warnings"][0].startswith("Roost: pod admitted unchanged: ")
-    assert desk.decisions[0].result is Result.ODD
+    assert desk.decisions[0].result is ReviewResult.ODD
 
 
 def test_a_fault_of_our_own_admits_the_pod_and_its_content_never_reaches_log_or_answer(
@@ -126,7 +126,7 @@ def test_a_fault_of_our_own_admits_the_pod_and_its_content_never_reaches_log_or_
         response = desk.answer(with_secrets())
     assert patch_of(response) == []
     assert "internal error" in response["warnings"][0]
-    assert desk.decisions[0].result is Result.ERROR
+    assert desk.decisions[0].result is ReviewResult.ERROR
     assert "RuntimeError" in caplog.text
     assert "in broken" in caplog.text
     assert SECRET not in caplog.text + str(response)
@@ -177,10 +177,10 @@ def test_outcomes_name_class_and_duration() -> None:
     desk.reviewer = Reviewer(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.count)
     placed = desk.place(user_pod())
     ((decision, _, seconds),) = desk.outcomes
-    assert (decision.pod_class, decision.result, seconds) == ("user", Result.PATCHED, 0.25)
+    assert (decision.pod_class, decision.result, seconds) == ("user", ReviewResult.PATCHED, 0.25)
     again = Desk(known=desk.facts)
     again.answer(placed)
-    assert again.decisions[0].result is Result.UNCHANGED
+    assert again.decisions[0].result is ReviewResult.UNCHANGED
 
 
 def test_many_threads_get_the_answers_that_one_would_get() -> None:

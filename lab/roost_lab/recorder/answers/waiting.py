@@ -57,7 +57,7 @@ _AUTOSCALER_REFUSES: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedSched
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class LackingNodes:
     """What the nodes lack, at a time."""
 
     at_us: int
@@ -70,15 +70,15 @@ class Nodes:
     is_examined: bool
 
 
-def nodes_of(story: PodStory) -> Nodes:
+def nodes_of(story: PodStory) -> LackingNodes:
     """What each node lacked at the last failed attempt, those that lacked least first."""
     waiting = story.waiting
     if waiting is not None:
-        return Nodes(waiting["at_us"], waiting["number"], waiting["nodes"], is_examined=True)
+        return LackingNodes(waiting["at_us"], waiting["number"], waiting["nodes"], is_examined=True)
     each = [{"node_name": node["name"], "lacks": _by_size(story.pod, node)} for node in story.nodes]
     lacking = sorted((row for row in each if row["lacks"]), key=lambda row: (len(row["lacks"]), row["node_name"]))
     at_us = max([story.pod["created_us"], *(row["last_us"] for row in story.decisions)])
-    return Nodes(at_us, len(story.nodes), lacking, is_examined=False)
+    return LackingNodes(at_us, len(story.nodes), lacking, is_examined=False)
 
 
 def _by_size(pod: Row, node: Row) -> list[Row]:
@@ -223,7 +223,7 @@ def advise(story: PodStory) -> list[tuple[str, str]]:
     return [*soon, *_room(nodes), _autoscaler_says(story)]
 
 
-def _too_large(story: PodStory, nodes: Nodes) -> Iterator[tuple[str, str]]:
+def _too_large(story: PodStory, nodes: LackingNodes) -> Iterator[tuple[str, str]]:
     """Resources of which no node has as much, all pods away."""
     asked = dict(_requests(story.pod))
     asked |= {
@@ -242,7 +242,7 @@ def _too_large(story: PodStory, nodes: Nodes) -> Iterator[tuple[str, str]]:
             yield "too-large", text
 
 
-def _of_nodes(nodes: Nodes) -> Iterator[tuple[str, str]]:
+def _of_nodes(nodes: LackingNodes) -> Iterator[tuple[str, str]]:
     """Nodes that lack one kind of thing only, and not room; those that lack the same together."""
     for kind, of_kind in _HELP.items() if nodes.is_examined else ():
         alike: dict[str, list[Row]] = {}
@@ -263,7 +263,7 @@ def _of_reasons(failures: Sequence[Row]) -> Iterator[tuple[str, str]]:
             yield "volume", words
 
 
-def _room(nodes: Nodes) -> Iterator[tuple[str, str]]:
+def _room(nodes: LackingNodes) -> Iterator[tuple[str, str]]:
     """How much the node lacks that lacks nothing but room, and least of it."""
 
     def distance(row: Row) -> tuple[int, float]:

@@ -29,7 +29,7 @@ _BIG_INTEGER: Final = 2**63 - 1
 
 
 @dataclass(slots=True)
-class History:
+class ImportedHistory:
     """What is being imported into one database."""
 
     store: Store

@@ -18,7 +18,7 @@ from roost_lab.recorder.recording.reading import US
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from roost_lab.recorder.recording.metrics import Metrics
+    from roost_lab.recorder.recording.metrics import RecorderMetrics
     from roost_lab.recorder.recording.reading import PodReading
     from roost_lab.recorder.store.records import PullRecord
 
@@ -35,7 +35,7 @@ Whose = tuple[str, str]
 NODE, CONTAINERS, READY, WHOLE, PULL = PHASES = ("node", "containers", "ready", "whole", "pull")
 
 
-class Result(StrEnum):
+class StartResult(StrEnum):
     """What became of a start."""
 
     # Ready, and its node had its images.
@@ -57,7 +57,7 @@ class _Start:
 class LiveStarts:
     """Owned by one thread, except for what `show_oldest_pending` was given."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: RecorderMetrics) -> None:
         self._metrics = metrics
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
@@ -101,7 +101,7 @@ class LiveStarts:
         """A pod is gone."""
         start = self._starts.get(uid)
         if start is not None and not start.has_ended:
-            self._metrics.starts.labels(*start.whose, Result.FAILED).inc()
+            self._metrics.starts.labels(*start.whose, StartResult.FAILED).inc()
         elif uid in self._untold:
             self._count(uid)
         if start is not None:
@@ -137,7 +137,7 @@ class LiveStarts:
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
             self._metrics.phases.labels(*whose, PULL).observe(max(spans_us) / US)
-        result = Result.COLD if spans_us else Result.WARM if pulls else Result.UNKNOWN
+        result = StartResult.COLD if spans_us else StartResult.WARM if pulls else StartResult.UNKNOWN
         self._metrics.starts.labels(*whose, result).inc()
 
     def _hub_label(self, hub: str) -> str:

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from roost_lab.recorder.recording.live_starts import PHASES, Result
+from roost_lab.recorder.recording.live_starts import PHASES, StartResult
 from roost_lab.recorder.store.records import GapRecord
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0, 3600.0)
 
 
-class Metrics:
+class RecorderMetrics:
     """All metrics. One object for each process."""
 
     def __init__(self, version: str) -> None:
@@ -111,7 +111,7 @@ class Metrics:
 
         self._oldest_pending.labels(*whose).set_function(age_seconds)
         # For Prometheus, a counter that first appears as 1 has not increased.
-        for result in Result:
+        for result in StartResult:
             self.starts.labels(*whose, result)
         for phase in PHASES:
             self.phases.labels(*whose, phase)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import USER_CLASS
-from roost_core.scheduler.cycle import Decision, feasible_wanted, schedule
+from roost_core.scheduler.cycle import SchedulingDecision, feasible_wanted, schedule
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.recorder.recording.shortfalls import shortfalls
@@ -137,12 +137,12 @@ class Model:
             candidates = self._columns(pod, [row for _, row in kept], rejections, None)
             return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
 
-    def _schedule(self, pod: PodReading, nominated: str) -> Decision:
+    def _schedule(self, pod: PodReading, nominated: str) -> SchedulingDecision:
         pending = replace(pod.state, node_name="", nominated_node=nominated)
         profile = self._full_profiles[pod.state.scheduler_name]
         return schedule(pending, self._state, profile, with_preemption=False)
 
-    def _verdict(self, decision: Decision, pod: PodReading, node_name: str) -> tuple[Verdict, str]:
+    def _verdict(self, decision: SchedulingDecision, pod: PodReading, node_name: str) -> tuple[Verdict, str]:
         verdict, note = _verdict(decision, node_name)
         if verdict == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
             scored = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
@@ -158,7 +158,7 @@ class Model:
         if not counts:
             del self._by_class[node_name]
 
-    def _candidates(self, binding: DecisionRecord, pod: PodReading, decision: Decision) -> CandidatesRecord:
+    def _candidates(self, binding: DecisionRecord, pod: PodReading, decision: SchedulingDecision) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
         # Name -> index in the table, of scored nodes.
         places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
@@ -204,7 +204,7 @@ class Model:
         )
 
 
-def _verdict(decision: Decision, node_name: str) -> tuple[Verdict, str]:
+def _verdict(decision: SchedulingDecision, node_name: str) -> tuple[Verdict, str]:
     if decision.node == node_name:
         return Verdict.AGREES, ""
     rejection = decision.rejections.get(node_name)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
-from roost_core.kube.readiness import Verdict
+from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import PodSpec
     from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.metrics import Metrics
+    from roost_lab.recorder.recording.metrics import RecorderMetrics
     from roost_lab.recorder.recording.model import Model
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
     from roost_lab.recorder.recording.settings import RecorderSettings
@@ -72,7 +72,7 @@ class RecordingError(Exception):
 class _Judge:
     """The model; when it fails, its verdict is missing but every row is recorded."""
 
-    def __init__(self, model: Model, metrics: Metrics) -> None:
+    def __init__(self, model: Model, metrics: RecorderMetrics) -> None:
         self._model = model
         self._metrics = metrics
 
@@ -111,7 +111,7 @@ class Recording:
         client: Client,
         settings: RecorderSettings,
         store: Store,
-        metrics: Metrics,
+        metrics: RecorderMetrics,
         *,
         model: Model | None = None,
         wall: Callable[[], float] = time.time,
@@ -162,14 +162,14 @@ class Recording:
             for kind, path in PATHS.items()
         ]
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadyVerdict:
         """Whether every stream has listed and is alive, and the database accepts rows."""
         for stream in self._streams:
             if not stream.is_listed:
-                return Verdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
+                return ReadyVerdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
             if stream.age_seconds() > STALE_SECONDS:
-                return Verdict(False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s")
-        return Verdict(not self._fault, self._fault)
+                return ReadyVerdict(False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s")
+        return ReadyVerdict(not self._fault, self._fault)
 
     def behind_seconds(self) -> float:
         """Age of the oldest notice that is not stored yet; 0 when nothing waits. Safe from any thread."""

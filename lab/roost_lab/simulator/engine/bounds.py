@@ -10,7 +10,7 @@ SECONDS_AN_HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class FigureBound:
     """One bound: its key in a result's `bounds`, the figure it belongs to, and its explanation."""
 
     key: str
@@ -20,25 +20,25 @@ class Bound:
 
 
 BOUNDS: Final = (
-    Bound(
+    FigureBound(
         "node_hours",
         "node_hours",
         "Running pods divided by the pods that fit a node and rounded up, over time, and never below `min_nodes` "
         "(until a node is drained): what packing with free migration would need.",
     ),
-    Bound("peak_nodes", "peak_nodes", "The most running pods divided by the pods that fit a node, rounded up."),
-    Bound(
+    FigureBound("peak_nodes", "peak_nodes", "The most running pods divided by the pods that fit a node, rounded up."),
+    FigureBound(
         "cold",
         "cold",
         "For each image, the most of its pods that ran at once divided by the pods that fit a node, rounded up: that "
         "many nodes had to get it. Only pulling ahead goes below it.",
     ),
-    Bound(
+    FigureBound(
         "cold_compulsory",
         "cold",
         "Distinct images: each had to be pulled once, however large nodes are. Only pulling ahead goes below it.",
     ),
-    Bound(
+    FigureBound(
         "build_cache_hits",
         "build_cache_hits",
         "Builds less distinct repositories: the first build of a repository finds no cache. No policy has more.",

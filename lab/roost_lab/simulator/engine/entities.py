@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
     from roost_lab.simulator.engine.node_images import NodeImages, Pull
-    from roost_lab.simulator.setup.policy import PlaceholderSet
+    from roost_lab.simulator.setup.policy import SimulatedSet
     from roost_lab.traces.attempt import Attempt
 
 
@@ -51,7 +51,7 @@ class SimPod:
     # `namespace/name`.
     key: str = field(init=False)
     launch: Launch | None = None
-    owner: PlaceholderSet | None = None
+    owner: SimulatedSet | None = None
     # The attempt whose image a build pod builds.
     builds: Attempt | None = None
     node: SimNode | None = None

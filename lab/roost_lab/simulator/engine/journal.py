@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.cycle import SchedulingDecision
     from roost_lab.simulator.engine.entities import SimNode, SimPod
 
 
@@ -21,7 +21,7 @@ class Journal:
     def node_left(self, node: SimNode, now: float) -> None:
         """A node goes; its pods are gone next."""
 
-    def pod_unfit(self, pod: SimPod, decision: Decision | None, now: float) -> None:
+    def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
         """A pod fits no node. decision: None when that was known from another pod like it."""
 
     def pod_removed(self, pod: SimPod, by: SimPod | None, now: float) -> None:

@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.releases import HubRelease
-    from roost_lab.simulator.setup.policy import PlaceholderSet
+    from roost_lab.simulator.setup.policy import SimulatedSet
 
 
 class PlaceholderSets:
     """All sets of one replay."""
 
-    def __init__(self, release: HubRelease, sets: Iterable[PlaceholderSet]) -> None:
+    def __init__(self, release: HubRelease, sets: Iterable[SimulatedSet]) -> None:
         self._release = release
         # By name of the set; the pods by their own names.
-        self.sets: dict[str, PlaceholderSet] = {placeholders.name: placeholders for placeholders in sets}
+        self.sets: dict[str, SimulatedSet] = {placeholders.name: placeholders for placeholders in sets}
         self.replicas: dict[str, int] = {name: placeholders.replicas for name, placeholders in self.sets.items()}
         self.pods: dict[str, dict[str, SimPod]] = {name: {} for name in self.sets}
 

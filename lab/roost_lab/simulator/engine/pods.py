@@ -27,7 +27,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.release.classes import namespace_matches
 from roost_lab.traces.attempt import other_scheduler
-from webhook.admission import Result, decide
+from webhook.admission import ReviewResult, decide
 from webhook.facts import Facts, PlacedPod, pod_key
 from webhook.ledger import Ledger
 from webhook.patch import patch_for
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
     from roost_lab.traces.attempt import Attempt
     from webhook.patch import Operation
     from webhook.rules.warm import WarmChoice, WarmNeeds
@@ -78,7 +78,7 @@ _PREFERS_USER_NODES: Final = {
     }
 }
 # Rules have decided on the pod.
-_PLACED: Final = (Result.PATCHED, Result.UNCHANGED)
+_PLACED: Final = (ReviewResult.PATCHED, ReviewResult.UNCHANGED)
 
 
 class _PodTemplate(NamedTuple):
@@ -165,7 +165,7 @@ class PodMaker:
         key = (USER, attempt.image, attempt.repository, *kind)
         return self._make(key, name, created, facts, lambda: self._user_body(attempt, name), kind=kind)
 
-    def placeholder(self, placeholders: PlaceholderSet, name: str, created: float, facts: Facts) -> Pod:
+    def placeholder(self, placeholders: SimulatedSet, name: str, created: float, facts: Facts) -> Pod:
         """A pod of a StatefulSet of placeholders."""
         set_name = placeholders.name
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}

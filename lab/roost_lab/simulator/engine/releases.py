@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.world import World
-    from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 
 
 class HubRelease:
@@ -41,7 +41,7 @@ class HubRelease:
         self.running = 0
         self.result = HubResult()
 
-    def post_placeholder(self, placeholders: PlaceholderSet, name: str) -> SimPod:
+    def post_placeholder(self, placeholders: SimulatedSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
         world = self._world
         made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())

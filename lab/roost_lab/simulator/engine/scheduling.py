@@ -13,7 +13,7 @@ from roost_core.scheduler.cycle import schedule
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.cycle import SchedulingDecision
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.world import World
 
@@ -75,7 +75,7 @@ class Scheduling:
                     self._hopeless[kind] = self._chances, state.spec
                 self._unfit(pod, decision)
 
-    def _unfit(self, pod: SimPod, decision: Decision | None = None) -> None:
+    def _unfit(self, pod: SimPod, decision: SchedulingDecision | None = None) -> None:
         """Note a failed try; pre-empt the victims, if any."""
         now = self._world.now
         pod.failures += 1

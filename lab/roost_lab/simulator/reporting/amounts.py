@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from roost_lab.simulator.sweep.measures import Measure
-    from roost_lab.simulator.sweep.summary import Change, Value
+    from roost_lab.simulator.sweep.summary import FigureChange, Value
 
 MISSING: Final = "-"
 # Between the least and the greatest.
@@ -63,7 +63,7 @@ def show_value(value: Value, unit: Unit) -> str:
     return f"{middle} ({number if word == middle.partition(' ')[2] else extent})"
 
 
-def show_change(change: Change | None) -> str:
+def show_change(change: FigureChange | None) -> str:
     """A policy's change against the first one, the median over seeds; "" where there is none."""
     return "" if change is None else f"{change.median * 100:+.0f} %".replace("-", MINUS)
 

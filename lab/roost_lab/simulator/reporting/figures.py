@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from roost_lab.simulator.engine.histogram import Histogram
     from roost_lab.simulator.sweep.measures import Measure
-    from roost_lab.simulator.sweep.summary import Change, Summary, Value
+    from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
 
 HOUR: Final = 3600
 # Policies that plots with lines show: more lines can't be told apart.
@@ -314,12 +314,12 @@ def _amount_line(summary: Summary, policy: str, measure: Measure, value: Value, 
     return f"{measure.title}: {amount}{bound}"
 
 
-def _change(summary: Summary, measure: Measure, policy: str, world: int = 0) -> Change | None:
+def _change(summary: Summary, measure: Measure, policy: str, world: int = 0) -> FigureChange | None:
     """Against the first policy; None for itself."""
     return summary.change(measure.key, policy, world) if policy != summary.policies[0] else None
 
 
-def _with_change(amount: str, change: Change | None) -> str:
+def _with_change(amount: str, change: FigureChange | None) -> str:
     return f"{amount}, {show_change(change)}" if change is not None else amount
 
 

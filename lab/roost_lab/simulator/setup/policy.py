@@ -48,7 +48,7 @@ _ADMISSION_POLICY_MINOR: Final = (1, 36)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceholderSet:
+class SimulatedSet:
     """One StatefulSet of placeholders."""
 
     # Of the StatefulSet.
@@ -73,7 +73,7 @@ class PlaceholderSet:
         requests: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
         return requests
 
-    def resized(self, container: str, requests: Mapping[str, str]) -> PlaceholderSet:
+    def resized(self, container: str, requests: Mapping[str, str]) -> SimulatedSet:
         """The set with other requests of that container, and without its limits."""
         containers = [
             {**body, "resources": {"requests": {**self.requests, **requests}}} if body["name"] == container else body
@@ -120,7 +120,7 @@ class Policy:
     # release.json and the scheduler's configuration; None: no controllers run.
     controllers: Mapping[str, Any] | None
     scheduler_configuration: Mapping[str, Any] | None
-    placeholders: tuple[PlaceholderSet, ...]
+    placeholders: tuple[SimulatedSet, ...]
     pullers: tuple[PullerSet, ...]
     # By the name of the PriorityClass.
     priorities: Mapping[str, Priority]
@@ -318,10 +318,10 @@ def _read_priority(body: JSONObject) -> Priority:
     return Priority(int(body["value"]), preempts=body.get("preemptionPolicy") != "Never")
 
 
-def _read_placeholders(body: JSONObject) -> PlaceholderSet:
+def _read_placeholders(body: JSONObject) -> SimulatedSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
-    return PlaceholderSet(
+    return SimulatedSet(
         name=body["metadata"]["name"],
         set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
         replicas=int(body["spec"].get("replicas", 0)),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
     from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import PlaceholderSet, Policy
+    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 
 _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the nodes with --set."
 
@@ -58,7 +58,7 @@ def _buffers(policy: Policy) -> Iterator[Fault]:
         )
 
 
-def _may_grow(policy: Policy, placeholders: PlaceholderSet) -> bool:
+def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
     """Whether the controllers change its number: by the clock, as learned, or for booked events."""
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
@@ -83,7 +83,7 @@ def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Itera
             yield _fault(policy, ("podClasses", "build"), f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
-def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: PlaceholderSet) -> Pod:
+def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: SimulatedSet) -> Pod:
     return PodMaker(policy, assumptions).placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roost_core.objects.node import Node
-    from roost_core.scheduler.cycle import Decision
+    from roost_core.scheduler.cycle import SchedulingDecision
     from roost_lab.recorder.store.records import Record
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.sweep.run import Job
@@ -86,7 +86,7 @@ class ReplayRecorder(Journal):
         """Write its end."""
         self._write(self._assembler.node_deleted(node.name, self._time(now)))
 
-    def pod_unfit(self, pod: SimPod, decision: Decision | None, now: float) -> None:
+    def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
         """Keep what the scheduler says; the same message again is another try."""
         failures, now_us = self._failures.setdefault(pod.order, {}), self._time(now)
         message = next(reversed(failures), "") if decision is None else decision.message

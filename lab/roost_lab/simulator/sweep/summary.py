@@ -33,7 +33,7 @@ class Value(NamedTuple):
     bound: float | None
 
 
-class Change(NamedTuple):
+class FigureChange(NamedTuple):
     """One figure of a policy as a share of the first policy's, less one, seed by seed."""
 
     median: float
@@ -41,10 +41,10 @@ class Change(NamedTuple):
     greatest: float
 
 
-def change_of(pairs: Iterable[tuple[float | None, float | None]]) -> Change | None:
+def change_of(pairs: Iterable[tuple[float | None, float | None]]) -> FigureChange | None:
     """Of the first policy's amount and another's in each seed; None without amounts."""
     shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
-    return Change(median(shares), min(shares), max(shares)) if shares else None
+    return FigureChange(median(shares), min(shares), max(shares)) if shares else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Summary:
         bounds = [run.bounds[measure.bound] for run in runs if measure.bound in run.bounds]
         return Value(median(amounts), min(amounts), max(amounts), tuple(amounts), median(bounds) if bounds else None)
 
-    def change(self, key: str, policy: str, world: int = 0) -> Change | None:
+    def change(self, key: str, policy: str, world: int = 0) -> FigureChange | None:
         """Against the first policy, which has the same launches, sizes and boots in each seed; None without amounts."""
         read = BY_KEY[key].read
         pairs = [

@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 import sqlalchemy as sa
 
-from roost_lab.recorder.recording.live_starts import WHOLE, Result
+from roost_lab.recorder.recording.live_starts import WHOLE, StartResult
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.traces.attempt import Attempt
@@ -458,7 +458,8 @@ class PlayedDay:
         self.recorder_mib = self._recorder_mib()
         self.counters = {name: self.recorder.metric(f"roost_recorder_{name}_total") for name in COUNTERS}
         self.starts = {
-            result: self.recorder.metric("roost_starts_total", pod_class="user", result=result) for result in Result
+            result: self.recorder.metric("roost_starts_total", pod_class="user", result=result)
+            for result in StartResult
         }
         self.whole_starts = tuple(
             self.recorder.metric(f"roost_start_phase_seconds_{part}", pod_class="user", phase=WHOLE)

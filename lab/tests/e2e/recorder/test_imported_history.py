@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from roost_lab.recorder.importing.history import History
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
@@ -150,11 +150,11 @@ def read(database: Path, table: sa.FromClause) -> list[Object]:
     return rows
 
 
-def take_in(folder: Path, *files: Path) -> tuple[Path, History]:
+def take_in(folder: Path, *files: Path) -> tuple[Path, ImportedHistory]:
     database = folder / "imported.db"
     store = Store.open(str(database))
     store.migrate()
-    history = History(store)
+    history = ImportedHistory(store)
     history.read([str(file) for file in files])
     store.close()
     return database, history
@@ -250,7 +250,7 @@ def test_importing_into_the_recorders_own_database_changes_no_start(exported: Ex
     own.write_bytes(exported.live.read_bytes())
     before = users(own, exported.namespace)
     store = Store.open(str(own))
-    History(store).read([str(exported.events), str(exported.audit), str(exported.pods)])
+    ImportedHistory(store).read([str(exported.events), str(exported.audit), str(exported.pods)])
     store.close()
     assert users(own, exported.namespace) == before
     seen, now = starts(exported.live, before), starts(own, before)

@@ -13,7 +13,7 @@ import pytest
 
 from lab.tests.e2e.recorder.day_comparison import compare
 from lab.tests.e2e.recorder.played_day import PlayedDay, Size, busiest, launches_of, plan_sessions, real_images
-from roost_lab.recorder.recording.live_starts import Result
+from roost_lab.recorder.recording.live_starts import StartResult
 from roost_lab.recorder.store.records import Phase, Verdict
 from tests.harness.fixtures import or_give_up
 from tests.harness.talk import say
@@ -62,9 +62,9 @@ def test_live_metrics_count_each_start_that_was_recorded_once(day: PlayedDay) ->
         ).fetchall()
     ready = [(seconds, is_cold) for seconds, is_cold, _ in starts if seconds is not None]
     assert day.whole_starts == (len(ready), sum(seconds for seconds, _ in ready))
-    assert day.starts[Result.COLD] == sum(is_cold == 1 for _, is_cold in ready) > 0
-    assert day.starts[Result.WARM] == sum(is_cold == 0 for _, is_cold in ready) > 0
-    assert day.starts[Result.FAILED] == sum(seconds is None and bool(gone) for seconds, _, gone in starts)
+    assert day.starts[StartResult.COLD] == sum(is_cold == 1 for _, is_cold in ready) > 0
+    assert day.starts[StartResult.WARM] == sum(is_cold == 0 for _, is_cold in ready) > 0
+    assert day.starts[StartResult.FAILED] == sum(seconds is None and bool(gone) for seconds, _, gone in starts)
 
 
 @pytest.mark.parametrize(

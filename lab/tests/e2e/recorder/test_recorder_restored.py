@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from roost_core.kube.client import connect
-from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.recorder import Recording
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
@@ -73,7 +73,7 @@ class Recorder:
             }
         )
         self._stop = threading.Event()
-        recording = Recording(connect(cluster.kubeconfig), settings, store, Metrics("test"))
+        recording = Recording(connect(cluster.kubeconfig), settings, store, RecorderMetrics("test"))
         self._thread = threading.Thread(target=recording.run, args=(self._stop,))
 
     def __enter__(self) -> "Recorder":

@@ -16,7 +16,7 @@ import pytest
 from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX, HourWitness, Played
 from lab.tests.small_worlds import WatchedWorld
 from roost_core.objects.pod import Pod, copy_pod
-from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_core.scheduler.preemption import Nomination
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
@@ -183,10 +183,10 @@ class StepWorld(WatchedWorld):
             self._went.append((self.now, pod.state))
         super().remove(pod)
 
-    def decide(self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0) -> Decision:
+    def decide(self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0) -> SchedulingDecision:
         """What was really done, at its time; notes whether the model would have done so, or why not."""
         mine = self.sim_pods[pod.key]
-        waits = Decision(None, message="not yet", next_start=start)
+        waits = SchedulingDecision(None, message="not yet", next_start=start)
         if mine.launch is None:
             return self._place(mine, state, profile, waits)
         number = mine.launch.attempt.number
@@ -208,7 +208,9 @@ class StepWorld(WatchedWorld):
             return waits
         return replace(decision, node=None, nomination=Nomination(user.node, (victim.state,)))
 
-    def _place(self, mine: SimPod, state: ClusterState, profile: Profile, waits: Decision) -> Decision:
+    def _place(
+        self, mine: SimPod, state: ClusterState, profile: Profile, waits: SchedulingDecision
+    ) -> SchedulingDecision:
         """A placeholder waits until a real one was bound, and takes its node."""
         due = [one for one in self._unbound if one.bound_at <= self.now + 1e-6]
         if not due:
@@ -225,14 +227,14 @@ class StepWorld(WatchedWorld):
             return replace(decision, node=one.node)
         return waits
 
-    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str) -> str:
         cause = agrees(decision, wanted)
         if cause is not None:
             return cause
         others = self._a_moment_apart(pod, state, profile)
         return MOMENT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
-    def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[Decision]:
+    def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[SchedulingDecision]:
         """What would be decided if pods had gone a moment earlier, or later."""
         soon = self.now + APART_SECONDS
         going = [one.state for one in self.sim_pods.values() if one.node is not None and self._goes_at(one) <= soon]
@@ -252,7 +254,7 @@ class StepWorld(WatchedWorld):
 
     def _with(
         self, pod: Pod, state: ClusterState, profile: Profile, less: Sequence[Pod], more: Sequence[Pod]
-    ) -> Decision:
+    ) -> SchedulingDecision:
         less = [one for one in less if state.get_pod(one.key) is not None]
         more = [one for one in more if state.get_pod(one.key) is None]
         kept = [state.get_pod(one.key) for one in less]
@@ -270,7 +272,7 @@ class StepWorld(WatchedWorld):
                 state.add_pod(other)
 
 
-def agrees(decision: Decision, wanted: str) -> str | None:
+def agrees(decision: SchedulingDecision, wanted: str) -> str | None:
     """SAME, TIE or VICTIM if kube-scheduler might have decided so in this state, else None."""
     if decision.node is not None:
         if decision.node == wanted:

@@ -22,7 +22,7 @@ from lab.tests.e2e.simulator.hour_in_step import (
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Pod, copy_pod, copy_spec
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
-from roost_core.scheduler.cycle import Decision, schedule
+from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
@@ -210,7 +210,7 @@ class WebhookStepWorld(StepWorld):
         self.pods[pod.key] = pod.state
         self.tell_pod(pod)
 
-    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str) -> str:
         otherwise = self._otherwise.get(pod.key)
         if otherwise is None:
             return self._cause_as_let_in(pod, state, profile, decision, wanted)
@@ -223,7 +223,9 @@ class WebhookStepWorld(StepWorld):
         cause = self._cause_as_let_in(pod, state, profile, decision, wanted)
         return cause if cause == UNEXPLAINED else self.admissions[launch.attempt.number]
 
-    def _cause_as_let_in(self, pod: Pod, state: ClusterState, profile: Profile, decision: Decision, wanted: str) -> str:
+    def _cause_as_let_in(
+        self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str
+    ) -> str:
         cause = super()._cause(pod, state, profile, decision, wanted)
         if cause != UNEXPLAINED:
             return cause
@@ -241,7 +243,7 @@ class WebhookStepWorld(StepWorld):
                 said = report.state
                 yield replace(node.state, labels=said.labels, images=said.images, image_count=said.image_count)
 
-    def _with_node(self, pod: Pod, state: ClusterState, profile: Profile, other: Node) -> Decision:
+    def _with_node(self, pod: Pod, state: ClusterState, profile: Profile, other: Node) -> SchedulingDecision:
         now = self.nodes[other.name].state
         state.set_node(other)
         try:

@@ -8,7 +8,7 @@ import pytest
 
 from lab.tests.history import BEGIN, as_lines, contents, import_texts, micros_of, morning, rows, uid_of
 from lab.tests.recorded import SECOND, empty_store
-from roost_lab.recorder.importing.history import History
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
@@ -18,8 +18,8 @@ AUDIT = "audit.jsonl"
 FORMS = sorted(path.name for path in SAMPLES.iterdir() if path.name != AUDIT)
 
 
-def import_sample(store: Store, name: str) -> History:
-    history = History(store)
+def import_sample(store: Store, name: str) -> ImportedHistory:
+    history = ImportedHistory(store)
     history.read([str(SAMPLES / name)])
     return history
 

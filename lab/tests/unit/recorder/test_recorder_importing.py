@@ -34,7 +34,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.report.starts import Starts
+from roost_lab.report.starts import WindowStarts
 
 Object = dict[str, Any]
 REPOSITORY = Path(__file__).parents[4]
@@ -173,7 +173,7 @@ def test_a_pod_whose_start_no_event_tells_is_no_launch(tmp_path: Path, capsys: p
     assert command.export(str(tmp_path / "roost.db"), "launches", 0) == 0
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["name"], line["image_bytes"], line["ready_seconds"]) == ("hub/jupyter-new", 1203405607, 41.0)
-    whole = gather(store)[Starts].whole
+    whole = gather(store)[WindowStarts].whole
     assert whole.count == 1
 
 

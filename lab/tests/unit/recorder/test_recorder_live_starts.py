@@ -17,7 +17,7 @@ from roost_lab.recorder.recording.live_starts import (
     TOLD_AFTER_US,
     LiveStarts,
 )
-from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import PODS, PullRecord, StoredState
 from roost_lab.report import starts as report_starts
@@ -80,7 +80,7 @@ class Recorder:
     """An assembler whose pods are followed, and what the metrics say."""
 
     def __init__(self, pod_class: str = "user") -> None:
-        self.metrics = Metrics("test")
+        self.metrics = RecorderMetrics("test")
         self.starts = LiveStarts(self.metrics)
         self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts)
 

@@ -20,7 +20,7 @@ from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judged
-from roost_lab.recorder.recording.metrics import Metrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
@@ -106,7 +106,7 @@ class Run:
                 **more,
             }
         )
-        self.metrics = Metrics("test")
+        self.metrics = RecorderMetrics("test")
         self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
         self.metrics.observe(
             is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds

@@ -39,7 +39,7 @@ from roost_lab.report.query import Scope
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
-from roost_lab.report.starts import Starts, show
+from roost_lab.report.starts import WindowStarts, show
 from roost_lab.report.statistics import Span
 
 if TYPE_CHECKING:
@@ -153,20 +153,22 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
             for span, took in (("node", pod.waited), ("containers", pod.ran), ("ready", pod.settled), ("whole", whole)):
                 expected.setdefault((pod.pod_class, span), Counter())[edge_of(took)] += 1
     found = {
-        (key[0], span): one.counts for key, spans in report[Starts].by_class.items() for span, one in spans.items()
+        (key[0], span): one.counts
+        for key, spans in report[WindowStarts].by_class.items()
+        for span, one in spans.items()
     }
     assert found == expected
 
     images = Counter(pod.image for pod in chosen if pod.is_bound)
-    named = {name: spans["whole"] for (name,), spans in report[Starts].by_image.items() if name != OTHER_IMAGES}
+    named = {name: spans["whole"] for (name,), spans in report[WindowStarts].by_image.items() if name != OTHER_IMAGES}
     assert all(spans.count == images[name] for name, spans in named.items())
     classes = {pod.pod_class for pod in pods}
     leading = next((one for one in ("user", "build") if one in classes), "")
     led = [(f"p{index}", pod) for index, pod in enumerate(pods) if pod in inside and pod.is_bound]
     led = [(uid, pod) for uid, pod in led if pod.pod_class == leading]
     wholes = {uid: pod.waited + pod.ran + pod.settled for uid, pod in led}
-    assert report[Starts].whole.count == len(led)
-    assert report[Starts].whole.sum_us == sum(wholes.values())
+    assert report[WindowStarts].whole.count == len(led)
+    assert report[WindowStarts].whole.sum_us == sum(wholes.values())
     check_start_times(report, {uid: (BEGIN + pod.created, wholes[uid]) for uid, pod in led})
 
     steps = report.steps
@@ -321,10 +323,10 @@ def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_s
     report = gather(store)
     # Of the recorder's own clock, not of the Events'.
     assert report.window.to_us == BEGIN + HOUR + 1
-    assert report[Starts].whole.count == 0
-    assert sum(spans["node"].count for spans in report[Starts].by_class.values()) == 51
+    assert report[WindowStarts].whole.count == 0
+    assert sum(spans["node"].count for spans in report[WindowStarts].by_class.values()) == 51
     assert report[Pulls].by_image["usual"].image_bytes == 5
-    longest = report[Starts].by_image["i",]["node"]
+    longest = report[WindowStarts].by_image["i",]["node"]
     assert longest.sum_us == 50 * (longest.percentile_us(1.0) or 0)
     assert to_json(report)
 

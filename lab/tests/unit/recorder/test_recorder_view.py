@@ -35,7 +35,7 @@ from roost_lab.recorder.store.records import (
     Record,
 )
 from roost_lab.view import moment as view
-from roost_lab.view.moment import ChangeKind, Moment, NodeState, PodState, as_json
+from roost_lab.view.moment import ChangeKind, ClusterMoment, NodeState, PodState, as_json
 from roost_lab.view.reading import LIVE_US, read_moment
 from tests.harness.postgres import Postgres
 from tools.recorded_story import Story, end_us
@@ -82,7 +82,7 @@ def on_node(uid: str, node: str = "n", at_us: int = BEGIN + MINUTE, **changes: A
     return [pod_record(uid, created_us=at_us, image=IMAGE, **changes), bind_record(uid, at_us, node)]
 
 
-def look(store: Store, records: list[Record], at_us: int | None = NOW, now_us: int = NOW + HOUR) -> Moment:
+def look(store: Store, records: list[Record], at_us: int | None = NOW, now_us: int = NOW + HOUR) -> ClusterMoment:
     store.write(records, {"pods": ("1", NOW + HOUR)})
     found = read_moment(store, at_us, now_us)
     assert found is not None

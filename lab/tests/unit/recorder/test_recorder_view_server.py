@@ -17,7 +17,7 @@ from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view import reading
-from roost_lab.view.moment import Moment
+from roost_lab.view.moment import ClusterMoment
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import OWN_HEADER, make_app, serve
 
@@ -155,7 +155,7 @@ def test_the_latest_state_is_read_once_for_all_who_look(store: Store, monkeypatc
     times: list[int | None] = []
     real = reading.read_moment
 
-    def counted(store: Store, at_us: int | None, now_us: int) -> Moment | None:
+    def counted(store: Store, at_us: int | None, now_us: int) -> ClusterMoment | None:
         times.append(at_us)
         return real(store, at_us, now_us)
 

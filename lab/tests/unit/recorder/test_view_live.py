@@ -19,7 +19,7 @@ from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
-from roost_lab.view.moment import OTHER, ChangeKind, Moment, PodState, as_json, moment_of
+from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of
 from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
 Object = dict[str, Any]
@@ -89,11 +89,11 @@ def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
     return labels.get("kind", "")
 
 
-def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> Moment:
+def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> ClusterMoment:
     return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
 
 
-def drawn(seen: Moment, columns: int = 100, lines: int | None = None) -> str:
+def drawn(seen: ClusterMoment, columns: int = 100, lines: int | None = None) -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
         console.print(show(seen, columns, lines))
@@ -235,7 +235,7 @@ def test_what_happened_in_the_last_minute_is_told_newest_first() -> None:
 LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
 
 
-def busy() -> Moment:
+def busy() -> ClusterMoment:
     nodes = [node(f"{LONG}{number:04d}") for number in range(12)]
     image = "registry.example.org/a/rather/long/path/of/images/scipy-notebook:2027.01.15"
     pods = [pod(USER, each.state.name, image, waiting(), cpu="0.1") for each in nodes for _ in range(30)]
@@ -342,7 +342,7 @@ class GrowingCluster:
     def start(self, stop: threading.Event) -> str:
         return ""
 
-    def moment(self) -> Moment:
+    def moment(self) -> ClusterMoment:
         self.looks += 1
         if self.looks == 3:
             raise KeyboardInterrupt

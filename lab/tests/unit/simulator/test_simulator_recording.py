@@ -19,7 +19,7 @@ from roost_lab.simulator.sweep.recording import ReplayRecorder, record_files
 from roost_lab.simulator.sweep.result_store import SweepError
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import synthetic_attempts
-from roost_lab.view.moment import ChangeKind, Moment, PodState
+from roost_lab.view.moment import ChangeKind, ClusterMoment, PodState
 from roost_lab.view.reading import read_moment
 
 MINUTE = 60.0
@@ -34,7 +34,7 @@ def play(store: Store, attempts: Sequence[Attempt], played: Policy, assumptions:
     return World(played, assumptions, 1, journal=ReplayRecorder(store)).play(attempts)
 
 
-def look(store: Store, after_seconds: float) -> Moment:
+def look(store: Store, after_seconds: float) -> ClusterMoment:
     found = read_moment(store, round((BEGIN + after_seconds) * 1e6), 2**62)
     assert found is not None
     return found
