@@ -188,7 +188,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.normalise_reference (list $ reference): roost_core/objects/images.py */}}
+{{- /* roost.normalise_reference (list $ reference): roost_core/objects/image_references.py */}}
 {{- define "roost.normalise_reference" -}}
 {{- $root := index . 0 -}}
 {{- $reference := index . 1 -}}
@@ -219,7 +219,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.short_name (list $ normalised): roost_core/objects/images.py */}}
+{{- /* roost.short_name (list $ normalised): roost_core/objects/image_references.py */}}
 {{- define "roost.short_name" -}}
 {{- $root := index . 0 -}}
 {{- $normalised := index . 1 -}}
@@ -311,7 +311,7 @@
 {{- $found | toJson -}}
 {{- end }}
 
-{{- /* roost.split_reference (list $ reference): roost_core/objects/images.py */}}
+{{- /* roost.split_reference (list $ reference): roost_core/objects/image_references.py */}}
 {{- define "roost.split_reference" -}}
 {{- $root := index . 0 -}}
 {{- $reference := index . 1 -}}

@@ -14,6 +14,7 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tools.compile.expressions import CompileError
@@ -272,7 +273,9 @@ class _FunctionWriter:
         """The kind of a field of the module's tuples."""
         for found in vars(self.module).values():
             if isinstance(found, type) and field in getattr(found, "__annotations__", {}):
-                return self.kind_of(ast.parse(str(found.__annotations__[field]), mode="eval").body)
+                for part in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(found)))):
+                    if isinstance(part, ast.AnnAssign) and ast.unparse(part.target) == field:
+                        return self.kind_of(part.annotation)
         return "any"
 
     def constant(self, node: ast.expr) -> _Go:
