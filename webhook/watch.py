@@ -165,7 +165,10 @@ class FactsKeeper:
         if watches is None or not self._has_facts:
             return False
         facts = self.facts
-        return watches.knows_nodes != (facts.nodes is not None) or watches.shows_new_pods != facts.shows_new_pods
+        known = (facts.nodes is not None, facts.shows_new_pods, facts.lowest_priority, facts.guarded_namespaces)
+        return known != (
+            watches.knows_nodes, watches.shows_new_pods, watches.lowest_priority, watches.guarded_namespaces
+        )  # fmt: skip
 
     def _swap(self) -> None:
         watches = self._watches
@@ -224,11 +227,11 @@ class _Watches:
         self._priorities: WatchCache[int] | None = None
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-            self._priorities = cache(path, foreign_priority, kind="priorityclasses")
+            self._priorities = cache(path, foreign_priority, kind="priorityclasses", keeps_changes=False)
         self._quotas: WatchCache[str] | None = None
         is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
         if not is_alone and self._classes_that_read(Reads.QUOTAS):
-            self._quotas = cache("/api/v1/resourcequotas", _read_guard, kind="resourcequotas")
+            self._quotas = cache("/api/v1/resourcequotas", _read_guard, kind="resourcequotas", keeps_changes=False)
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -315,8 +318,23 @@ class _Watches:
     @property
     def knows_nodes(self) -> bool:
         """Whether nodes were listed, may still be read, and were heard of lately."""
-        nodes = self._nodes
-        return nodes is not None and nodes.synced and not nodes.is_forbidden and nodes.age_seconds() <= STALE_SECONDS
+        return self._nodes is not None and _is_known(self._nodes)
+
+    @property
+    def lowest_priority(self) -> int:
+        """As in `Facts`; what can't be known may be anything."""
+        classes = self._priorities
+        if classes is None:
+            return NO_CLASS
+        return min(classes.objects().values(), default=NO_CLASS) if _is_known(classes) else LOWEST_PRIORITY
+
+    @property
+    def guarded_namespaces(self) -> frozenset[str] | None:
+        """As in `Facts`."""
+        quotas = self._quotas
+        if quotas is None:
+            return frozenset()
+        return frozenset(quotas.objects().values()) if _is_known(quotas) else None
 
     @property
     def shows_new_pods(self) -> bool:
@@ -399,30 +417,12 @@ class _Watches:
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
             failed_pulls=self._failed_pulls,
-            guarded_namespaces=self._guarded_namespaces(),
-            lowest_priority=self._lowest_priority(),
+            guarded_namespaces=self.guarded_namespaces,
+            lowest_priority=self.lowest_priority,
             leases={part: lease.state for part, lease in self.leases.items()},
             scheduler_host=self.settings.scheduler_host,
         )
         return facts, seen
-
-    def _guarded_namespaces(self) -> frozenset[str] | None:
-        quotas = self._quotas
-        if quotas is None:
-            return frozenset()
-        if not quotas.synced or quotas.is_forbidden or quotas.age_seconds() > STALE_SECONDS:
-            return None
-        self._take(quotas)
-        return frozenset(quotas.objects().values())
-
-    def _lowest_priority(self) -> int:
-        classes = self._priorities
-        if classes is None:
-            return NO_CLASS
-        if not classes.synced or classes.is_forbidden or classes.age_seconds() > STALE_SECONDS:
-            return LOWEST_PRIORITY
-        self._take(classes)
-        return min(classes.objects().values(), default=NO_CLASS)
 
     def _selects(self, namespace: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
         return [namespace_matches(selector, namespace, known) for selector in self._selectors]
@@ -563,6 +563,11 @@ class _Watches:
         if self._namespaces is None or not self._namespaces.synced:
             return None
         return self._namespaces.objects()
+
+
+def _is_known(cache: WatchCache[Any]) -> bool:
+    """Whether it was listed, may still be read, and was heard of lately."""
+    return cache.synced and not cache.is_forbidden and cache.age_seconds() <= STALE_SECONDS
 
 
 def _read_guard(quota: JSONObject) -> str | None:

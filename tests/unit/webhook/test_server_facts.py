@@ -354,6 +354,27 @@ def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_c
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
+@pytest.mark.usefixtures("hasty")
+def test_a_right_that_is_lost_is_noticed_although_nothing_else_changes(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, lines = threading.Event(), server.lines
+
+    def silent(path: str, query: Mapping[str, Any], silence_seconds: float) -> Iterator[bytes]:
+        if path != PRIORITIES:
+            over.wait(30)
+        return lines(path, query, silence_seconds)
+
+    monkeypatch.setattr(server, "lines", silent)
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    server.forbidden.add(PRIORITIES)
+    try:
+        kept.wait(lambda: kept.keeper.facts.lowest_priority == -(2**31))
+    finally:
+        over.set()
+
+
 QUOTAS = "/api/v1/resourcequotas"
 
 
