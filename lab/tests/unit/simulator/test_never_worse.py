@@ -76,15 +76,6 @@ def test_there_are_hubs_of_six_kinds_at_least_whose_launches_are_the_same_for_a_
         assert moments[-1] - moments[0] < DAY, one.name
 
 
-def test_the_lecture_is_150_users_in_three_minutes_twice_a_day() -> None:
-    launches = BY_NAME["lecture"].launches(1, 1)
-    begin = launches[0].moment // DAY * DAY
-    for hour in (10, 14):
-        within = [one for one in launches if 0 <= one.moment - begin - hour * 3600 <= 180]
-        assert len(within) >= 150
-    assert len({one.image for one in launches}) == 1
-
-
 def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
     assert hub_values(BY_NAME["lecture"], 4)["scheduling"]["userPlaceholder"] == {"replicas": 4}
     binder = hub_values(BY_NAME["small binder"], 25)

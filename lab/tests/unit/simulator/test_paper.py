@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import interval
-from benchmarks.paper import FIRST, Job, Run, change, main, on_front, play, show, write_plots
+from benchmarks.paper import FIRST, Job, Run, main, on_front, play, show, write_plots
 
 RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 
@@ -15,12 +15,6 @@ RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 )
 def test_an_interval_holds_the_median_with_95_percent(number: int, expected: tuple[float, float, float]) -> None:
     assert interval(list(range(number, 0, -1))) == expected
-
-
-def test_a_change_is_that_of_pairs() -> None:
-    before = {1: RUN, 2: RUN._replace(cold=200)}
-    after = {2: RUN._replace(cold=100), 1: RUN._replace(cold=90)}
-    assert change(before, after, "cold") == pytest.approx((-30, -50, -10))
 
 
 def test_the_front_has_what_nothing_dominates() -> None:

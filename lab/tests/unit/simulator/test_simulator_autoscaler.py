@@ -305,17 +305,6 @@ def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None
     assert scaler().look(ClusterState([*old[:3], node("a")]), waiting, NONE, 1001.0).request > 0
 
 
-def test_the_assumptions_choose_whose_rules_hold() -> None:
-    def made(kind: Autoscaler) -> NodeScaler:
-        return make_node_scaler(replace(WORLD, autoscaler=kind), TEMPLATE, 0.0)
-
-    assert isinstance(made(Autoscaler.CLUSTER_AUTOSCALER), ClusterAutoscaler)
-    assert isinstance(made(Autoscaler.KARPENTER), Karpenter)
-    none = made(Autoscaler.NONE)
-    assert type(none) is NodeScaler
-    assert none.look(ClusterState(), [user("w")], NONE, 0.0) == ScalingDecision()
-
-
 # Karpenter
 
 
@@ -363,13 +352,6 @@ def test_an_empty_node_goes_after_consolidate_after_and_a_second_look() -> None:
     machine.pods_changed("a", 120.0)
     assert machine.look(state, [], NONE, 150.0).remove == ()
     assert machine.look(state, [], NONE, 170.0).remove == ("a",)
-
-
-def test_empty_nodes_go_together_within_the_budget() -> None:
-    state = ClusterState([node(f"n{number:02}") for number in range(25)])
-    looked = karpenter().look(state, [], NONE, 1000.0)
-    assert len(looked.remove) == 3
-    assert looked.look_again == 1010.0
 
 
 def test_the_node_with_the_fewest_pods_is_moved_first_and_one_at_a_time() -> None:

@@ -87,10 +87,6 @@ def test_all_faults_come_at_once() -> None:
     assert len(error.value.faults) == 3
 
 
-def test_the_usual_world_can_be() -> None:
-    make_assumptions({}, "--set")
-
-
 def test_every_assumption_is_listed_with_what_it_is() -> None:
     rows = list_assumptions(make_assumptions({"min_nodes": 3}, "--set"))
     assert [row.name for row in rows] == [one.name for one in fields(Assumptions)]

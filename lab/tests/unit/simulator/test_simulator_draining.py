@@ -18,7 +18,6 @@ from lab.tests.small_worlds import (
 )
 from lab.tests.small_worlds import without_pullers as bare
 from roost_core.objects.node import Node
-from roost_core.objects.selectors import UNSCHEDULABLE_TAINT
 from roost_lab.simulator.engine.entities import SimNode
 from roost_lab.simulator.engine.pods import PLACEHOLDER
 from roost_lab.simulator.engine.results import ONLY_FULL
@@ -135,30 +134,6 @@ class Nominating(WatchedWorld):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.nominated: list[list[str]] = []
-
-
-class Seeing(WatchedWorld):
-    """Looks at a node when it has been cordoned."""
-
-    told: tuple[Node | None, Node] | None = None
-
-    def change_node(self, node: SimNode, state: Node) -> None:
-        super().change_node(node, state)
-        if state.unschedulable and self.told is None:
-            nodes = self.releases[0].facts.current().nodes
-            assert nodes is not None
-            self.told = nodes.get_node(node.name), self.releases[0].controls._snapshot().nodes[node.name]
-
-
-def test_the_webhook_and_the_controllers_see_the_cordon() -> None:
-    said = [attempt(0, 0, stays=3 * HOUR), attempt(1, 2 * HOUR)]
-    _, seen = play(said, policy("roost"), old_at(1.0, nodes=1, max_nodes=2), make=Seeing)
-    assert isinstance(seen, Seeing)
-    assert seen.told is not None
-    for fact in seen.told:
-        assert fact is not None
-        assert fact.unschedulable
-        assert UNSCHEDULABLE_TAINT in {taint.key for taint in fact.taints}
 
 
 def test_an_image_on_an_old_node_is_out_of_reach() -> None:

@@ -10,7 +10,7 @@ from generator.values.files import read_defaults
 from generator.values.release import kube_minor
 from lab.tests.small_worlds import in_order, play, policy, small
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, Assumptions
-from roost_lab.simulator.setup.checks import AssumptionsError, list_assumptions, make_assumptions, read_assumption
+from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.run import make_jobs
@@ -48,11 +48,6 @@ def test_a_minor_that_the_model_does_not_know_is_refused(minor: str) -> None:
     with pytest.raises(AssumptionsError) as error:
         make_assumptions({"kubernetes_minor": minor}, "--set")
     assert str(error.value) == said
-
-
-def test_the_minor_is_told_with_the_other_assumptions() -> None:
-    (row,) = [one for one in list_assumptions(Assumptions(kubernetes_minor="1.35")) if one.name == "kubernetes_minor"]
-    assert (row.value, row.is_changed) == ("1.35", True)
 
 
 @pytest.mark.parametrize("name", ["roost", "z2jh", "kube-default"])

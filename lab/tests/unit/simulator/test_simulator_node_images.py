@@ -67,12 +67,6 @@ def test_images_of_one_family_share_a_base_of_its_share_of_the_median() -> None:
     assert min(bases.values()) > 50
 
 
-def test_a_size_that_the_trace_knows_wins_and_a_small_image_stands_on_no_base() -> None:
-    catalogue = images(large=3 * GB, small=BASE)
-    assert catalogue.get("large").disk_bytes == 3 * GB
-    assert catalogue.get("large").compressed_bytes == pytest.approx(3 * GB / 2.8, abs=2)
-
-
 BUILT = replace(WORLD, base_families=4, buildpack_share=0.47, buildpack_families=3)
 # On disk.
 BUILDPACK = 752_000_000
@@ -215,17 +209,6 @@ def test_parallel_pulls_share_the_network_and_unpack_each_for_itself() -> None:
     slow = node(replace(world, pulls="slow"), a=4 * GB, b=2 * GB + BASE)
     slow.pull("a", 0.0)
     assert slow.pull("b", 0.0).finish == pytest.approx(2 * GB / 2.8 / 5e6 + 1, abs=1e-3)
-
-
-def test_a_hundred_launches_of_one_new_image_wait_as_the_load_test_of_2018_did() -> None:
-    """mybinder.org, July 2018: 100 clicks of one repository in 10 s; quartiles 100, 138, 179 s, over some nodes.
-
-    One node and one 1.5 GB image: the first waits for the pull, each of the others a second more.
-    """
-    machine = node(a=1_500_000_000)
-    waits = sorted(machine.pull("a", number / 10).finish - number / 10 for number in range(100))
-    assert waits[0] == pytest.approx(seconds(1_500_000_000), abs=1.0)
-    assert waits[-1] == pytest.approx(waits[0] + 99 * 0.9, abs=1.0)
 
 
 # Collection

@@ -66,11 +66,6 @@ def test_the_gate_of_an_admission_policy_only_prefers() -> None:
         assert label not in str(one.spec.preferred_node_terms)
 
 
-def test_rules_of_admission_policies_decide_which_results_are_alike() -> None:
-    joined = {"podClasses": {"user": {"join": {"user": 7}}}}
-    assert by_policy("roost").digest != by_policy("roost", **joined).digest
-
-
 def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     blind = {"webhook": {"readNodes": False}, "prePuller": {"enabled": False}}
     said = in_order(*((100.0 * number, "abcd"[number % 4]) for number in range(12)))

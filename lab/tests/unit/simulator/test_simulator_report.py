@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,6 @@ from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page, parts
 from roost_lab.simulator.reporting.terminal import BOUND_MARK, bar, to_text
 from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.sweep.measures import MEASURES
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
 
@@ -80,11 +78,6 @@ def test_policies_are_compared_seed_by_seed() -> None:
     assert one.change("moves", "roost") is None
 
 
-def test_a_missing_seed_is_no_summary() -> None:
-    with pytest.raises(KeyError):
-        summarise([result("a", 1), result("a", 2), result("b", 1)], WORLDS[:1])
-
-
 def test_worlds_are_told_by_what_was_varied_in_the_order_asked() -> None:
     assert summary().varied() == {"sessions": [0, 1, 2]}
     many = [
@@ -93,27 +86,6 @@ def test_worlds_are_told_by_what_was_varied_in_the_order_asked() -> None:
     ]
     runs = [result(setting=world.setting) for world in many]
     assert summarise(runs, many).varied() == {"pushes_per_day": [0, 1, 2]}
-
-
-def test_every_field_of_a_result_is_told_somewhere() -> None:
-    read = {name for measure in MEASURES for name in _names_read(measure.read)}
-    about = {"policy", "seed", "setting", "hours", "cpu_seconds", "bounds", "admitted", "hubs"}
-    assert set(RunResult.__slots__) - read - about == set()
-
-
-def _names_read(read: Any) -> set[str]:
-    names: set[str] = set()
-
-    class Spy:
-        def __getattr__(self, name: str) -> Any:
-            names.add(name)
-            return getattr(found, name)
-
-    found = result()
-    found.builds = 5
-    read(Spy())
-    # A property reads fields.
-    return names | ({"cold", "placed"} if "cold_share" in names else set())
 
 
 @pytest.mark.parametrize(

@@ -1,41 +1,19 @@
 """What is known of a trace before it is replayed."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from lab.tests.trace_lines import launch, write
 from roost_lab.simulator.sweep.survey import survey, trace_of
 from roost_lab.traces.counts import TraceError
 
 
-def line(minute: int, name: str, **more: object) -> str:
-    record = {
-        "timestamp": f"2019-05-{22 + minute // 1440:02}T{minute // 60 % 24:02}:{minute % 60:02}:00+00:00",
-        "schema": "binderhub.jupyter.org/launch",
-        "version": 2,
-        "provider": "GitHub",
-        "spec": f"owner/{name}/master",
-        "status": "success",
-    }
-    return json.dumps(record | more) + "\n"
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    file = tmp_path / "launches.jsonl"
-    file.write_text(
-        "".join(
-            [
-                *(line(10, "popular") for _ in range(6)),
-                line(11, "rare"),
-                "no json\n",
-                line(1500, "popular"),
-                line(1501, "new"),
-            ]
-        )
-    )
-    return file
+    popular = [launch(10, "owner/popular/master")] * 6
+    rest = [launch(1500, "owner/popular/master"), launch(1501, "owner/new/master")]
+    return write(tmp_path, *popular, launch(11, "owner/rare/master"), "no json", *rest)
 
 
 def test_one_pass_counts_what_is_used_and_what_is_not(path: Path) -> None:
@@ -50,7 +28,7 @@ def test_the_fingerprint_is_of_what_the_files_hold(path: Path, tmp_path: Path) -
     copy.write_bytes(path.read_bytes())
     one, other = trace_of((str(path),)), trace_of((str(copy),))
     assert one.fingerprint == other.fingerprint
-    copy.write_text(copy.read_text() + line(1502, "new"))
+    copy.write_text(copy.read_text() + copy.read_text())
     assert trace_of((str(copy),)).fingerprint != one.fingerprint
     assert trace_of((str(path), str(copy))).fingerprint != one.fingerprint
 

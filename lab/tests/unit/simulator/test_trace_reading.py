@@ -105,26 +105,10 @@ def test_days_given_in_any_order_are_played_as_one_trace(tmp_path: Path) -> None
     assert read(*parts)[0] == read(whole)[0]
 
 
-def test_files_of_the_same_time_are_merged_by_moment(tmp_path: Path) -> None:
-    one = write(tmp_path, *(launch(minute, f"a/{minute}/m") for minute in range(0, 100, 2)), name="one")
-    other = write(tmp_path, *(launch(minute, f"b/{minute}/m") for minute in range(1, 100, 2)), name="other")
-    third = write(tmp_path, *(launch(minute, f"c/{minute}/m") for minute in range(50)), name="third")
-    attempts, _ = read(one, other, third)
-    assert len(attempts) == 150
-    assert len({attempt.moment for attempt in attempts}) == 150
-
-
 def test_a_file_named_twice_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, launch())
     with pytest.raises(TraceError, match="named twice"):
         open_trace([path, tmp_path / "." / "trace.jsonl"], seed=1, counts=InputCounts())
-
-
-def test_kinds_may_be_mixed_over_files_and_lines(tmp_path: Path) -> None:
-    mixed = write(tmp_path, launch(), recorded(61), launch(2, version=4, ref="x", origin="o"))
-    attempts, counts = read(mixed)
-    assert len(attempts) == 3
-    assert len(counts.formats) == 3
 
 
 # Damaged and hostile files
