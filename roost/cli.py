@@ -6,13 +6,11 @@ adds those that watch, record and study.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _ENTRY_POINTS: Final = "roost.commands"
 _FIRST_STEPS: Final = """\

@@ -5,11 +5,12 @@ Both the webhook and the simulator call `decide`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.objects.pod_body import MIRROR_ANNOTATION
+from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     OPT_OUT_ANNOTATION,
@@ -19,19 +20,13 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
 )
 from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
-from webhook.facts import PlacedPod
-from webhook.patch import Annotate, Change, RequestByDefault, patch_for, without_overflow
-from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads
+from webhook.facts import Facts, PlacedPod
+from webhook.patch import Annotate, Change, Operation, RequestByDefault, patch_for, without_overflow
+from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from roost_core.objects.pod_body import PodBody
-    from webhook.facts import Facts
     from webhook.ledger import Ledger
-    from webhook.patch import Operation
     from webhook.rules import Rulebook
-    from webhook.rules.contract import Rule
 
 # Why DaemonSet pods are skipped.
 DAEMON_SET: Final = "daemon-set"

@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -30,8 +31,6 @@ from webhook.serving import serve as serve_reviews
 from webhook.watch import FactsKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost_core.release.settings import ReleaseSettings
     from webhook.admission import Decision
     from webhook.options import WebhookOptions

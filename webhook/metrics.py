@@ -5,18 +5,14 @@ Names follow the conventions: base units, `_total` on counters, no label whose v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from webhook.admission import ReviewResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from webhook.admission import Decision
+from webhook.admission import Decision, ReviewResult
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
 DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)

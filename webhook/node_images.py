@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.node import Node
     from roost_core.placement.nodes import Nodes
     from webhook.facts import WarmFacts

@@ -7,6 +7,7 @@ again, so patching twice is patching once; apart from BinderHub's own placement 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject, MalformedObjectError, child_object
@@ -15,8 +16,6 @@ from roost_core.objects.selectors import is_empty_term, read_label_selector, rea
 from roost_core.placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from roost_core.objects.pod_body import PodBody
 
 Operation = dict[str, object]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import Reader, SettingsError
 from roost_core.release.settings import ReleaseSettings
-from webhook.metrics import show
+from webhook.metrics import WebhookMetrics, show
 from webhook.rules import unread_keys
 from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
     from pathlib import Path
 
-    from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 

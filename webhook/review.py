@@ -11,6 +11,7 @@ import logging
 import re
 import traceback
 from base64 import b64encode
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
@@ -19,16 +20,13 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
 from webhook.admission import Decision, ReviewResult, decide
 from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
-from webhook.facts import pod_key
+from webhook.facts import Facts, pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
 from webhook.rules.home import ring_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from roost_core.release.settings import ReleaseSettings
-    from webhook.facts import Facts
 
 log = logging.getLogger(__name__)
 

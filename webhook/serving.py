@@ -11,6 +11,7 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,6 @@ from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 if TYPE_CHECKING:
     import socket
     import threading
-    from collections.abc import Callable
 
     from roost_core.http.server import Server
     from webhook.certificates.tls import ServingCertificate

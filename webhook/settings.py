@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from roost_core.release.reader import Reader, load_document
+from roost_core.release.reader import Document, Reader, load_document
 from roost_core.release.settings import ReleaseSettings
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Document
 
 
 def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:

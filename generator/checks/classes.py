@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
-from generator.faults import describe
+from generator.faults import Path, describe
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check
-    from generator.faults import Path
     from generator.values.release import Release
 
 _Classes = dict[str, dict[str, object]]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number
+from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check
     from generator.values.release import Release
 
 

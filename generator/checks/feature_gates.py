@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from generator.checks.contract import LintReport, mapping, text
+from generator.checks.contract import Check, LintReport, mapping, text
 from generator.render.functions import minor_for_cluster
-from generator.values.release import kube_minor
+from generator.values.release import Release, kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
-
-if TYPE_CHECKING:
-    from generator.checks.contract import Check
-    from generator.values.release import Release
 
 
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import at, mapping, text
+from generator.checks.contract import Check, LintReport, at, mapping, text
 from generator.checks.placeholders import is_wanted, placeholder_sets
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
 from generator.render.functions import complete_placeholder_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.merge import Values
     from generator.values.release import Release

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import mapping, number
+from generator.checks.contract import Check, LintReport, mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from roost_core.placement.labels import USER_CLASS
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 # cluster-autoscaler's --expendable-pods-priority-cutoff.

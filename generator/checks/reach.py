@@ -5,18 +5,15 @@ On a node that no puller reaches users start cold: their image is pulled while t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, text
+from generator.checks.contract import Check, LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from generator.checks.contract import Check
     from generator.values.merge import Values
     from generator.values.release import Release
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, text
+from generator.checks.contract import Check, LintReport, at, listing, mapping, text
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.release import Release
 

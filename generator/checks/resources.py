@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, Phrase, at, mapping, text
+from generator.checks.contract import Check, LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.release import Release
 

@@ -8,9 +8,10 @@ roost_core/scheduler/plugins.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from roost_core.scheduler.plugins import (
     FILTERS_NEED_PRE_FILTER,
@@ -22,9 +23,6 @@ from roost_core.scheduler.plugins import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from generator.checks.contract import Check
     from generator.faults import Path
     from generator.values.release import Release
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from generator.checks.contract import LintReport, at, listing, mapping, text
@@ -9,8 +10,6 @@ from generator.schema.check import fits
 from generator.values.sources import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from generator.faults import Path
     from generator.values.merge import Values
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import at, mapping
+from generator.checks.contract import Check, LintReport, at, mapping
 
 if TYPE_CHECKING:
-    from generator.checks.contract import Check, LintReport
     from generator.values.release import Release
 
 

@@ -9,6 +9,7 @@ folder that have a key at the top with them in common; FAMILY-common or common-F
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from generator.faults import Fault, UsageError, ValuesError
@@ -16,7 +17,6 @@ from generator.importing.source import find_charts
 from generator.values.loader import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _COMMON: Final = frozenset({"common", "shared", "base", "basehub", "default", "defaults", "all"})

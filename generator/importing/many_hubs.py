@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from generator.faults import ValuesError
+from generator.faults import Fault, ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml, printable
-from generator.importing.result import free_name, put_at
-from generator.importing.source import child, show_key
+from generator.importing.result import ImportResult, free_name, put_at
+from generator.importing.source import Path, child, show_key
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
@@ -26,12 +27,7 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from generator.faults import Fault
     from generator.importing.hub_files import HubFiles
-    from generator.importing.result import ImportResult
-    from generator.importing.source import Path
 
     Values = Mapping[str, Any]
 

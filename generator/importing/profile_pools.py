@@ -6,8 +6,8 @@ tolerations or terms waits for a node of that pool, whatever room the default se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping
 from generator.checks.terms import lint_required_term, lint_toleration
@@ -15,9 +15,6 @@ from generator.importing.quantities import cpu_quantity, quantity, spawner_memor
 from generator.importing.result import free_name
 from generator.importing.source import child
 from roost_core.placement.go_json import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
 
 Values = Mapping[str, object]
 

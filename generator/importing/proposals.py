@@ -6,7 +6,7 @@ Each proposal is what the import would say if the hub had that part switched on,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number
@@ -19,8 +19,6 @@ from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from generator.importing.result import ImportResult
     from generator.importing.source import Path
 

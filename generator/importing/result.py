@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,6 @@ from generator.importing.printing import print_yaml, printable
 from generator.importing.source import HubSection, Path, child, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from generator.faults import Fault
     from generator.values.sources import Places
 

@@ -7,13 +7,10 @@ no setting for that, hence `hub.extraConfig`; its slow_spawn_message exists sinc
 from __future__ import annotations
 
 from textwrap import indent
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.importing.printing import print_yaml, printable
-from generator.importing.source import child
-
-if TYPE_CHECKING:
-    from generator.importing.source import HubSection
+from generator.importing.source import HubSection, child
 
 # Runs in the hub, after its configuration. It wraps the method instead of naming a class of its own, because BinderHub
 # and others set a class derived from KubeSpawner.

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from generator.checks.contract import at, listing, mapping, number, text
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import puller_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_core.placement.managed_images import PullerGroup
+from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 
 def summary_of(values: Mapping[str, object]) -> list[str]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import yaml
 
 from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
+from generator.faults import Path as FieldPath
 from generator.render.manifests import Identity
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, is_ours
 from generator.values.sources import MAX_FILE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from generator.faults import Path as FieldPath
 
 Objects = dict[Identity, dict[str, object]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,8 +33,6 @@ from generator.render.functions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"

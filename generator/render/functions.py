@@ -11,17 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
-from generator.values.release import kube_minor
+from generator.values.release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, puller_groups
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
 
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from generator.faults import UsageError, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from generator.render.manifests import Manifest
 
 KUSTOMIZATION: Final = "kustomization.yaml"

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from jsonschema_rs import Draft7Validator
 
-from generator.faults import Fault, ValuesError
+from generator.faults import Fault, Path, ValuesError
 from generator.locations import chart_folder
 from generator.schema.explain import Schema, explain
 
 if TYPE_CHECKING:
-    from generator.faults import Path
     from generator.values.merge import Merged
 
 

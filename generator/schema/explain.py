@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from jsonschema_rs import ValidationErrorKind
+from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from generator.faults import MISSING, Fault, Path, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from jsonschema_rs import ValidationError
-
     from generator.values.merge import Merged
 
 Schema = dict[str, object]

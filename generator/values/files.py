@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.faults import Fault, UsageError, ValuesError
 from generator.locations import chart_folder
 from generator.values.loader import load
 from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 DEFAULTS_NAME: Final = "chart/values.yaml"
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
-from generator.faults import UsageError
+from generator.faults import Path, UsageError
 from generator.values.sources import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
-
-if TYPE_CHECKING:
-    from generator.faults import Path
 
 # Helm's bounds on `--set a[INDEX]` and on `--set a.b.c…`.
 MAX_INDEX: Final = 65536

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
-from generator.faults import Fault, show_path
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from generator.faults import Path, Severity
+from generator.faults import Fault, Path, Severity, show_path
 
 MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 64

@@ -11,12 +11,11 @@ import click
 
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
-from generator.render.diff import MAX_MANIFEST_BYTES, compare, parse_manifests, read_folder, show
+from generator.render.diff import MAX_MANIFEST_BYTES, Objects, compare, parse_manifests, read_folder, show
 from generator.values.files import parse_values, read_file
 from roost.commands.options import release_options
 
 if TYPE_CHECKING:
-    from generator.render.diff import Objects
     from generator.values.release import Release
 
 SAME = 0

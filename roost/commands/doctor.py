@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -15,16 +16,10 @@ from generator.values.release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import read_pod_file
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.contract import Install
+from roost.doctor.contract import CheckOutcome, Install
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from roost.doctor.contract import CheckOutcome
-    from roost_core.kube.client import Client
 
 
 def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,6 +19,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
 from roost_core.placement.headroom_windows import (
     ReplicaChange,
+    Window,
     changes_between,
     local_time,
     parse_moment,
@@ -30,11 +32,9 @@ from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
     from roost_core.placement.headroom_history import History
-    from roost_core.placement.headroom_windows import Window
 
     # What a node has for placeholders: cores, bytes; None where it wasn't said.
     _Node = Mapping[str, Fraction | None]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from generator.faults import UsageError
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -14,9 +15,6 @@ from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.proposals import print_pointer, print_proposals, propose
 from generator.values.files import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -25,13 +26,11 @@ from roost_core.kube.pki import (
     still_valid,
 )
 from roost_core.kube.readiness import ReadyVerdict
-from roost_core.kube.trust import CONFLICTS
+from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
 
-    from roost_core.kube.trust import BundleField, SharedSecret
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
 from roost.controllers.runtime.apply import FIRST_REST_SECONDS, NOT_FOUND, Applier
@@ -18,7 +19,7 @@ from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
 from roost_core.placement.labels import (
     CONTROLLERS_MANAGER,
     OWN_COMPONENT_LABEL,
@@ -30,11 +31,6 @@ from roost_core.placement.labels import (
     is_own_node_label,
     startup_taint,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roost_core.objects.node import Node
 
 log = logging.getLogger(__name__)
 

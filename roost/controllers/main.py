@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -27,21 +28,17 @@ from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
-from roost_core.kube.readiness import ReadyVerdict, check_all
+from roost_core.kube.readiness import Check, ReadyVerdict, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.release.reader import SettingsError, SettingsFault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost.controllers.contract.planner import Planner
     from roost.controllers.options import ControllersOptions
-    from roost_core.kube.client import Client
-    from roost_core.kube.readiness import Check
 
 log = logging.getLogger(__name__)
 

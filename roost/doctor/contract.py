@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from roost_core.objects.node import node_or_none
+from roost_core.objects.node import Node, node_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from generator.values.release import Release
     from roost_core.kube.client import Client
-    from roost_core.objects.node import Node
 
 Object = dict[str, Any]
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import jsonpatch
 
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, Client
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     OPT_OUT_ANNOTATION,
     POLICY_REVISION_ANNOTATION,
     WARM_TARGET_ANNOTATION,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roost_core.kube.client import Client
 
 # Made by the install itself, and not there before it.
 _ABSENT_BEFORE: Final = frozenset(

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
-from roost.images.listing import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from roost.images.listing import Name
+from roost.images.listing import Name, name_of
 
 # A host has a dot, a port, or is localhost: any other first part of an image's name is somebody at Docker Hub.
 _HOST: Final = r"(?:localhost|[A-Za-z0-9][A-Za-z0-9-]*(?=[.:])[A-Za-z0-9.-]*)(?::\d+)?"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from roost_core.objects.image_references import image_repository, split_reference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 class Name(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -15,7 +16,6 @@ from roost_core.http.server import CLOSE_SECONDS, Server
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 TEXT: Final = "text/plain; charset=utf-8"

@@ -15,13 +15,13 @@ import socket
 import ssl
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
 import httptools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from wsgiref.types import WSGIApplication
 
 log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ import logging
 import random
 import time
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,13 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
 
-    from roost_core.kube.client import Client, JSONObject
 
 log = logging.getLogger(__name__)
 # Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other thread may move it on.

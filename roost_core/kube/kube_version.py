@@ -8,15 +8,14 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import Client, ClusterError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
 
-    from roost_core.kube.client import Client
 
 ASK_AGAIN_SECONDS: Final = 120.0
 # During an upgrade of the control plane, its replicas have different versions.

@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
 
-    from roost_core.kube.client import Client, JSONObject
 
 log = logging.getLogger(__name__)
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import steady_seconds
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
 
-    from roost_core.kube.client import Client
 
 log = logging.getLogger(__name__)
 

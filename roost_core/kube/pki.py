@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -17,9 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from roost_core.placement.labels import shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # For API servers whose clock is behind ours.
 BACKDATE_SECONDS: Final = 3600.0

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from roost_core.kube.client import Client, ClusterError, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 # The owner of caBundle in managed fields.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"

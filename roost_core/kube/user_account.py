@@ -6,15 +6,11 @@ Programs in the cluster use `client.connect`: what a shell exports mustn't lead 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from roost_core.kube.client import ClusterError, connect, connect_by_files
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_core.kube.client import Client
+from roost_core.kube.client import Client, ClusterError, connect, connect_by_files
 
 # The kubelet sets it in every pod.
 _IN_POD: Final = "KUBERNETES_SERVICE_HOST"

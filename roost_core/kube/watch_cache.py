@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from roost_core.kube.event_stream import EventStream, WatchEventType
+from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from roost_core.kube.client import Client, JSONObject
-    from roost_core.kube.event_stream import WatchEvent
 
 T = TypeVar("T")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 JSONObject = dict[str, Any]
 # What the parts of an object are that a reader reads: an object with such parts, a list of one form, or a plain type.

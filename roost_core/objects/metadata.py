@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from sys import intern
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 # Of the labels and annotations of Roost, and of hubs.
 DOMAIN: Final = "hub.jupyter.org"

@@ -6,11 +6,12 @@ kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces)
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from sys import intern
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.fields import (
     NOTHING,
@@ -27,13 +28,8 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.objects.metadata import intern_labels, kept_annotations
 from roost_core.objects.requests import PODS, is_counted, read_quantity, round_up
-from roost_core.objects.selectors import Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.objects.selectors import HasNodeRules, Taint, node_matches, tolerates_cordon, untolerated
 from roost_core.objects.timestamps import read_moment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost_core.objects.selectors import HasNodeRules
 
 # Images read of a node: more than a disk usually has room for.
 MAX_IMAGES: Final = 1000

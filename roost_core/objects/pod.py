@@ -7,14 +7,13 @@ Source: kube-scheduler's framework.NodeInfo and PodInfo, Kubernetes v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.record_copier import Copier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"

@@ -6,7 +6,8 @@ place, and never contains the value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects.fields import (
     NOTHING,
@@ -21,9 +22,6 @@ from roost_core.objects.fields import (
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.remembering import ByJSON
 from roost_core.objects.selectors import NodeRules, read_node_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # On a pod that a kubelet read from a file.
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"

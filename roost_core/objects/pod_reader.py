@@ -6,8 +6,9 @@ each.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, MutableMapping
 from sys import intern
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.fields import NOTHING, TEXTS, JSONObject, MalformedObjectError, Shape, check_shape
 from roost_core.objects.metadata import intern_labels, kept_annotations
@@ -26,9 +27,6 @@ from roost_core.objects.pod import (
 from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
 from roost_core.objects.selectors import read_label_selector, read_node_term, read_node_terms, read_tolerations
 from roost_core.objects.timestamps import read_moment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping
 
 # All that is read of a pod; `sum_requests` and the readers of selectors check what they read themselves.
 _CONTAINERS: Final[Shape] = [{"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]}]

@@ -5,16 +5,14 @@ Source: component-helpers' resource.PodRequests, Kubernetes v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.fields import NOTHING, JSONObject, MalformedObjectError, child_object, child_objects, child_text
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.remembering import ByJSON
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 # Below this, a difference is rounding: 1.1 x 50 / 5 must not count as more than 11.
 _ROUNDING = 1e-9

@@ -6,12 +6,10 @@ Source: kubernetes/pkg/kubelet/images/image_manager.go and pkg/kubelet/events/ev
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects.timestamps import read_moment, read_span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The reason of an Event that an image was pulled, or was already present.
 PULLED: Final = "Pulled"

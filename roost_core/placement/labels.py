@@ -8,15 +8,12 @@ ambiguous.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference, short_name
 from roost_core.objects.metadata import DOMAIN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 # On every pod that Roost placed: the revision of the rules that did it.
 POLICY_REVISION_ANNOTATION: Final = "roost.hub.jupyter.org/policy-revision"

@@ -8,11 +8,9 @@ Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 # BinderHub's.
 _DIGEST_BYTES: Final = 8

@@ -7,10 +7,8 @@ holder alone empties no node. So the set keeps load together, and in it the pod 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 MAX_NODES: Final = 30
 # Holders, the emptiest first, whose doubt is computed: limits the time of a review.

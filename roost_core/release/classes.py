@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.selectors import Requirement, read_label_selector, selector_matches
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_core.release.pod_classes import PodClass
 
 # Never matched by a selector: pods there run the cluster itself.

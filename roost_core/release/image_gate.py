@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.selectors import Toleration, node_term_matches, read_node_terms, read_tolerations, untolerated
+from roost_core.objects.selectors import (
+    NodeTerm,
+    Toleration,
+    node_term_matches,
+    read_node_terms,
+    read_tolerations,
+    untolerated,
+)
 from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_core.objects.node import Node
-    from roost_core.objects.selectors import NodeTerm
     from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -14,8 +15,6 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.warm_sets import MAX_NODES, Spare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).

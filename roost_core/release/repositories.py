@@ -7,13 +7,12 @@ for placement and never permissions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.image_references import image_repository
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from roost_core.objects.pod_body import PodBody
     from roost_core.release.pod_classes import KeySource
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +12,6 @@ from roost_core.release.pod_classes import PodClass, read_pod_classes, read_sele
 from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Reader, SettingsError, SettingsFault, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.pod import Pod
 
 VERSION: Final = 1

@@ -6,6 +6,7 @@ Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.verdicts import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile

@@ -7,6 +7,7 @@ PreFilter methods of kube-scheduler's plugins, v1.35 to v1.37.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
@@ -25,8 +26,6 @@ from roost_core.scheduler.topology_spread import SpreadCounts
 from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roost_core.objects.pod import HostPort, Pod
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile

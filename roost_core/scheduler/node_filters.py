@@ -6,18 +6,23 @@ plugins, v1.35 to v1.37.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.selectors import count_unwanted, node_matches, node_term_matches, tolerates_cordon, untolerated
+from roost_core.objects.selectors import (
+    NodeTerm,
+    count_unwanted,
+    node_matches,
+    node_term_matches,
+    tolerates_cordon,
+    untolerated,
+)
 from roost_core.scheduler.plugins import NODE_AFFINITY, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_core.objects.pod import Pod
-    from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.state import ClusterState

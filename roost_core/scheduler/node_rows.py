@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from roost_core.objects.requests import CPU, MEMORY, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.node import Node
     from roost_core.objects.pod import HostPort, Pod
 

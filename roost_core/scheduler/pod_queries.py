@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost_core.objects.selectors import selector_matches
+from roost_core.objects.selectors import Requirement, selector_matches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.pod import Pod, PodTerm
-    from roost_core.objects.selectors import Requirement
 
 # Kinds of pods' terms, as they act on a pod that comes.
 REQUIRED_AFFINITY: Final = "required affinity"

@@ -6,6 +6,7 @@ Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.verdicts import Rejection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile

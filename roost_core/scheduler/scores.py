@@ -9,6 +9,7 @@ v1.37.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
 from operator import add
@@ -31,8 +32,6 @@ from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from roost_core.objects.pod import SpreadConstraint
     from roost_core.scheduler.filters import Cycle
     from roost_core.scheduler.node_rows import NodeRow

@@ -5,6 +5,7 @@ Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
 from roost_core.objects.selectors import Requirement, selector_matches
@@ -12,8 +13,6 @@ from roost_core.scheduler.pod_queries import PodQuery
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from roost_core.objects.pod import Pod, SpreadConstraint
     from roost_core.scheduler.node_filters import NodeFilters
     from roost_core.scheduler.node_rows import NodeRow

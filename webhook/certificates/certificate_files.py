@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 
 from roost_core.kube.readiness import ReadyVerdict
-from webhook.certificates.tls import TlsError
+from webhook.certificates.tls import ServingCertificate, TlsError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
 
-    from webhook.certificates.tls import ServingCertificate
     from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)

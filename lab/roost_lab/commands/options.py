@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from roost_lab.pages.dates import MAX_US
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -17,9 +18,6 @@ from roost_lab.recorder.importing.files import UnreadableError
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.gather import describe_waits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Rows of one transaction.
 BATCH = 5000

@@ -7,9 +7,10 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -27,17 +28,10 @@ from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
-from roost_lab.simulator.sweep.run import LocalProcesses, make_jobs, run_sweep, usual_workers
-from roost_lab.simulator.sweep.summary import summarise
-from roost_lab.simulator.sweep.survey import USUAL_DAYS, survey, trace_of
+from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
+from roost_lab.simulator.sweep.survey import USUAL_DAYS, Survey, Trace, survey, trace_of
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost_lab.simulator.sweep.run import Job, Spread
-    from roost_lab.simulator.sweep.summary import Summary, WorldSetting
-    from roost_lab.simulator.sweep.survey import Survey, Trace
 
 # The most lines about the trace on stderr; the report has all.
 MOST_SENTENCES: Final = 8

@@ -6,9 +6,10 @@ import contextlib
 import secrets
 import sys
 import threading
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -22,12 +23,7 @@ from roost_lab.pages.dates import as_date
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import make_app, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost_lab.view.server import MomentSource
+from roost_lab.view.server import MomentSource, make_app, serve
 
 # A file, and a context in it.
 Kubeconfig = tuple[str | None, str | None]

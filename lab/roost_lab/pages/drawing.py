@@ -7,18 +7,16 @@ beside it, to leave a phone's width to the plot.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from html import escape
 from math import log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.pages.dates import US, as_date, offset_us
 from roost_lab.pages.names import LEAST_LENGTH, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 JSONObject = dict[str, Any]
 # Characters in a line that fits a phone.

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
-from roost_lab.pages.table import Unit
+from roost_lab.pages.table import Cell, Table, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from roost_lab.pages.drawing import Figure
-    from roost_lab.pages.table import Cell, Table
 
 
 class Tile(NamedTuple):

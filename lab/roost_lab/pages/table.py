@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.phrases import show_bytes, show_span
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Cell = str | int | float | bool | None
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -13,26 +13,23 @@ import yaml
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.client import Client, ClusterError, connect
 from roost_core.kube.kube_version import read_minor
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import check_all
 from roost_core.release.reader import SettingsError, SettingsFault, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
-from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
+from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import Recording, RecordingError
-from roost_lab.recorder.recording.settings import load_settings
+from roost_lab.recorder.recording.settings import RecorderSettings, load_settings
 from roost_lab.recorder.store.database import Store, StoreError, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from roost_core.kube.client import Client
-    from roost_core.scheduler.profile import Profile
     from roost_lab.recorder.options import RecorderOptions
-    from roost_lab.recorder.recording.settings import RecorderSettings
 
 log = logging.getLogger(__name__)
 

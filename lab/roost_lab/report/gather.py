@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Final
@@ -18,13 +19,10 @@ from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
 from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
 from roost_lab.report.statistics import Span, Spans, cut
-from roost_lab.report.subject import Report
+from roost_lab.report.subject import Numbers, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roost_lab.recorder.store.database import Store
-    from roost_lab.report.subject import Numbers
 
 # How far back a report without --since reaches, in µs.
 USUAL_US: Final = 7 * 24 * 3600 * 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -10,12 +11,9 @@ import sqlalchemy as sa
 from roost_lab.pages.phrases import plural
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
-from roost_lab.report.query import count, total
+from roost_lab.report.query import Query, count, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roost_lab.report.query import Query
     from roost_lab.report.subject import Report
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -13,16 +14,10 @@ from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.pulls import Pulls
-from roost_lab.report.query import count
+from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
 from roost_lab.report.starts import WindowStarts, leading_classes, show
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from roost_lab.report.query import Query
-
 
 HOUR_US: Final = 3_600_000_000
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
@@ -19,8 +20,6 @@ from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure, without_gaps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     # A node or a step's start, and its means by kind; None where pods may be missing.
     Row = tuple[str | int, Mapping[str, float] | None]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import sqlalchemy as sa
 
@@ -17,9 +18,6 @@ from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 # Images with a row of their own; the others share one.
 MAX_IMAGES: Final = 12

@@ -7,14 +7,12 @@ the true one, and at most 1 % or 10 ms above it. Whole seconds up to 1000 are ex
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from roost_lab.pages.dates import US
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.

@@ -5,18 +5,16 @@ A subject is one module, from its query to its drawings, and is registered in se
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from roost_lab.pages.table import Cell, Column, Table, Unit
-from roost_lab.report.query import EVERY_POD, Scope
+from roost_lab.report.query import EVERY_POD, Query, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from roost_lab.pages.drawing import Figure
-    from roost_lab.report.query import Query
     from roost_lab.report.statistics import Span, Steps
 
 NO_CLASS: Final = "no class"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_axis, plot_la
 from roost_lab.report.gaps import unseen, unseen_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from roost_lab.report.subject import Report
 
 GAP: Final = Mark("--gap", "gap in the record", "gap")

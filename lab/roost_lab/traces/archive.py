@@ -7,15 +7,13 @@ request_origin from 6); mybinder.org's "Analytics Events Archive": times are UTC
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from roost_lab.traces.counts import show
 from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCHEMA: Final = "binderhub.jupyter.org/launch"
 VERSIONS: Final = range(1, 7)

@@ -6,15 +6,13 @@ time of the n-th node, so that a difference between them is the policy's. A draw
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import count
 from math import exp
 from statistics import NormalDist
 from struct import Struct
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 _NORMAL: Final = NormalDist()
 _SPAN: Final = float(1 << 64)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.traces.counts import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from io import BufferedReader
     from pathlib import Path
 

@@ -5,19 +5,15 @@ A new format is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import orjson
 
 from roost_lab.traces import archive, recorder
 from roost_lab.traces.counts import InputCounts, show
 from roost_lab.traces.files import UNREADABLE
-from roost_lab.traces.launch_line import LaunchLine, UnusableLine, read_stamp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roost_lab.traces.launch_line import LaunchDetails
+from roost_lab.traces.launch_line import LaunchDetails, LaunchLine, UnusableLine, read_stamp
 
 # Schema -> the versions that are known, and what reads an entry of one; it raises UnusableLine.
 FORMATS: Final[Mapping[object, tuple[range, Callable[[Mapping[str, Any]], LaunchDetails]]]] = {

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.reader import DNS_LABEL
 from roost_lab.traces.counts import show
 from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
 VERSIONS: Final = range(3, 4)

@@ -12,17 +12,15 @@ made up.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import accumulate
 from math import exp, log
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # 2019-05-22 00:00 UTC, a Wednesday.
 BEGIN: Final = 1558483200.0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import GOING_TAINTS
@@ -19,9 +19,6 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
 from roost_lab.pages.names import shorten
 from roost_lab.recorder.recording.model import USER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Row = Mapping[str, Any]
 JSONObject = dict[str, Any]

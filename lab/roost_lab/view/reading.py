@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -18,8 +19,6 @@ from roost_lab.report.query import consistent_reads, read_extent
 from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, ClusterMoment, Rows, images_of_interest, moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from roost_lab.recorder.store.database import Store
 
 Row = dict[str, Any]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import logging
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,15 +19,13 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view.moment import as_json
+from roost_lab.view.moment import ClusterMoment, as_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from socket import socket
 
     from werkzeug.wrappers import Response as AnyResponse
 
-    from roost_lab.view.moment import ClusterMoment
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,10 @@ import contextlib
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -19,15 +20,10 @@ from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
-from roost_lab.view.moment import OTHER, NodeState, PodState
+from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console, RenderableType
-
     from roost_lab.view.live import LiveCluster
-    from roost_lab.view.moment import ClusterMoment, NodeBox, PodBox, PodChange
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (

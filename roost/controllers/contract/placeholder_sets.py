@@ -9,11 +9,12 @@ suffice.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.node import node_admits
+from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import NodeRules, read_node_rules
@@ -22,10 +23,7 @@ from roost_core.placement.labels import attract_label
 from roost_core.release.windows import parse_windows, read_time_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.objects.node import Node
     from roost_core.release.reader import Reader
     from roost_core.release.settings import ReleaseSettings
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
     from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import (
@@ -16,8 +17,6 @@ from roost_core.placement.labels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.objects.selectors import Requirement
 

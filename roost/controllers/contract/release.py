@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_pla
 from roost_core.release.settings import ReleaseSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.release.reader import Document, Reader
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost.controllers.contract.bookings import BookingSource
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.controllers.contract.actions import EvictPod, Notice, Outcome, backed_off
+from roost.controllers.contract.actions import BackOff, Done, EvictPod, Notice, Outcome, backed_off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost.controllers.contract.actions import BackOff, Done
     from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost_core.objects.pod import Pod

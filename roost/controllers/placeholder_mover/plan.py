@@ -5,26 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.actions import Done, GaugeDefinition, Notice, Planned
+from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges, Notice, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
-from roost.controllers.placeholder_mover.moves import plan_moves
+from roost.controllers.placeholder_mover.moves import Hold, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
-from roost.controllers.placeholder_mover.settings import read_mover_settings
+from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.placeholder_mover.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roost.controllers.contract.actions import Gauges
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.moves import Hold
-    from roost.controllers.placeholder_mover.settings import MoverSettings
 
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(

@@ -9,14 +9,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.pod import copy_pod
+from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 

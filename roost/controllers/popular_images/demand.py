@@ -7,6 +7,7 @@ exact, so how often users are counted changes nothing. A new leader lacks only t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,6 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.selectors import NodeRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
     from roost_core.objects.pod import Pod, PodSpec
 
 # Fewer users than this count as none, so that tables stay small.

@@ -10,11 +10,13 @@ deletes), nor against an autoscaler: a node that is marked for removal, or has b
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.actions import (
+    Action,
     BackOff,
     CreatePod,
     DeletePod,
@@ -37,22 +39,17 @@ from roost.controllers.popular_images.pull_pods import (
     read_pull,
     was_ended_by_node,
 )
-from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, read_popular_settings
+from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, PopularSettings, read_popular_settings
 from roost_core.objects.image_references import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
-from roost_core.objects.node import node_admits
+from roost_core.objects.node import Node, node_admits
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
 from roost_core.release.image_gate import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from roost.controllers.contract.actions import Action
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.popular_images.settings import PopularSettings
-    from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
 
 NAME: Final = "popular-images"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import is_popular_puller
-from roost.controllers.popular_images.settings import PullMethod
+from roost.controllers.popular_images.settings import PopularSettings, PullMethod
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -29,7 +29,6 @@ from roost_core.placement.labels import (
 )
 
 if TYPE_CHECKING:
-    from roost.controllers.popular_images.settings import PopularSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import startup_taint
-from roost_core.release.image_gate import read_mappings
+from roost_core.release.image_gate import ImageGate, read_mappings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost.controllers.contract.bookings import BookingSettings
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.release.image_gate import ImageGate
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0

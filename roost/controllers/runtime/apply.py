@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from roost.controllers.contract.actions import (
     Action,
+    BackOff,
     ChangeNode,
     CreatePod,
     DeletePod,
@@ -28,17 +30,12 @@ from roost.controllers.contract.actions import (
     backed_off,
 )
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
-from roost.controllers.runtime.events import timestamp
-from roost_core.kube.client import ApiError, ClusterError
+from roost.controllers.runtime.events import EventWriter, timestamp
+from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from roost.controllers.contract.actions import BackOff
     from roost.controllers.runtime.budget import MinuteBudget
-    from roost.controllers.runtime.events import EventWriter
-    from roost_core.kube.client import Client, JSONObject
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Final
 
 WINDOW_SECONDS: Final = 60.0
 # For all controllers of one hub together, Events included. API servers cope with more; a runaway controller is stopped

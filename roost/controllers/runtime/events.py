@@ -6,18 +6,16 @@ Events are created and patched, never read: the right to read them would cover e
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, Client, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost.controllers.contract.actions import Notice
-    from roost_core.kube.client import Client, JSONObject
 
 # For Events about objects without a namespace.
 CLUSTER_NAMESPACE: Final = "default"

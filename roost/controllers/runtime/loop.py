@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from roost.controllers.contract.actions import Outcome, Planned
@@ -16,8 +17,6 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.budget import WINDOW_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from roost.controllers.contract.planner import Planner
     from roost.controllers.runtime.apply import Applier
     from roost.controllers.runtime.metrics import ControllersMetrics

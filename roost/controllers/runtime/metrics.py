@@ -7,6 +7,7 @@ conventions: base units, `_total` on counters.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -16,8 +17,6 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges
 
 PREFIX: Final = "roost_controllers_"

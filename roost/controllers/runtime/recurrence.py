@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from calendar import monthrange
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.release.events import LAST_YEAR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LAST_DAY: Final = date(LAST_YEAR, 12, 31).toordinal()
 

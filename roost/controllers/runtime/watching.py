@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from roost.controllers.contract.bookings import bounded
+from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.contract.pod_kinds import (
     PULLER_WORD,
@@ -17,11 +18,11 @@ from roost.controllers.contract.pod_kinds import (
     waits_at_gate,
 )
 from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
-from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
+from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.node import node_or_none
+from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
@@ -29,13 +30,8 @@ from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PA
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roost.controllers.contract.bookings import BookingSource
     from roost.controllers.contract.release import ReleaseDocument
-    from roost.controllers.runtime.booking_sources import BookingText
     from roost_core.kube.client import Client, JSONObject
-    from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
 
 # After this long without a message from the server, plans would be based on an outdated snapshot.

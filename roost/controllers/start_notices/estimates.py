@@ -12,6 +12,7 @@ which the image gate has watched anyway, and the users' pods that still run on n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,8 +22,6 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod

@@ -7,10 +7,11 @@ and from what the API server still held then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Notice, Planned
+from roost.controllers.contract.actions import GaugeDefinition, Gauges, Notice, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.start_notices import texts
 from roost.controllers.start_notices.estimates import (
@@ -29,7 +30,7 @@ from roost.controllers.start_notices.estimates import (
     keys_of_image,
     keys_of_pool,
 )
-from roost.controllers.start_notices.pulls_of_nodes import NodePulls, follow_pulls
+from roost.controllers.start_notices.pulls_of_nodes import BoundPod, NodePulls, QueuedPull, follow_pulls
 from roost.controllers.start_notices.settings import (
     MOST_A_MINUTE,
     MOST_NOTICES,
@@ -40,12 +41,8 @@ from roost.controllers.start_notices.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost.controllers.contract.actions import Gauges
     from roost.controllers.contract.release import ReleaseDocument
     from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.start_notices.pulls_of_nodes import BoundPod, QueuedPull
     from roost_core.objects.pod import Pod
 
 NAME: Final = "start-notices"

@@ -8,6 +8,7 @@ requests in the order in which they come, even if another pod's request has brou
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +16,6 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod

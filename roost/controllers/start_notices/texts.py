@@ -5,12 +5,11 @@ In a sentence, {left} stands for what is left, {usual} for a duration or a range
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost.controllers.start_notices.estimates import Estimate
 
 ROOM: Final = "Starting a new machine for your server; usually {usual}."

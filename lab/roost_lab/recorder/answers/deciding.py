@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.recorder.store.records import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 _NODE_AFFINITY: Final = "NodeAffinity"

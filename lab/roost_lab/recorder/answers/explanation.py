@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.pages.dates import US
@@ -12,8 +13,6 @@ from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 MAX_CANDIDATES: Final = 6

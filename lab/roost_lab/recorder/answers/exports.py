@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -16,8 +17,6 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind, PodSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_lab.recorder.answers.pod_story import Row
     from roost_lab.recorder.store.database import Store
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
@@ -33,8 +34,6 @@ from roost_lab.recorder.store.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from roost_lab.recorder.answers.pod_story import Row
 
 # 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from roost_lab.recorder.recording.shortfalls import CORDON, GATE, LABEL, OTHER, 
 from roost_lab.recorder.store.records import DecisionKind, Phase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 # Resources that are counted in bytes.

@@ -7,12 +7,12 @@ RequestResponse; a change of its status is at least in those of level Request, a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.objects import KEY_SOURCES, Unusable, class_of, class_of_name, records_of
 from roost_lab.recorder.recording.pod_records import end_reason, phase_record, pod_record, steps_of
-from roost_lab.recorder.recording.reading import MICRO_US, Step, micros, read_pod
+from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step, micros, read_pod
 from roost_lab.recorder.store.records import (
     MAX_SCHEDULER,
     DecisionKind,
@@ -23,9 +23,6 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.reading import PodReading
 
 JSONObject = dict[str, Any]
 _LAST_STAGE: Final = "ResponseComplete"

@@ -10,6 +10,7 @@ import io
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
@@ -19,8 +20,6 @@ import orjson
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     # Its number, counted from 1, and its bytes.
     _Line = tuple[int, bytes]
 

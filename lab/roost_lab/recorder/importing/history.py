@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,6 @@ from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, 
 from roost_lab.recorder.store.records import PodRecord, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roost_lab.recorder.store.database import Store
 
 # Rows of one transaction.

@@ -8,8 +8,9 @@ when its containers were stopped. Where there are no labels, names tell the clas
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
@@ -18,7 +19,7 @@ from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import hub_of, phase_record
-from roost_lab.recorder.recording.reading import SECOND_US, EventReading, read_event, read_pod
+from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, read_event, read_pod
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
@@ -31,11 +32,6 @@ from roost_lab.recorder.store.records import (
     Record,
     StoredState,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost_lab.recorder.recording.reading import PodReading
 
 JSONObject = dict[str, Any]
 # The label `component` -> the class; as `podClasses` of chart/values.yaml has it.

@@ -9,12 +9,10 @@ kubernetes_events and GKE's Event log write the Event's own fields.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from roost_lab.recorder.importing.files import NOT_JSON, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 JSONObject = dict[str, Any]
 # Text in a log line in a list of a store is three deep; nobody wraps ten times.

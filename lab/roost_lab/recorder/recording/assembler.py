@@ -6,10 +6,11 @@ Guarantee: the same notice again, after a restart or in a list, gives records of
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from roost_lab.recorder.recording.decision_records import failed_attempt
+from roost_lab.recorder.recording.decision_records import Judged, failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
     disruptions,
@@ -42,10 +43,6 @@ from roost_lab.recorder.store.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from roost_lab.recorder.recording.decision_records import Judged
-
     # (labels, namespace) -> a pod class's name, "" for none.
     Classify = Callable[[Mapping[str, str], str], str]
     # A node's labels -> the labels that the image gate sets when the node has all its images.

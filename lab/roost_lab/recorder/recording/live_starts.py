@@ -8,18 +8,16 @@ happened since arrives as changes. Starts within a gap don't count.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost_lab.recorder.recording.model import PLACEHOLDER
-from roost_lab.recorder.recording.reading import US
+from roost_lab.recorder.recording.reading import US, PodReading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_lab.recorder.recording.metrics import RecorderMetrics
-    from roost_lab.recorder.recording.reading import PodReading
     from roost_lab.recorder.store.records import PullRecord
 
 # Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred time series.

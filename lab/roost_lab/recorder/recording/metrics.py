@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Counting
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from roost_lab.recorder.recording.live_starts import PHASES, StartResult
-from roost_lab.recorder.store.records import GapRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from roost_lab.recorder.recording.live_starts import Whose
-    from roost_lab.recorder.store.records import Record
+from roost_lab.recorder.recording.live_starts import PHASES, StartResult, Whose
+from roost_lab.recorder.store.records import GapRecord, Record
 
 PREFIX: Final = "roost_recorder_"
 WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)

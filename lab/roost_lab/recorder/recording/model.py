@@ -8,6 +8,7 @@ proof of a fault.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from types import MappingProxyType
@@ -20,11 +21,17 @@ from roost_core.scheduler.cycle import SchedulingDecision, feasible_wanted, sche
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.recorder.recording.shortfalls import shortfalls
-from roost_lab.recorder.store.records import Candidates, CandidatesRecord, Verdict, pack_candidates, pack_waiting
+from roost_lab.recorder.store.records import (
+    Candidates,
+    CandidatesRecord,
+    DecisionRecord,
+    Verdict,
+    WaitingRecord,
+    pack_candidates,
+    pack_waiting,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
     from roost_core.scheduler.node_rows import NodeRow
@@ -33,7 +40,6 @@ if TYPE_CHECKING:
     from roost_core.scheduler.verdicts import Rejection
     from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.reading import NodeReading, PodReading
-    from roost_lab.recorder.store.records import DecisionRecord, WaitingRecord
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from roost_lab.recorder.store.records import MAX_IMAGE, ImageRecord, NodeChangeRecord, NodeRecord, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_lab.recorder.recording.reading import NodeReading, Step
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
@@ -21,9 +22,6 @@ from roost_lab.recorder.store.records import (
     PullRecord,
     Record,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _NODE_GONE: Final = "node-gone"
 _EVICTION_REASONS: Final = {

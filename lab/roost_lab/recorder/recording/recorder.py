@@ -11,6 +11,7 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,23 +21,28 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.live_starts import LiveStarts
-from roost_lab.recorder.recording.reading import MICRO_US, US, Malformed, malformed, read_event, read_node, read_pod
-from roost_lab.recorder.store.database import Refused, StoreError
-from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord
+from roost_lab.recorder.recording.reading import (
+    MICRO_US,
+    US,
+    Malformed,
+    NodeReading,
+    PodReading,
+    malformed,
+    read_event,
+    read_node,
+    read_pod,
+)
+from roost_lab.recorder.store.database import Refused, Store, StoreError
+from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord, Record, WaitingRecord
 from roost_lab.recorder.store.records import Verdict as ModelVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import PodSpec
     from roost_lab.recorder.recording.decision_records import Judged
     from roost_lab.recorder.recording.metrics import RecorderMetrics
     from roost_lab.recorder.recording.model import Model
-    from roost_lab.recorder.recording.reading import NodeReading, PodReading
     from roost_lab.recorder.recording.settings import RecorderSettings
-    from roost_lab.recorder.store.database import Store
-    from roost_lab.recorder.store.records import Record, WaitingRecord
 
 log = logging.getLogger(__name__)
 

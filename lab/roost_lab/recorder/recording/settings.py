@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from roost_core.release.reader import Document, Reader, load_document
 from roost_core.release.settings import ReleaseSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 # BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.

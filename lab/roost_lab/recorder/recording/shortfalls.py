@@ -12,12 +12,15 @@ Each is a JSON object with a `kind`:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import (
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
+    NodeTerm,
+    Requirement,
     node_matches,
     node_term_matches,
     requirement_matches,
@@ -28,10 +31,7 @@ from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_core.objects.pod import Pod
-    from roost_core.objects.selectors import NodeTerm, Requirement
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.profile import Profile
     from roost_core.scheduler.verdicts import Rejection

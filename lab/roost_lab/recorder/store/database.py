@@ -11,6 +11,7 @@ import functools
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -24,8 +25,6 @@ from roost_lab.recorder.store.records import DecisionKind, Merge, NodeRecord, Po
 from roost_lab.recorder.store.views import make_views
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from sqlalchemy.sql.base import ReadOnlyColumnCollection
     from sqlalchemy.sql.elements import KeyedColumnElement
 

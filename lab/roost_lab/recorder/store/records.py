@@ -6,7 +6,8 @@ UTC, by the clock of their source: API server, scheduler or kubelet.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar, dataclass_transform
@@ -15,9 +16,6 @@ import orjson
 import sqlalchemy as sa
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from dataclasses import Field
-
     from sqlalchemy.types import TypeEngine
 
 JSONObject = dict[str, Any]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.store import records
 from roost_lab.recorder.store.records import IMAGE, LABEL, LARGE, NAME, NUMBER, TEXT, UID, Merge, table_column
-
-if TYPE_CHECKING:
-    from typing import Any
 
 IMPORTED: Final = records.IMPORTED
 metadata: Final = records.metadata

@@ -7,7 +7,8 @@ row of numbers for each, in order of time, and looks nothing up.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -20,12 +21,8 @@ from roost_lab.recorder.store.records import (
     PhaseRecord,
     PodRecord,
     PodSource,
+    Record,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from roost_lab.recorder.store.records import Record
 
 SQLITE: Final = "sqlite"
 _PHASES: Final = frozenset({Phase.STARTED, Phase.READY})

@@ -10,14 +10,12 @@ Add columns at the end: PostgreSQL can then replace a view, and keeps who may re
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.store.records import Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SQLITE: Final = "sqlite"
 HOUR_US: Final = 3_600_000_000

@@ -8,12 +8,11 @@ same moments.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from roost_core.objects.pod import Pod
     from roost_core.scheduler.state import ClusterState
 

@@ -6,6 +6,7 @@ eligibility.go), v1.34.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf
@@ -18,8 +19,6 @@ from roost_lab.simulator.engine.free_room import Room, is_daemon, place, place_a
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.scheduler.node_rows import NodeRow

@@ -6,6 +6,7 @@ because a replay plays ten days in a minute.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -33,8 +34,6 @@ from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL,
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost.controllers.contract.planner import Planner
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode, SimPod

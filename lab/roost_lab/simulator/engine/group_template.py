@@ -17,6 +17,7 @@ label matches. Where a pod asked with NotIn, Karpenter gives the node that label
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +25,6 @@ from roost.controllers.image_gate.closed_or_open import AUTOSCALER_STARTUP_PREFI
 from roost_core.placement.labels import HOSTNAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from roost_core.objects.node import Node
     from roost_core.scheduler.state import ClusterState
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from roost_lab.simulator.engine.entities import Launch, SimPod
+from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from roost_lab.simulator.engine.totals import USERS
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
-    from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.world import World
     from roost_lab.traces.attempt import Attempt
 

@@ -5,11 +5,12 @@ Sources: its documentation (Disruption, Scheduling) and code, v1.8.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.objects.selectors import node_term_matches
+from roost_core.objects.selectors import NodeTerm, node_term_matches
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
@@ -17,11 +18,8 @@ from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pod
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodTerm
-    from roost_core.objects.selectors import NodeTerm
     from roost_core.scheduler.node_rows import NodeRow
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.setup.assumptions import Assumptions

@@ -10,18 +10,16 @@ is `Assumptions`.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from math import floor, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.image_references import image_repository
-from roost_lab.simulator.setup.assumptions import PULLS
+from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.traces.chance import Chance
 
 _NOTHING: Final[dict[str, int]] = {}

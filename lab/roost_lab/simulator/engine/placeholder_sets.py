@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.releases import HubRelease
     from roost_lab.simulator.setup.policy import SimulatedSet

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,7 +16,7 @@ import jsonpatch
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import Pod, PodSpec, copy_pod, copy_spec
-from roost_core.objects.pod_body import read_pod_body
+from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.labels import (
@@ -26,28 +27,22 @@ from roost_core.placement.labels import (
     WARM_TARGET_ANNOTATION,
 )
 from roost_core.release.classes import namespace_matches
-from roost_lab.traces.attempt import other_scheduler
+from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import ReviewResult, decide
 from webhook.facts import Facts, PlacedPod, pod_key
 from webhook.ledger import Ledger
-from webhook.patch import patch_for
+from webhook.patch import Operation, patch_for
 from webhook.rules import Rulebook
 from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
-from webhook.rules.warm import choose_warm_nodes, read_warm_needs
+from webhook.rules.warm import WarmChoice, WarmNeeds, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from roost_core.objects.pod_body import PodBody
     from roost_core.placement.nodes import Nodes
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy, SimulatedSet
-    from roost_lab.traces.attempt import Attempt
-    from webhook.patch import Operation
-    from webhook.rules.warm import WarmChoice, WarmNeeds
 
 JSONObject = dict[str, Any]
 

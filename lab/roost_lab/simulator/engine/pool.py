@@ -6,17 +6,15 @@ names a label of theirs, whatever it is called.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from roost_core.objects.selectors import Taint, read_label_selector, read_node_term
+from roost_core.objects.selectors import Requirement, Taint, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from roost_core.objects.selectors import Requirement
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
 

@@ -7,6 +7,7 @@ values' placeholders are there once for each hub, and a hub's webhook sees other
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,6 @@ from roost_lab.simulator.engine.results import HubResult
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.policy import Policy, SimulatedSet

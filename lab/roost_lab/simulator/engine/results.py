@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.simulator.engine.histogram import Histogram
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.

@@ -17,13 +17,12 @@ from roost_lab.simulator.engine.autoscaler import NodeScaler
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
-from roost_lab.simulator.setup.assumptions import Autoscaler
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.world import World
-    from roost_lab.simulator.setup.assumptions import Assumptions
 
 # What a cordon adds to a node's taints.
 CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")

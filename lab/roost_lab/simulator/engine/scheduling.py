@@ -9,11 +9,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.pod import copy_pod
-from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
 if TYPE_CHECKING:
-    from roost_core.scheduler.cycle import SchedulingDecision
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.engine.world import World
 

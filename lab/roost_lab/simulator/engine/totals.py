@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import PARTS, THRESHOLDS, TOTAL, HourRow, RunResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 HOUR: Final = 3600
 # Indexes of the levels that `level` changes.

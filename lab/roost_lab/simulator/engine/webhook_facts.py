@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,6 @@ from roost_core.placement.nodes import Nodes
 from webhook.facts import Facts, Homes, WarmFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker

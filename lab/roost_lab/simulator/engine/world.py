@@ -7,6 +7,7 @@ cluster; nodes, pulls and people are modelled after `Assumptions`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.simulator.engine.bounds import BoundsMeter
 from roost_lab.simulator.engine.builds import BuildWorld
-from roost_lab.simulator.engine.entities import SimNode, SimPod
+from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.kubelets import Kubelets
@@ -24,18 +25,14 @@ from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigur
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost_lab.simulator.engine.pool import make_node, namespace_labels, users_per_node
 from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of
-from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL
+from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, RunResult
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
 from roost_lab.simulator.engine.totals import NODES, PLACEHOLDERS, USERS, Measures
 from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from roost_core.objects.node import Node
-    from roost_lab.simulator.engine.entities import Launch
-    from roost_lab.simulator.engine.results import RunResult
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.traces.attempt import Attempt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from roost_lab.pages.phrases import show_bytes, show_seconds
 from roost_lab.pages.table import Cell, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import FigureChange, Value
 

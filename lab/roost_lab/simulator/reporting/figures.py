@@ -5,10 +5,11 @@ Each policy has one colour and one dash throughout the page. Names from values f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from math import log10
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import (
@@ -30,18 +31,11 @@ from roost_lab.pages.drawing import (
     time_ticks,
 )
 from roost_lab.pages.table import Unit
-from roost_lab.simulator.engine.histogram import middle
+from roost_lab.simulator.engine.histogram import Histogram, middle
 from roost_lab.simulator.engine.results import PARTS
 from roost_lab.simulator.reporting.amounts import show_amount, show_change, show_value
-from roost_lab.simulator.sweep.measures import HOUR_MEASURES
-from roost_lab.simulator.sweep.summary import change_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roost_lab.simulator.engine.histogram import Histogram
-    from roost_lab.simulator.sweep.measures import Measure
-    from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
+from roost_lab.simulator.sweep.measures import HOUR_MEASURES, Measure
+from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value, change_of
 
 HOUR: Final = 3600
 # Policies that plots with lines show: more lines can't be told apart.

@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_lab.pages.table import data_rows
-from roost_lab.simulator.reporting.context import notices
+from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.page import parts
 from roost_lab.simulator.sweep.measures import MEASURES
 
 if TYPE_CHECKING:
-    from roost_lab.simulator.reporting.context import ReportContext
     from roost_lab.simulator.sweep.summary import Summary
 
 SCHEMA: Final = "roost.hub.jupyter.org/simulation"

@@ -8,12 +8,10 @@ from roost_lab.pages.html_page import Part, Tile, render
 from roost_lab.simulator.reporting import figures as draw
 from roost_lab.simulator.reporting import tables as lay_out
 from roost_lab.simulator.reporting.amounts import show_amount, show_cell, show_change
-from roost_lab.simulator.reporting.context import notices
-from roost_lab.simulator.sweep.measures import MEASURES
+from roost_lab.simulator.reporting.context import ReportContext, notices
+from roost_lab.simulator.sweep.measures import MEASURES, Measure
 
 if TYPE_CHECKING:
-    from roost_lab.simulator.reporting.context import ReportContext
-    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"

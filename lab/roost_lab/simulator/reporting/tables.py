@@ -5,6 +5,7 @@ Where a table stands on the page is said in page.py; JSON and terminal have the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from roost_lab.simulator.reporting.context import ReportContext
     from roost_lab.simulator.sweep.summary import Summary
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from roost_lab.pages.table import Table as PageTable
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound, show_cell, show_range
-from roost_lab.simulator.reporting.context import notices
+from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.tables import hubs, sensitivity, side_by_side
-from roost_lab.simulator.sweep.measures import MEASURES
+from roost_lab.simulator.sweep.measures import MEASURES, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import RenderableType
-
-    from roost_lab.pages.table import Table as PageTable
-    from roost_lab.simulator.reporting.context import ReportContext
-    from roost_lab.simulator.sweep.measures import Measure
     from roost_lab.simulator.sweep.summary import Summary, Value
 
 # Of a bar, in characters.

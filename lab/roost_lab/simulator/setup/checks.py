@@ -8,19 +8,17 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from generator.faults import Fault
 from roost_core.objects.quantities import parse_quantity
 from roost_lab.simulator.setup import assumptions as module
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 PLACE: Final = "assumptions"
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")

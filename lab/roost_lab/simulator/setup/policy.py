@@ -7,6 +7,7 @@ release.json, the controllers from release.json, placeholders and pullers from t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from generator.checks.feature_gates import scheduler_minor
-from generator.faults import Fault
-from generator.render.manifests import render
+from generator.faults import Fault, Path
+from generator.render.manifests import Manifest, render
 from generator.schema.check import validate
 from generator.values.files import read_values
-from generator.values.merge import NO_SETTINGS
+from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
 from generator.values.release import Release
 from roost.controllers.settings import parse_settings
@@ -31,11 +32,6 @@ from roost_lab.simulator.setup.shipped import policy_files
 from webhook.settings import parse_settings as parse_webhook_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from generator.faults import Path
-    from generator.render.manifests import Manifest
-    from generator.values.merge import Merged
     from roost.controllers.contract.planner import Planner
     from roost_core.release.settings import ReleaseSettings
 

@@ -7,17 +7,13 @@ jobs of a lost worker. The package `distributed` is an extra and slow to load, s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.simulator.sweep.result_store import SweepError
-from roost_lab.simulator.sweep.run import ReplayEnd, run_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roost_lab.simulator.sweep.run import Job, Work
+from roost_lab.simulator.sweep.run import Job, ReplayEnd, Work, run_job
 
 CONNECT_SECONDS: Final = 20
 # Workers that may die during one replay before Dask gives it up.

@@ -5,14 +5,15 @@ A placeholder that never runs, or an image that nobody pulls, would otherwise lo
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from generator.faults import Fault, show_path
+from generator.faults import Fault, Path, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.objects.pod import copy_pod, copy_spec
+from roost_core.objects.pod import Pod, copy_pod, copy_spec
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.release.reader import Reader
@@ -24,11 +25,7 @@ from roost_lab.simulator.setup.checks import AssumptionsError
 from webhook.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from generator.faults import Path
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 

@@ -5,6 +5,7 @@ Tables, plots, JSON and the terminal show what stands here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_lab.pages.table import Unit
@@ -18,13 +19,12 @@ from roost_lab.simulator.engine.results import (
     QUEUE,
     START,
     TOTAL,
+    HourRow,
+    RunResult,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from roost_lab.simulator.engine.histogram import Histogram
-    from roost_lab.simulator.engine.results import HourRow, RunResult
 
 
 class Measure(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ from roost_lab.recorder.store.records import (
     PodRecord,
     PreemptionRecord,
     PullRecord,
+    Record,
     StoredState,
 )
 from roost_lab.simulator.engine.journal import Journal
@@ -37,12 +39,10 @@ from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.result_store import SweepError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from roost_core.objects.node import Node
     from roost_core.scheduler.cycle import SchedulingDecision
-    from roost_lab.recorder.store.records import Record
     from roost_lab.simulator.engine.entities import SimNode, SimPod
     from roost_lab.simulator.sweep.run import Job
 

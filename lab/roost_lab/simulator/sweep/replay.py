@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.world import World
@@ -10,8 +11,6 @@ from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from roost_lab.simulator.engine.journal import Journal
     from roost_lab.simulator.engine.results import RunResult
     from roost_lab.simulator.setup.assumptions import Assumptions

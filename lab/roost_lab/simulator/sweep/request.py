@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from generator.faults import Fault, UsageError
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
-from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.summary import WorldSetting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_lab.simulator.setup.policy import Policy
 
 # Compared by default: zero-to-jupyterhub with as many placeholders, mybinder.org, Roost.
 USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "kube-default", "roost")

@@ -8,19 +8,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from roost_core.kube.process import version
 from roost_lab.simulator.engine.results import RunResult
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # Packages that decide a replay's result; what the generator renders is in a policy's digest.
 _DECIDING: Final = ("roost_core", "webhook", "roost", "roost_lab")

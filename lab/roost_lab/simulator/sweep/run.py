@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
@@ -18,8 +18,6 @@ from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint, result_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.simulator.sweep.survey import Trace

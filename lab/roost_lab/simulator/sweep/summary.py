@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.engine.results import TOTAL, HourRow, RunResult
 from roost_lab.simulator.setup.checks import show_assumption
 from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES, MEASURES, HourMeasure, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from roost_lab.simulator.engine.histogram import Histogram
-    from roost_lab.simulator.engine.results import HourRow, RunResult
     from roost_lab.simulator.setup.assumptions import Assumptions
 
 # Rows of a table over time at most; beyond that, a row spans several hours.

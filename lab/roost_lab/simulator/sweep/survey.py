@@ -5,6 +5,7 @@ One pass; memory grows with distinct images.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 from roost_lab.traces.counts import InputCounts, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.traces.attempt import Attempt
 
