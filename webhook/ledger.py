@@ -13,13 +13,11 @@ import threading
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
+
 if TYPE_CHECKING:
     from webhook.facts import Homes, PlacedPod
 
-# A watch shows a new pod within about a second. What it never shows was rejected after this webhook, or never existed.
-CONFIRM_SECONDS: Final = 5.0
-# The same while the watch is known to be broken: later it will show what was created meanwhile.
-EXPIRY_SECONDS: Final = 30.0
 # False decisions less true ones, from which on no decision counts. Builds leave a home from four builds on (`minLoad`),
 # so fewer do no harm.
 MAX_DOUBT: Final = 4.0
@@ -81,7 +79,7 @@ class Ledger:
         if not self._decisions:
             self._shown = homes
             return
-        oldest = now - (CONFIRM_SECONDS if is_current else EXPIRY_SECONDS)
+        oldest = now - (REVIEWED if is_current else REVIEWED_UNSEEN).age_seconds
         with self._lock:
             # True decisions first: this may be the first review for a while.
             if homes is not self._shown:

@@ -21,6 +21,7 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
 from roost_core.objects.selectors import read_label_selector
+from roost_core.placement.beliefs import FAILED_PULL, WATCHED_SECONDS
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -39,7 +40,6 @@ from webhook.node_images import ReportedImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.scheduler import own_scheduler_name
-from webhook.rules.warm import FAILED_PULL_SECONDS
 from webhook.settings import watched_parts
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Without an event for so long (there is a bookmark every minute) nodes may be gone: rules must not rely on them.
-STALE_SECONDS: Final = 300.0
 # Between two replacements of the facts.
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
@@ -483,7 +481,7 @@ class _Watches:
                 for image in pod.images:
                     failed.pop((pod.node, image), None)
         if failed != self._failed_pulls:
-            self._failed_pulls = {key: at for key, at in failed.items() if now - at < FAILED_PULL_SECONDS}
+            self._failed_pulls = {key: at for key, at in failed.items() if now - at < FAILED_PULL.age_seconds}
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
         counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)
@@ -567,7 +565,7 @@ class _Watches:
 
 def _is_known(cache: WatchCache[Any]) -> bool:
     """Whether it was listed, may still be read, and was heard of lately."""
-    return cache.synced and not cache.is_forbidden and cache.age_seconds() <= STALE_SECONDS
+    return cache.synced and not cache.is_forbidden and cache.age_seconds() <= WATCHED_SECONDS
 
 
 def _read_guard(quota: JSONObject) -> str | None:

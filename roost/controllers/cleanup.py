@@ -17,9 +17,9 @@ from roost.controllers.runtime.apply import FIRST_REST_SECONDS, NOT_FOUND, Appli
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.leader_election import LEASE_SECONDS
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, read_node
+from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import (
     CONTROLLERS_MANAGER,
     OWN_COMPONENT_LABEL,

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Kubernetes' defaults for leader election.
-LEASE_SECONDS: Final = 15
 RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
 # A second try within RENEW_SECONDS is better than a longer wait.

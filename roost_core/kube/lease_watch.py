@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import steady_seconds
+from roost_core.placement.beliefs import LOOK_SECONDS
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 2.0
 READ_SECONDS: Final = 4.0
 # The account's token or its rights are gone.
 REFUSED: Final = frozenset({401, 403})

@@ -6,15 +6,9 @@ clock, because the clocks of two machines may differ.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
 
 from roost_core.objects.timestamps import read_moment
-
-# A Lease is stale after this many of its durations without a renewal: after one, another replica takes over; after two,
-# none has.
-STALE_DURATIONS: Final = 2
-# Kubernetes' default, for a Lease without leaseDurationSeconds.
-DEFAULT_DURATION_SECONDS: Final = 15.0
+from roost_core.placement.beliefs import LEASE_SECONDS, STALE_DURATIONS
 
 
 class LeaseState(StrEnum):
@@ -52,7 +46,7 @@ class LeaseObserver:
         # Holder and time of the last renewal, and when it happened by our clock.
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
-        self._stale_seconds = STALE_DURATIONS * DEFAULT_DURATION_SECONDS
+        self._stale_seconds = float(STALE_DURATIONS * LEASE_SECONDS)
         # Since when it can't be read, and whether the API server says so itself.
         self._blind_since: float | None = None
         self._is_refused = False
@@ -113,4 +107,4 @@ class LeaseObserver:
             self._renewed_at = now - max(0.0, clock_time - written)
         duration = None if was_given_back else spec.get("leaseDurationSeconds")
         is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
-        self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else DEFAULT_DURATION_SECONDS)
+        self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else LEASE_SECONDS)

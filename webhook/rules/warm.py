@@ -11,6 +11,7 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import node_term_matches, read_node_term
+from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from roost_core.placement.nodes import Nodes
     from roost_core.release.pod_classes import PodClass, Warm
     from webhook.facts import WarmFacts
-
-
-# For how long a node isn't preferred for an image that it couldn't pull.
-FAILED_PULL_SECONDS: Final = 300.0
 
 
 class WarmNeeds(NamedTuple):
@@ -107,7 +104,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
         images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
     slots = _slots(pod_class, pod_class.warm, needs, nodes)
     failed = case.facts.failed_pulls.items()
-    for node in {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL_SECONDS}:
+    for node in {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}:
         slots.pop(node, None)
     return order_warm_nodes(pod_class.warm, slots, facts, images)
 

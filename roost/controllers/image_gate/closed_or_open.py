@@ -9,14 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import OPENED, PULLING
 
 if TYPE_CHECKING:
     from roost_core.objects.selectors import Taint
 
-# The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once. Without one for
-# this long, none will come.
-NO_PULLER_OPENS_SECONDS: Final = 30.0
 # Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
 # With one of these, cluster-autoscaler treats the node as still starting.
@@ -42,7 +40,7 @@ class Opening(StrEnum):
 
 SENTENCES: Final = {
     Opening.REMOVED: "it was removed from the node, and the puller doesn't bring it again",
-    Opening.NO_PULLER: f"no puller's pod has come within {NO_PULLER_OPENS_SECONDS:.0f} s",
+    Opening.NO_PULLER: f"no puller's pod has come within {COMING.age_seconds:.0f} s",
     Opening.DEADLINE: "it hasn't come within imageGate.pullDeadlineSeconds",
     Opening.USER_WAITS: "a user waits for nothing else, or would only have nodes that can't pull it",
     Opening.EARLIER: "it was before",
@@ -90,7 +88,7 @@ def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
     if not absence.is_coming:
         if absence.was_brought:
             return LabelTarget(OPENED, Opening.REMOVED)
-        waits.append(NO_PULLER_OPENS_SECONDS - absence.unattended_seconds)
+        waits.append(COMING.age_seconds - absence.unattended_seconds)
         if waits[-1] <= 0:
             return LabelTarget(OPENED, Opening.NO_PULLER)
     if waits[0] <= 0:

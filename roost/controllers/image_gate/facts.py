@@ -6,7 +6,7 @@ within a second. Statuses of the puller's containers come when the kubelet has p
 the last of its images was pulled or failed.
 
 So an event or a status establishes a fact at once, and the list confirms it. A confirmed fact is revoked as soon as
-the list lacks the image. Before that, the absence may be the list's lag, and counts only after LIST_LAG_SECONDS. From a
+the list lacks the image. Before that, the absence may be the list's lag, and counts only after LIST_LAGS' age. From a
 list that may be cut, absence proves nothing.
 
 Memory may be lost at any time. Then a node's label counts as an unconfirmed fact, and old events and statuses count for
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.image_references import normalise_reference
+from roost_core.placement.beliefs import LIST_LAGS
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, image_in_message
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50
-# kubelet's nodeStatusReportFrequency (5 min), plus the 30 s for which it caches its runtime's answer.
-LIST_LAG_SECONDS: Final = 330.0
 Z2JH_CONTAINER: Final = "image-pull-"
 
 
@@ -241,16 +240,16 @@ def seconds_until_doubt(fact: Fact, listing: Listing, now: Moment) -> float | No
     """Seconds until the image's absence from the list becomes proof; None: that can't happen."""
     if not fact.holds or fact.confirmed or listing is not Listing.NO:
         return None
-    return max(0.0, fact.since + LIST_LAG_SECONDS - now.steady)
+    return max(0.0, fact.since + LIST_LAGS.age_seconds - now.steady)
 
 
 def _has_waited(fact: Fact, now: Moment) -> bool:
-    return now.steady - fact.since >= LIST_LAG_SECONDS
+    return now.steady - fact.since >= LIST_LAGS.age_seconds
 
 
 def _is_recent(token: Token, now: Moment) -> bool:
     _, at = token
-    return at is not None and abs(now.wall - at) < LIST_LAG_SECONDS
+    return at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:

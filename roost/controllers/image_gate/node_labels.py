@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from roost.controllers.contract.actions import ChangeNode
 from roost.controllers.image_gate.closed_or_open import (
     NO_LABEL,
-    NO_PULLER_OPENS_SECONDS,
     SENTENCES,
     Absence,
     LabelTarget,
@@ -19,6 +18,7 @@ from roost.controllers.image_gate.closed_or_open import (
 from roost.controllers.image_gate.facts import LISTED_IMAGES
 from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, count_any, join_references
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _target_under_taint(share: NodeShare, label: str | None) -> LabelTarget:
     if label == OPENED:
         return LabelTarget(OPENED)
     ready_seconds = 0.0 if share.ready_since is None else share.now.steady - share.ready_since
-    seconds_left = NO_PULLER_OPENS_SECONDS - ready_seconds
+    seconds_left = COMING.age_seconds - ready_seconds
     return LabelTarget(PULLING, None, seconds_left) if seconds_left > 0 else NO_LABEL
 
 

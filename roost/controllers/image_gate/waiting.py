@@ -17,6 +17,7 @@ from roost_core.objects.node import node_covers
 from roost_core.objects.pod import PodSpec, copy_spec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
+from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import OPENED
 
 if TYPE_CHECKING:
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
-# Nodes become Ready some seconds after they registered; one that isn't by then may never be.
-STARTING_SECONDS: Final = 120.0
-# Nodes report devices only after the device plugin started, often after they are Ready, and minutes later if a driver
-# is installed first. Until then Karpenter counts on the devices, so the gate must, too.
-DEVICES_SECONDS: Final = 300.0
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
@@ -167,7 +163,7 @@ def _may_admit(spec: PodSpec, node: Node, now: float) -> bool:
 
 def _certain_requests(spec: PodSpec, node: Node, now: float) -> Iterable[tuple[str, int]]:
     """Return the pod's requests without devices that a young node may not report yet."""
-    is_young = node.ready_since is not None and now - node.ready_since < DEVICES_SECONDS
+    is_young = node.ready_since is not None and now - node.ready_since < DEVICES.age_seconds
     if not (is_young or _is_starting(node, now)):
         return spec.requests
     return [
@@ -179,7 +175,7 @@ def _certain_requests(spec: PodSpec, node: Node, now: float) -> Iterable[tuple[s
 
 def _is_starting(node: Node, now: float) -> bool:
     """Whether a node has just registered, and should soon be Ready."""
-    return not node.ready and now - node.created < STARTING_SECONDS
+    return not node.ready and now - node.created < STARTING.age_seconds
 
 
 def _is_awaited(node: Node, prefix: str, now: float) -> bool:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
@@ -25,6 +25,7 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
+from roost_core.placement.beliefs import SNAPSHOT
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from roost.controllers.contract.release import ReleaseDocument
     from roost_core.kube.client import Client, JSONObject
     from roost_core.objects.pod import Pod, PodSpec
-
-# After this long without a message from the server, plans would be based on an outdated snapshot.
-STALE_SECONDS: Final = 180.0
 
 
 class Watching:
@@ -156,7 +154,7 @@ class Watching:
         for cache in self.caches:
             if not cache.synced:
                 return ReadyVerdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
-            if cache.age_seconds() > STALE_SECONDS:
+            if cache.age_seconds() > SNAPSHOT.age_seconds:
                 return ReadyVerdict(False, f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
         return ReadyVerdict(True)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
-from roost.controllers.image_gate.facts import LIST_LAG_SECONDS
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost_core.objects.selectors import Taint
+from roost_core.placement.beliefs import LIST_LAGS
 from roost_core.placement.labels import images_condition, pulled_label, pulled_prefix, startup_taint
 from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
@@ -39,7 +39,7 @@ steps = st.one_of(
     st.tuples(st.just("ready"), nodes, st.booleans()),
     st.tuples(st.just("new puller"), nodes),
     st.tuples(st.just("new node"), nodes),
-    st.tuples(st.just("wait"), st.sampled_from([0.0, 5.0, 31.0, LEFT_SET_SECONDS, LIST_LAG_SECONDS])),
+    st.tuples(st.just("wait"), st.sampled_from([0.0, 5.0, 31.0, LEFT_SET_SECONDS, LIST_LAGS.age_seconds])),
     st.tuples(st.just("clock jumps"), st.sampled_from([-86400.0, 86400.0])),
     st.tuples(st.just("new leader")),
     st.tuples(st.just("pending"), st.sampled_from((*IMAGES, LEFT))),
@@ -190,7 +190,7 @@ def test_whatever_was_said_before_the_labels_come_to_what_the_list_says_for_good
     for name in NODES:
         world.set_fact(name, ready=True)
         world.list_images(OTHER, *there, node=name)
-    for seconds in (0.0, LEFT_SET_SECONDS, LIST_LAG_SECONDS, LIST_LAG_SECONDS):
+    for seconds in (0.0, LEFT_SET_SECONDS, LIST_LAGS.age_seconds, LIST_LAGS.age_seconds):
         world.wait(seconds)
         settle(world)
     for name in NODES:

@@ -3,13 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.placement.beliefs import REVIEWED
 from webhook.facts import Homes, PlacedPod
-from webhook.ledger import CONFIRM_SECONDS, Ledger
+from webhook.ledger import Ledger
 
 NODES = ("n0", "n1", "n2")
 BUILD = "build"
 # When (seconds after the last), where, and how long the watch takes to show it.
-REAL = st.tuples(st.floats(0, 3), st.sampled_from(NODES), st.floats(0.01, CONFIRM_SECONDS - 0.1))
+REAL = st.tuples(st.floats(0, 3), st.sampled_from(NODES), st.floats(0.01, REVIEWED.age_seconds - 0.1))
 MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
 
 
@@ -44,11 +45,11 @@ def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(atta
     for gap, count in attack:
         now += gap
         ledger.follow(homes, now)
-        if sum(now - 60 < when < now - CONFIRM_SECONDS for when in made_up) >= 5:
+        if sum(now - 60 < when < now - REVIEWED.age_seconds for when in made_up) >= 5:
             assert ledger.total(BUILD) == 0
             assert all(ledger.load(PlacedPod(BUILD, node)) == 0 for node in NODES)
         # Never for longer than some seconds, however few there are.
-        assert ledger.total(BUILD) <= sum(when > now - CONFIRM_SECONDS for when in made_up)
+        assert ledger.total(BUILD) <= sum(when > now - REVIEWED.age_seconds for when in made_up)
         for index in range(count):
             ledger.record(f"a/{len(made_up)}", PlacedPod(BUILD, NODES[index % 3]), now)
             made_up.append(now)

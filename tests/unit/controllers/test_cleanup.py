@@ -7,7 +7,7 @@ import pytest
 
 from roost.controllers.cleanup import END_SECONDS, clean_up
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.leader_election import LEASE_SECONDS
+from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import pulled_label
 
 CONTROLLERS = "hub-roost-controllers"

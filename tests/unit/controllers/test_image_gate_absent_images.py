@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Notice
-from roost.controllers.image_gate.closed_or_open import NO_PULLER_OPENS_SECONDS
 from roost.controllers.image_gate.plan import GATE_OPENED
 from roost.controllers.image_gate.settings import PullerPods
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
+from roost_core.placement.beliefs import COMING
 from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
@@ -152,14 +152,14 @@ def test_a_taint_of_a_nodes_start_that_stays_closes_it_for_half_a_minute_only() 
     w = world()
     w.add_node(taints=[Taint("node.cilium.io/agent-not-ready", "", "NoExecute")])
     w.turn()
-    assert w.labels_next(after=NO_PULLER_OPENS_SECONDS) == {}
+    assert w.labels_next(after=COMING.age_seconds) == {}
 
 
 def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> None:
     w = world()
     w.add_node()
     w.turn()
-    assert w.labels_next(after=NO_PULLER_OPENS_SECONDS - 1) == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=COMING.age_seconds - 1) == {label(SCIPY): "pulling"}
     assert w.labels_next(after=1) == {label(SCIPY): "open"}
     (notice,) = told(w)
     assert (notice.name, notice.warning) == ("a", True)

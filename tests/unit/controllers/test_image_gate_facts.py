@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.image_gate.facts import LIST_LAG_SECONDS, LISTED_IMAGES
+from roost.controllers.image_gate.facts import LISTED_IMAGES
+from roost_core.placement.beliefs import LIST_LAGS
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, label, world
 
 DIGEST = "sha256:" + "ab" * 32
@@ -140,7 +141,7 @@ class TestLoss:
         w.turn()
         w.pulled_event(puller, SCIPY)
         w.turn()
-        planned = w.turn(after=LIST_LAG_SECONDS - 1)
+        planned = w.turn(after=LIST_LAGS.age_seconds - 1)
         assert w.labels() == {label(SCIPY): "true"}
         assert planned.wake_after_seconds == pytest.approx(1)
         assert w.labels_next(after=1) == {}
@@ -177,7 +178,7 @@ class TestNewLeader:
         w.add_node(labels={label(SCIPY): "true"})
         w.new_leader()
         w.turn()
-        assert w.labels_next(after=LIST_LAG_SECONDS - 1) == {label(SCIPY): "true"}
+        assert w.labels_next(after=LIST_LAGS.age_seconds - 1) == {label(SCIPY): "true"}
         assert w.labels_next(after=2) == {}
 
     def test_what_was_said_long_ago_stands_back_behind_the_list(self) -> None:

@@ -11,12 +11,13 @@ from roost.controllers.contract.actions import ChangeNode, Planned
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
-from roost.controllers.image_gate.waiting import DEVICES_SECONDS, STARTING_SECONDS, plan_openings
+from roost.controllers.image_gate.waiting import plan_openings
 from roost.controllers.runtime.watching import _is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
+from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import pulled_label, pulled_prefix
 from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
 
@@ -190,7 +191,7 @@ def test_a_gpu_user_opens_the_gpu_node_and_no_other() -> None:
     assert opened(nodes, [user(gpus=1)]) == {"gpu"}
 
 
-@pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (DEVICES_SECONDS - 1, True), (DEVICES_SECONDS, False)])
+@pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (299, True), (DEVICES.age_seconds, False)])
 def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_opened: bool) -> None:
     young = node("a", ready_for=ready_for)
     without, zero = young, replace(young, allocatable={**young.allocatable, "nvidia.com/gpu": 0})
@@ -323,7 +324,7 @@ def test_a_node_that_joins_for_a_user_who_has_waited_is_opened_at_once(ready_for
         (0.0, NOT_READY, True),
         (60.0, NOT_READY, True),
         # It won't be ready soon, if ever.
-        (STARTING_SECONDS, NOT_READY, False),
+        (STARTING.age_seconds, NOT_READY, False),
         # That one doesn't go when the node is ready.
         (0.0, Taint("nvidia.com/gpu", "", "NoSchedule"), False),
     ],
@@ -415,7 +416,7 @@ def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_th
         if any(min(ready_for, seconds) >= 2 * AFTER for seconds in waited):
             assert one.name in found
         may_take = [pod for pod in waiting if pod.spec.requests not in [one.spec.requests for one in takes]]
-        is_young = ready_for < DEVICES_SECONDS and not one.allocatable.get("nvidia.com/gpu")
+        is_young = ready_for < DEVICES.age_seconds and not one.allocatable.get("nvidia.com/gpu")
         hopes = is_young and any(dict(pod.spec.requests).get("nvidia.com/gpu") for pod in may_take)
         if not hopes and all(seconds < AFTER for seconds in waited):
             assert one.name not in found

@@ -13,7 +13,8 @@ from kubernetes.client import ApiClient, Configuration
 
 from roost_core.kube import leader_election
 from roost_core.kube.client import Client
-from roost_core.kube.leader_election import LEASE_SECONDS, RENEW_SECONDS, Leadership, steady_seconds
+from roost_core.kube.leader_election import RENEW_SECONDS, Leadership, steady_seconds
+from roost_core.placement.beliefs import LEASE_SECONDS
 
 Object = dict[str, Any]
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-webhook", "uid": "1"}

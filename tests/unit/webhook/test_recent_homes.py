@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
+from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
 from tests.builders import NAMESPACE, Desk, build_pod, builder_nodes, facts, homes_of, place
 from tests.unit.webhook.small_hub import FIVE, RING
 from webhook.facts import Homes, PlacedPod
-from webhook.ledger import CONFIRM_SECONDS, EXPIRY_SECONDS, Ledger, unnamed
+from webhook.ledger import Ledger, unnamed
 
 
 def test_a_burst_counts_before_the_watch_shows_it() -> None:
@@ -53,7 +54,7 @@ def test_what_the_watch_never_shows_is_forgotten_within_seconds() -> None:
     for index in range(4):
         desk.place(build_pod(name=f"build-{index}"))
     assert homes_of(desk.place(build_pod(name="sooner")))[0][1] == RING[1]
-    desk.now += CONFIRM_SECONDS + 0.1
+    desk.now += REVIEWED.age_seconds + 0.1
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
 
 
@@ -61,9 +62,9 @@ def test_while_the_watch_is_broken_decisions_count_for_longer_and_cast_no_doubt(
     desk = Desk(known=dataclasses.replace(FIVE, shows_new_pods=False))
     for index in range(4):
         desk.place(build_pod(name=f"build-{index}"))
-    desk.now += CONFIRM_SECONDS + 0.1
+    desk.now += REVIEWED.age_seconds + 0.1
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[1]
-    desk.now += EXPIRY_SECONDS
+    desk.now += REVIEWED_UNSEEN.age_seconds
     for index in range(4):
         assert homes_of(desk.place(build_pod(name=f"next-{index}")))[0][1] == RING[0]
     assert homes_of(desk.place(build_pod(name="last")))[0][1] == RING[1]
@@ -79,14 +80,14 @@ def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
             desk.answer(build_pod(name=f"made-up-{second}-{index}"))
         real = desk.place(build_pod(name=f"asked-{second}"), dryRun=True)
         moved += homes_of(real)[0][1] != RING[0]
-    assert 0 < moved <= CONFIRM_SECONDS
+    assert 0 < moved <= REVIEWED.age_seconds
 
 
 def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
     desk = Desk(known=FIVE)
     for index in range(10):
         desk.place(build_pod(name=f"made-up-{index}"))
-    desk.now += CONFIRM_SECONDS + 0.1
+    desk.now += REVIEWED.age_seconds + 0.1
     for index in range(8):
         desk.place(build_pod(name=f"real-{index}"))
         desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")

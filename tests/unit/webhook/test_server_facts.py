@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.placement.beliefs import WATCHED_SECONDS
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import ReleaseSettings
@@ -15,7 +16,7 @@ from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts, Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
-from webhook.watch import STALE_SECONDS, FactsKeeper
+from webhook.watch import FactsKeeper
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
@@ -172,7 +173,7 @@ def test_nodes_not_heard_of_for_minutes_are_unknown_until_they_are(server: FakeS
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
     server.broken.add("/api/v1/nodes")
     kept.wait(lambda: "out of reach" in kept.keeper.verdict().detail)
-    kept.seconds = STALE_SECONDS + 1
+    kept.seconds = WATCHED_SECONDS + 1
     kept.wait(lambda: kept.keeper.facts.nodes is None)
     server.broken.clear()
     kept.wait(lambda: kept.keeper.facts.nodes is not None)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roost_core.objects.node import Node, node_or_none, read_node
+from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.warm_sets import Spare, set_size, slots_of
@@ -15,7 +16,6 @@ from roost_core.release.reader import SettingsError
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
-from webhook.rules.warm import FAILED_PULL_SECONDS
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -368,7 +368,7 @@ def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes(
     desk = Desk(settings(podClasses=WARM), facts)
     assert desk.now == 1000.0
     assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
-    desk.now += FAILED_PULL_SECONDS
+    desk.now += FAILED_PULL.age_seconds
     assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
 
 
