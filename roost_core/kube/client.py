@@ -1,21 +1,19 @@
 """Talk to the API server in plain JSON: connect, read, write, and stream watch events.
 
-The official client gives the connection, the credentials and their refresh. Its typed models stay out of the way:
-turning a node into Python classes takes ten times as long as reading its JSON, in a process that answers reviews.
+In a pod, the credentials are two files that the kubelet keeps. Kubeconfigs are read by the official client, in
+kubeconfig.py: its import takes half of a webhook's memory, so programs in a cluster do without.
 """
 
 import os
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import orjson
 import urllib3
-import yaml
-from kubernetes import config as kubernetes_config
-from kubernetes.client import ApiClient, Configuration
-from kubernetes.config import ConfigException
 
 JSONObject = dict[str, Any]
 Body = JSONObject | list[JSONObject]
@@ -23,10 +21,17 @@ Query = Mapping[str, str | int | bool]
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 15.0
+RETRIES: Final = 1
 # The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
-# Its functions carry no types.
-_config: Any = kubernetes_config
+# Where the kubelet puts a pod's credentials, and where it says how to reach the API server.
+ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
+_PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
+# A kubelet replaces a token long before it expires.
+TOKEN_SECONDS: Final = 60.0
+# Kept open: watches have connections of their own.
+POOL_CONNECTIONS: Final = 10
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
@@ -49,9 +54,20 @@ class ApiError(ClusterError):
 class Client:
     """One API server, as one user. Safe to share between threads: connections are pooled."""
 
-    def __init__(self, api_client: ApiClient, on_request: Callable[[str], None] = lambda _verb: None) -> None:
-        """on_request: called with the HTTP method before each request, for metrics."""
-        self.api_client = api_client
+    def __init__(
+        self,
+        host: str,
+        pool: urllib3.PoolManager,
+        authorization: Callable[[], str] = lambda: "",
+        on_request: Callable[[str], None] = lambda _verb: None,
+    ) -> None:
+        """host: URL of the API server. authorization: gives the header of that name; "": none.
+
+        on_request: called with the HTTP method before each request, for metrics.
+        """
+        self.host = host
+        self.pool = pool
+        self._authorization = authorization
         self._on_request = on_request
 
     def get(self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS) -> JSONObject:
@@ -140,81 +156,90 @@ class Client:
         read_seconds: float = READ_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
         plain = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in query.items()]
-        headers = {"Accept": _JSON}
+        headers = {"Accept": _JSON, "User-Agent": USER_AGENT}
         if body is not None:
             headers["Content-Type"] = content_type
         self._on_request("WATCH" if query.get("watch") else method)
         try:
-            serialized = self.api_client.param_serialize(
-                method, path, query_params=plain, header_params=headers, body=body, auth_settings=["BearerToken"]
+            if authorization := self._authorization():
+                headers["Authorization"] = authorization
+            answer = self.pool.request(
+                method,
+                f"{self.host}{path}{'?' if plain else ''}{urlencode(plain)}",
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                preload_content=False,
             )
-            raw = self.api_client.call_api(*serialized, _request_timeout=(CONNECT_SECONDS, read_seconds))
-        except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise ClusterError(_describe(error, _address(self.api_client.configuration.host))) from None
-        answer: urllib3.BaseHTTPResponse = raw.response
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise ClusterError(_describe(error, _address(self.host))) from None
         if answer.status >= 400:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
         return answer
 
 
+class AccountToken:
+    """The token of the pod's service account, read again every minute: the kubelet replaces it."""
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read it for the first time. Raises OSError, ValueError."""
+        self._file, self._clock = file, clock
+        self._read()
+
+    def header(self) -> str:
+        """The value of the header Authorization. Raises ClusterError where the file is gone."""
+        if self._clock() >= self._until:
+            try:
+                self._read()
+            except (OSError, ValueError) as error:
+                raise unusable("the pod's service account", error) from None
+        return f"Bearer {self._token}"
+
+    def _read(self) -> None:
+        self._token, self._until = _content(self._file), self._clock() + TOKEN_SECONDS
+
+
 def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
     """Connect by a kubeconfig; without one, as the pod's own service account. Raises ClusterError."""
     if kubeconfig is not None:
+        from roost_core.kube.kubeconfig import connect_by_files  # noqa: PLC0415 - see above
+
         return connect_by_files(str(kubeconfig), None, on_request)
-    configuration = _configuration()
     try:
-        _config.load_incluster_config(client_configuration=configuration)
-    except (ConfigException, OSError, ValueError) as error:
-        raise _unusable("the pod's service account", error) from None
-    return _client(configuration, on_request)
+        return connect_in_pod(ACCOUNT_FOLDER, os.environ, on_request)
+    except (OSError, ValueError) as error:
+        raise unusable("the pod's service account", error) from None
 
 
-def connect_by_files(files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
-    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises ClusterError.
+def connect_in_pod(folder: Path, environment: Mapping[str, str], on_request: Callable[[str], None]) -> Client:
+    """Connect as the service account whose token and CA are in the folder. Raises OSError, ValueError.
 
-    context: None is the current one.
+    A proxy that the environment names isn't asked: the API server is in the cluster.
     """
-    configuration = _configuration()
-    try:
-        chosen = context or _first_context(files)
-        _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
-    except yaml.YAMLError:
-        # Its message quotes the file, where tokens are.
-        raise _unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
-    except (ConfigException, OSError, ValueError) as error:
-        raise _unusable(f"kubeconfig {files}", error) from None
-    except (TypeError, AttributeError, KeyError):
-        # What the client says where a list or a text stands for a mapping would help nobody.
-        raise _unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig")) from None
-    return _client(configuration, on_request)
+    host, port = environment.get(HOST_VARIABLE), environment.get(_PORT_VARIABLE)
+    if not host or not port:
+        raise ValueError(f"{HOST_VARIABLE} and {_PORT_VARIABLE} aren't set")
+    authority = folder / "ca.crt"
+    _content(authority)
+    pool = urllib3.PoolManager(
+        cert_reqs=ssl.CERT_REQUIRED, ca_certs=str(authority), retries=RETRIES, maxsize=POOL_CONNECTIONS
+    )
+    # An IPv6 address.
+    name = f"[{host}]" if ":" in host else host
+    return Client(f"https://{name}:{port}", pool, AccountToken(folder / "token").header, on_request)
 
 
-def _first_context(files: str) -> str | None:
-    """The current context of the first of several kubeconfigs that has one; the client would take the last one's."""
-    for file in files.split(os.pathsep) if os.pathsep in files else ():
-        path = Path(file).expanduser()
-        config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
-        if isinstance(config, dict) and isinstance(name := config.get("current-context"), str) and name:
-            return name
-    return None
+def _content(file: Path) -> str:
+    text = file.read_text(encoding="utf-8").strip()
+    if not text:
+        raise ValueError(f"{file} is empty")
+    return text
 
 
-def _configuration() -> Configuration:
-    # Our own: the client's default is global and mutable.
-    configuration = Configuration()
-    configuration.retries = 1
-    return configuration
-
-
-def _unusable(where: str, error: Exception) -> ClusterError:
+def unusable(where: str, error: Exception) -> ClusterError:
+    """The error of credentials that can't be used."""
     said = " ".join(str(error).split()).rstrip(".")
     return ClusterError(f"{where} can't be used: {said}. Give --kubeconfig, or run inside a cluster.")
-
-
-def _client(configuration: Configuration, on_request: Callable[[str], None]) -> Client:
-    api_client = ApiClient(configuration)
-    api_client.user_agent = USER_AGENT
-    return Client(api_client, on_request)
 
 
 def _reason(answer: urllib3.BaseHTTPResponse) -> str:

@@ -8,12 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
-from roost_core.kube.client import Client, ClusterError, connect, connect_by_files
-
-# The kubelet sets it in every pod.
-_IN_POD: Final = "KUBERNETES_SERVICE_HOST"
+from roost_core.kube.client import HOST_VARIABLE, Client, ClusterError, connect
+from roost_core.kube.kubeconfig import connect_by_files
 
 
 def connect_as_user(
@@ -29,7 +26,7 @@ def connect_as_user(
     usual = Path(environment.get("HOME") or Path.home(), ".kube", "config")
     if usual.exists():
         return connect_by_files(str(usual), context)
-    if not environment.get(_IN_POD) or context is not None:
+    if not environment.get(HOST_VARIABLE) or context is not None:
         raise ClusterError(
             f"no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no {usual}. "
             "Give --kubeconfig FILE."

@@ -87,7 +87,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         ).start()
     log.info("recording database=%s port=%d version=%s", store.shown_url, ops.port, version())
     try:
-        with store.run(client.api_client.configuration.host, version(), settings.settings_hash):
+        with store.run(client.host, version(), settings.settings_hash):
             recording.run(stop)
     finally:
         ops.stop()

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from kubernetes.client import ApiClient, Configuration
+import urllib3
 
 from roost_core.kube import leader_election
 from roost_core.kube.client import Client
@@ -77,20 +77,16 @@ class Server:
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,))
         self.thread.start()
-        self.connections: list[ApiClient] = []
+        self.pools: list[urllib3.PoolManager] = []
 
     def client(self) -> Client:
-        configuration: Any = Configuration()
-        configuration.host = f"http://127.0.0.1:{self.http.server_port}"
-        configuration.retries = False
-        api_client: Any = ApiClient
-        self.connections.append(api_client(configuration))
-        return Client(self.connections[-1])
+        self.pools.append(urllib3.PoolManager(retries=False))
+        return Client(f"http://127.0.0.1:{self.http.server_port}", self.pools[-1])
 
     def close(self) -> None:
         self.speaks.set()
-        for connection in self.connections:
-            connection.rest_client.pool_manager.clear()
+        for pool in self.pools:
+            pool.clear()
         self.http.shutdown()
         self.thread.join()
         self.http.server_close()

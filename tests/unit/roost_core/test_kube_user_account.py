@@ -32,8 +32,7 @@ def kubeconfig(path: Path, server: str, *contexts: str, current: str = "") -> Pa
 
 def host(named: str | None, context: str | None = None, **environment: str) -> str:
     """Where a command would go."""
-    url: str = connect_as_user(named, context, environment).api_client.configuration.host
-    return url
+    return connect_as_user(named, context, environment).host
 
 
 def test_a_file_that_is_named_comes_before_the_environment_and_that_before_home(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Connect by kubeconfigs, with all their kinds of credentials, which the official client reads and refreshes.
+
+Its typed models stay out of the way: turning a node into Python classes takes ten times as long as reading its JSON.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from kubernetes import config as kubernetes_config
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.config import ConfigException
+
+from roost_core.kube.client import RETRIES, Client, unusable
+
+# Its functions carry no types.
+_config: Final[Any] = kubernetes_config
+_client: Final[Any] = ApiClient
+
+
+def connect_by_files(files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
+    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises ClusterError.
+
+    context: None is the current one.
+    """
+    # Our own: the client's default is global and mutable.
+    configuration: Any = Configuration()
+    configuration.retries = RETRIES
+    try:
+        chosen = context or _first_context(files)
+        _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
+    except yaml.YAMLError:
+        # Its message quotes the file, where tokens are.
+        raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
+    except (ConfigException, OSError, ValueError) as error:
+        raise unusable(f"kubeconfig {files}", error) from None
+    except (TypeError, AttributeError, KeyError):
+        # What the client says where a list or a text stands for a mapping would help nobody.
+        raise unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig")) from None
+
+    def authorization() -> str:
+        try:
+            return str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
+        except ConfigException as error:
+            raise unusable(f"kubeconfig {files}", error) from None
+
+    return Client(configuration.host, _client(configuration).rest_client.pool_manager, authorization, on_request)
+
+
+def _first_context(files: str) -> str | None:
+    """The current context of the first of several kubeconfigs that has one; the client would take the last one's."""
+    for file in files.split(os.pathsep) if os.pathsep in files else ():
+        path = Path(file).expanduser()
+        config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
+        if isinstance(config, dict) and isinstance(name := config.get("current-context"), str) and name:
+            return name
+    return None
