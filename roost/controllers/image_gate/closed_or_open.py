@@ -34,6 +34,7 @@ class Opening(StrEnum):
     NO_PULLER = "no-puller"
     DEADLINE = "deadline"
     USER_WAITS = "user-waits"
+    USER_CAME = "user-came"
     # An earlier leader knew why.
     EARLIER = "earlier"
 
@@ -43,6 +44,7 @@ SENTENCES: Final = {
     Opening.NO_PULLER: f"no puller's pod has come within {COMING.age_seconds:.0f} s",
     Opening.DEADLINE: "it hasn't come within imageGate.pullDeadlineSeconds",
     Opening.USER_WAITS: "a user waits for nothing else, or would only have nodes that can't pull it",
+    Opening.USER_CAME: "a user's pod came before it was closed, and its kubelet would refuse that pod",
     Opening.EARLIER: "it was before",
 }
 
@@ -58,6 +60,8 @@ class Absence(NamedTuple):
     was_brought: bool
     # A puller's pod can be expected on every node that it tolerates, this one included.
     is_expected: bool
+    # A pod is bound to the node that must keep off nodes that are pulling the image.
+    has_user: bool
     # How long it has been missing, and how long no puller's pod has been there to pull it.
     missing_seconds: float
     unattended_seconds: float
@@ -83,6 +87,9 @@ def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
         return NO_LABEL
     if absence.label == OPENED:
         return LabelTarget(OPENED)
+    if absence.has_user:
+        # Kubelets look at required node terms, too: of new pods, and of all when they start.
+        return LabelTarget(OPENED, Opening.USER_CAME)
     waits = [deadline_seconds - absence.missing_seconds]
     # Where the pull fails it's closed, too: it would be the only one open among those that are pulling.
     if not absence.is_coming:

@@ -137,6 +137,7 @@ def _absence(share: NodeShare, image: ManagedImage, fact: Fact, unattended_since
         is_coming=any(pod.still_brings(name) for pod in share.evidence),
         was_brought=any(name in pod.images for pod in share.evidence),
         is_expected=share.context.has_puller,
+        has_user=(share.node.name, image.label) in share.context.users,
         missing_seconds=share.now.steady - fact.since,
         unattended_seconds=share.now.steady - unattended_since.get(name, share.now.steady),
     )

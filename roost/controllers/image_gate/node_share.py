@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from roost.controllers.contract.pod_kinds import gate_labels
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sized
 
@@ -84,6 +86,13 @@ class PlanContext:
                 # NotIn also matches nodes without the label.
                 keys.update(expression.key for expression in term.expressions if expression.operator != "NotIn")
         return frozenset(key for key in keys if key.startswith(self.settings.label_prefix))
+
+    @cached_property
+    def users(self) -> frozenset[tuple[str, str]]:
+        """Nodes and image labels of bound pods that must keep off nodes that are pulling the image."""
+        bound = [pod for pod in self.pods if pod.node_name and not pod.is_finished]
+        prefix = self.settings.label_prefix
+        return frozenset((pod.node_name, label) for pod in bound for label in gate_labels(pod.spec, prefix))
 
 
 class NodeShare:

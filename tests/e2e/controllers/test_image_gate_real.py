@@ -4,9 +4,12 @@ A registry on loopback is throttled, so that a pull takes as long as a test need
 images take minutes elsewhere. Nothing is made faster for the gate: kubelets and Roost have their own intervals.
 """
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
@@ -307,3 +310,41 @@ def _user(name: str, image: str, priority_class: str) -> dict[str, Any]:
         "automountServiceAccountToken": False,
     }
     return {"metadata": {"name": name, "labels": {"component": "singleuser-server"}}, "spec": spec}
+
+
+def restart_kubelet(node: RealNode) -> None:
+    """Kill it; its pods run on, and the next one asks of each whether it may be there."""
+    (pid,) = (pid for pid in node.pids() if b"--hostname-override" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_user_who_came_before_the_controllers_saw_the_node_is_not_refused_by_its_kubelet(
+    cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    """A kubelet looks at required node terms, too: of each new pod, and of all after a restart."""
+    (image,) = images_of(hub, "server-late")
+    registry.push_program(_path(image), size_bytes=PULL_BYTES)
+    with Stack(cluster, hub, values_for(image), controllers=True) as stack:
+        wait_for_labels(cluster, hub, "node-1", {image}, 90)
+        priority = next(one["metadata"]["name"] for one in stack.manifests if one.get("value") == 0)
+        # Leaves no room for another.
+        whole = {"cpu": "1500m", "memory": "16Mi"}
+
+        def start_user(name: str) -> None:
+            body = _user(name, image, priority)
+            body["spec"]["containers"][0]["resources"] = {"requests": whole}
+            stack.create_pod(body)
+
+        start_user("ada")
+        assert stack.wait_for_node("ada") == "node-1"
+        registry.bytes_per_second = 0
+        stack.controllers[0].process.kill()
+        with RealNode(cluster, "node-2", registry, labels={"pool": "user"}) as node:
+            start_user("grace")
+            assert stack.wait_for_node("grace") == "node-2"
+            stack.start_controllers().wait_leading()
+            node_path, label = "/api/v1/nodes/node-2", pulled_label("hub", hub, image)
+            wait_until(lambda: label in cluster.api.get(node_path)["metadata"]["labels"], 30, "a word about the image")
+            restart_kubelet(node)
+            registry.bytes_per_second = None
+            cluster.wait_for_pod_phase("grace", hub, "Running", 60)

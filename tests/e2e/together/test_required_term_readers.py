@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub, wait_for_facts
+from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import STRATEGIC, Object
 from tests.harness.controlplane import ControlPlane
@@ -25,85 +25,115 @@ DRIVER = "disks.example.com"
 OPEN_AFTER_SECONDS = 3
 
 
-@pytest.fixture
-def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes) -> Iterator[Hub]:
-    """A node that holds the image, and one that is pulling it, each in a zone of its own."""
+class Pool:
+    """A node that holds the image, and one that is pulling it, each in a zone of its own; and users who go there."""
+
+    def __init__(self, hub: Hub, name: str) -> None:
+        self.hub = hub
+        self.name = name
+        self.api = hub.cluster.api
+        self.holds, self.pulls = f"holds-{name}", f"pulls-{name}"
+        self.selector = {"pool": name}
+        hub.hold(self.holds, labels={**self.selector, ZONE: "a"})
+        hub.join(self.pulls, labels={**self.selector, ZONE: "b"})
+        hub.bind_puller(self.pulls)
+        wait_until(lambda: self.user("nobody"), 30, "the webhook to know the holder", interval_seconds=0.2)
+
+    def user(self, scheduler: str = "", requests: Object | None = None, **spec: Any) -> bool:
+        """Post a user's pod; tell whether the gate keeps it off the node that pulls. scheduler: not Roost's."""
+        if scheduler:
+            spec["schedulerName"] = scheduler
+        name = f"asks-{next(self.hub.numbers)}" if scheduler else self.name
+        return self.hub.user(name, requests, **{"nodeSelector": self.selector, **spec})
+
+    @property
+    def node(self) -> str:
+        """Where the user went."""
+        return self.hub.node_of(self.name)
+
+    def create(self, kind: str, name: str = "", *, version: str = "v1", **body: Any) -> Object:
+        metadata = {"name": name or self.name}
+        return self.api.create({"apiVersion": version, "kind": kind, "metadata": metadata, **body}, self.hub.namespace)
+
+    def create_pod(self, name: str, component: str, **spec: Any) -> None:
+        metadata = {"name": f"{name}-{self.name}", "labels": {"component": component}}
+        self.hub.stack.create_pod({"metadata": metadata, "spec": spec})
+
+    # Volumes
+
+    @property
+    def home(self) -> Object:
+        return {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": self.name}}]}
+
+    @property
+    def claim_path(self) -> str:
+        return f"/api/v1/namespaces/{self.hub.namespace}/persistentvolumeclaims/{self.name}"
+
+    def claim(self, storage_class: str = "") -> Object:
+        resources = {"requests": {"storage": "1Gi"}}
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": resources}
+        return self.create("PersistentVolumeClaim", spec=spec)
+
+    def provide(self, claim: Object, **more: Any) -> None:
+        """Play the volume controller: a volume for the claim, and both bound."""
+        reference = {"kind": "PersistentVolumeClaim", "namespace": self.hub.namespace, "name": self.name}
+        spec = {key: claim["spec"][key] for key in ("accessModes", "storageClassName")}
+        spec |= {"capacity": {"storage": "1Gi"}, "claimRef": {**reference, "uid": claim["metadata"]["uid"]}}
+        self.create("PersistentVolume", spec={"csi": {"driver": DRIVER, "volumeHandle": self.name}, **spec, **more})
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        self.api.patch(self.claim_path, {"metadata": bound, "spec": {"volumeName": self.name}})
+        for path in (self.claim_path, f"/api/v1/persistentvolumes/{self.name}"):
+            self.api.patch(f"{path}/status", {"status": {"phase": "Bound"}}, content_type=STRATEGIC)
+
+
+@pytest.fixture(scope="module")
+def hub(control_plane: ControlPlane) -> Iterator[Hub]:
     placeholders = [{"name": "default", "replicas": 0, "resources": {"requests": {"cpu": "3"}}}]
     values = {**VALUES, "placeholders": placeholders, "imageGate": {"openAfterSeconds": OPEN_AFTER_SECONDS}}
-    with Stack(control_plane, namespace, values, controllers=True) as stack:
-        hub = Hub(control_plane, namespace, fake_nodes, stack)
-        hub.hold("holds", labels={ZONE: "a"})
-        hub.join("pulls", labels={ZONE: "b"})
-        hub.bind_puller("pulls")
-        wait_for_facts(hub)
-        yield hub
+    namespace = control_plane.create_namespace()
+    with FakeNodes(control_plane.api) as nodes, Stack(control_plane, namespace, values, controllers=True) as stack:
+        yield Hub(control_plane, namespace, nodes, stack)
+    control_plane.api.delete(f"/api/v1/namespaces/{namespace}")
 
 
-def create(hub: Hub, kind: str, name: str, *, version: str = "v1", **body: Any) -> Object:
-    """One more object; those of the cluster carry the namespace in their names, and go with the control plane."""
-    return hub.cluster.api.create(
-        {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **body}, hub.namespace
-    )
+@pytest.fixture
+def pool(hub: Hub) -> Pool:
+    return Pool(hub, f"{hub.namespace}-{next(hub.numbers)}")
 
 
-def make_volume(hub: Hub, claim: Object, **more: Any) -> None:
-    """Play the volume controller: a volume for the claim, and both bound."""
-    name, metadata = f"home-{hub.namespace}", claim["metadata"]
-    reference = {"kind": "PersistentVolumeClaim", **{key: metadata[key] for key in ("name", "namespace", "uid")}}
-    spec = {**claim["spec"], "capacity": {"storage": "1Gi"}, "claimRef": reference, **more}
-    spec.pop("resources", None)
-    create(hub, "PersistentVolume", name, spec={"csi": {"driver": DRIVER, "volumeHandle": name}, **spec})
-    path = f"/api/v1/namespaces/{hub.namespace}/persistentvolumeclaims/home"
-    bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
-    hub.cluster.api.patch(path, {"metadata": bound, "spec": {"volumeName": name}})
-    for kind in (path, f"/api/v1/persistentvolumes/{name}"):
-        hub.cluster.api.patch(f"{kind}/status", {"status": {"phase": "Bound"}}, content_type=STRATEGIC)
-
-
-def make_claim(hub: Hub, storage_class: str = "") -> Object:
-    resources = {"requests": {"storage": "1Gi"}}
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": resources}
-    return create(hub, "PersistentVolumeClaim", "home", spec=spec)
-
-
-HOME: Object = {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": "home"}}]}
-
-
-def volume_in_the_other_zone(hub: Hub) -> Object:
+def volume_in_the_other_zone(pool: Pool) -> Object:
     there = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
-    make_volume(hub, make_claim(hub), nodeAffinity={"required": {"nodeSelectorTerms": [there]}})
-    return HOME
+    pool.provide(pool.claim(), nodeAffinity={"required": {"nodeSelectorTerms": [there]}})
+    return pool.home
 
 
-def holder_has_all_volumes_that_it_can(hub: Hub) -> Object:
-    driver = {"name": DRIVER, "nodeID": "holds", "topologyKeys": None, "allocatable": {"count": 0}}
-    create(hub, "CSINode", "holds", version="storage.k8s.io/v1", spec={"drivers": [driver]})
-    make_volume(hub, make_claim(hub))
-    return HOME
+def holder_has_all_volumes_that_it_can(pool: Pool) -> Object:
+    driver = {"name": DRIVER, "nodeID": pool.holds, "topologyKeys": None, "allocatable": {"count": 0}}
+    pool.create("CSINode", pool.holds, version="storage.k8s.io/v1", spec={"drivers": [driver]})
+    pool.provide(pool.claim())
+    return pool.home
 
 
-def device_of_the_other_node(hub: Hub) -> Object:
-    group, name = "resource.k8s.io/v1", f"devices-{hub.namespace}"
-    create(hub, "DeviceClass", name, version=group, spec={})
-    pool = {"name": "pulls", "generation": 1, "resourceSliceCount": 1}
-    slice_spec = {"driver": "devices.example.com", "nodeName": "pulls", "pool": pool, "devices": [{"name": "one"}]}
-    create(hub, "ResourceSlice", name, version=group, spec=slice_spec)
-    requests = [{"name": "one", "exactly": {"deviceClassName": name}}]
-    create(hub, "ResourceClaim", "device", version=group, spec={"devices": {"requests": requests}})
-    return {"resourceClaims": [{"name": "device", "resourceClaimName": "device"}]}
+def device_of_the_other_node(pool: Pool) -> Object:
+    version = "resource.k8s.io/v1"
+    pool.create("DeviceClass", version=version, spec={})
+    offer = {"name": pool.pulls, "generation": 1, "resourceSliceCount": 1}
+    devices = {"driver": "devices.example.com", "nodeName": pool.pulls, "pool": offer, "devices": [{"name": "one"}]}
+    pool.create("ResourceSlice", version=version, spec=devices)
+    requests = [{"name": "one", "exactly": {"deviceClassName": pool.name}}]
+    pool.create("ResourceClaim", version=version, spec={"devices": {"requests": requests}})
+    return {"resourceClaims": [{"name": "device", "resourceClaimName": pool.name}]}
 
 
-def port_that_is_taken(hub: Hub) -> Object:
-    ports = [{"containerPort": 80, "hostPort": 80}]
-    taken = {"nodeName": "holds", "containers": [{"name": "main", "image": "web", "ports": ports}]}
-    hub.stack.create_pod({"metadata": {"name": "web"}, "spec": taken})
-    return {"initContainers": [{"name": "web", "image": "web", "restartPolicy": "Always", "ports": ports}]}
+def port_that_is_taken(pool: Pool) -> Object:
+    web = {"name": "web", "image": "web", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    pool.create_pod("web", "web", nodeName=pool.holds, containers=[web])
+    return {"initContainers": [{**web, "restartPolicy": "Always"}]}
 
 
-def neighbour_to_avoid(hub: Hub) -> Object:
-    taken = {"nodeName": "holds", "containers": [{"name": "main", "image": "exam"}]}
-    hub.stack.create_pod({"metadata": {"name": "exam", "labels": {"exam": "yes"}}, "spec": taken})
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"exam": "yes"}}}
+def neighbour_to_avoid(pool: Pool) -> Object:
+    pool.create_pod("exam", "exam", nodeName=pool.holds, containers=[{"name": "main", "image": "exam"}])
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"component": "exam"}}}
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
@@ -118,72 +148,92 @@ def neighbour_to_avoid(hub: Hub) -> Object:
     ],
 )
 def test_what_only_the_scheduler_knows_of_opens_the_node_that_pulls(
-    obstacle: Callable[[Hub], Object], hub: Hub
+    obstacle: Callable[[Pool], Object], pool: Pool
 ) -> None:
-    assert hub.user("ada", **obstacle(hub)) is True
-    assert hub.node_of("ada") == "pulls"
+    assert pool.user(**obstacle(pool)) is True
+    assert pool.node == pool.pulls
 
 
-def test_a_claim_is_provisioned_where_the_gate_lets_its_user_go(hub: Hub) -> None:
+def test_a_claim_is_provisioned_where_the_gate_lets_its_user_go(pool: Pool) -> None:
     """The binder writes its node into the claim, whose volume stays there for good."""
-    storage_class = f"zonal-{hub.namespace}"
     topology = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
-    late = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topology}
-    create(hub, "StorageClass", storage_class, version="storage.k8s.io/v1", **late)
-    claim = make_claim(hub, storage_class)
-    assert hub.user("ada", **HOME) is True
-    path = f"/api/v1/namespaces/{hub.namespace}/persistentvolumeclaims/home"
+    late: Object = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topology}
+    pool.create("StorageClass", version="storage.k8s.io/v1", **late)
+    claim = pool.claim(storage_class=pool.name)
+    assert pool.user(**pool.home) is True
 
     def chosen() -> str:
-        annotations = hub.cluster.api.get(path)["metadata"].get("annotations", {})
+        annotations = pool.api.get(pool.claim_path)["metadata"].get("annotations", {})
         return str(annotations.get("volume.kubernetes.io/selected-node", ""))
 
-    assert wait_until(chosen, 30, "the scheduler to choose the volume's node") == "pulls"
-    make_volume(hub, claim)
-    assert hub.node_of("ada") == "pulls"
+    assert wait_until(chosen, 30, "the scheduler to choose the volume's node") == pool.pulls
+    pool.provide(claim)
+    assert pool.node == pool.pulls
 
 
-def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsewhere(hub: Hub) -> None:
+def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsewhere(pool: Pool) -> None:
     """Without a kubelet, the placeholder's grace never ends."""
+    hub, requests = pool.hub, {"cpu": "3"}
     priority = next(one for one in hub.stack.manifests if one["kind"] == "PriorityClass" and one["value"] < -5)
-    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "3"}}}
-    spec = {"terminationGracePeriodSeconds": 600, "containers": [container], "nodeSelector": {ZONE: "a"}}
-    labels = {"component": "user-placeholder"}
-    hub.stack.create_pod(
-        {
-            "metadata": {"name": "placeholder", "labels": labels},
-            "spec": {**spec, "priorityClassName": priority["metadata"]["name"]},
-        }
+    pool.create_pod(
+        "placeholder",
+        "user-placeholder",
+        terminationGracePeriodSeconds=600,
+        priorityClassName=priority["metadata"]["name"],
+        nodeSelector={**pool.selector, ZONE: "a"},
+        containers=[{"name": "main", "image": "pause", "resources": {"requests": requests}}],
     )
-    assert hub.node_of("placeholder") == "holds"
-    assert hub.user("ada", {"cpu": "3"}) is True
+    assert hub.node_of(f"placeholder-{pool.name}") == pool.holds
+    assert pool.user(requests=requests) is True
     found = hub.cluster.wait_for_pod(
-        "ada", hub.namespace, lambda pod: bool(pod["status"].get("nominatedNodeName")), "be nominated"
+        pool.name, hub.namespace, lambda pod: bool(pod["status"].get("nominatedNodeName")), "be nominated"
     )
-    assert found["status"]["nominatedNodeName"] == "holds"
-    assert hub.node_of("ada") == "pulls"
+    assert found["status"]["nominatedNodeName"] == pool.holds
+    assert pool.node == pool.pulls
 
 
-def test_a_pod_that_others_hold_back_is_not_hurt_by_what_has_changed_meanwhile(hub: Hub) -> None:
+def test_a_pod_that_others_hold_back_is_not_hurt_by_what_has_changed_meanwhile(pool: Pool) -> None:
     """As Kueue does: the pod waits with a scheduling gate, and is let go with a node selector."""
-    assert hub.user("ada", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]) is True
-    hub.nodes.cordon("holds")
-    path = f"/api/v1/namespaces/{hub.namespace}/pods/ada"
-    hub.cluster.api.patch(path, {"spec": {"schedulingGates": None, "nodeSelector": {"kubernetes.io/os": "linux"}}})
-    assert hub.node_of("ada") == "pulls"
+    assert pool.user(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]) is True
+    pool.hub.nodes.cordon(pool.holds)
+    more = {"schedulingGates": None, "nodeSelector": {"kubernetes.io/os": "linux"}}
+    pool.api.patch(f"/api/v1/namespaces/{pool.hub.namespace}/pods/{pool.name}", {"spec": more})
+    assert pool.node == pool.pulls
 
 
-@pytest.mark.parametrize(("zones", "node"), [(["b"], "pulls"), (["b", "a"], "holds")])
+def test_a_daemon_sets_pods_come_to_the_node_that_pulls_too(pool: Pool) -> None:
+    """Its controller reads required node terms, and makes no pod where they don't match."""
+    labels = {"component": "singleuser-server", "of": pool.name}
+    container = {"name": "main", "image": IMAGE}
+    spec = {"nodeSelector": pool.selector, "schedulerName": pool.hub.stack.scheduler_name("user")}
+    template = {"metadata": {"labels": labels}, "spec": {**spec, "containers": [container]}}
+    pool.create("DaemonSet", version="apps/v1", spec={"selector": {"matchLabels": labels}, "template": template})
+    path = f"/api/v1/namespaces/{pool.hub.namespace}/pods"
+
+    def nodes() -> set[str]:
+        return {one["spec"].get("nodeName", "") for one in pool.api.list(path, labelSelector=f"of={pool.name}")}
+
+    wait_until(lambda: nodes() == {pool.holds, pool.pulls}, 30, "a pod on each node", explain=nodes)
+
+
+def test_no_quota_refuses_the_terms(pool: Pool) -> None:
+    scopes = [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]
+    pool.create("ResourceQuota", spec={"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": scopes}})
+    assert pool.user() is True
+    assert pool.node == pool.holds
+
+
+@pytest.mark.parametrize(("zones", "is_held"), [(["b"], False), (["b", "a"], True)])
 def test_kubespawners_required_terms_stay_and_each_is_gated_if_one_admits_a_holder(
-    zones: list[str], node: str, hub: Hub
+    zones: list[str], is_held: bool, pool: Pool
 ) -> None:
+    hub = pool.hub
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]} for zone in zones]
-    body = spawned_pod(
-        "ada", hub.cluster.kubeconfig, image=IMAGE, namespace=hub.namespace, node_affinity_required=terms
-    )
+    traits = {"node_affinity_required": terms, "node_selector": pool.selector, "image": IMAGE}
+    body = spawned_pod(f"ada-{len(zones)}", hub.cluster.kubeconfig, namespace=hub.namespace, **traits)
     stored = hub.stack.create_pod(body)
     required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     gate = {"key": hub.label, "operator": "NotIn", "values": ["pulling"]}
     gated = [term["matchExpressions"] for term in required["nodeSelectorTerms"]]
-    assert gated == [[*term["matchExpressions"], *([gate] if node == "holds" else [])] for term in terms]
-    assert hub.node_of(stored["metadata"]["name"]) == node
+    assert gated == [[*term["matchExpressions"], *([gate] if is_held else [])] for term in terms]
+    assert hub.node_of(stored["metadata"]["name"]) == (pool.holds if is_held else pool.pulls)

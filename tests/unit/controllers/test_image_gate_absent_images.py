@@ -15,6 +15,8 @@ from roost_core.placement.beliefs import COMING
 from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, OTHER, SCIPY, GateWorld, gate_settings, label
 
+_NOT_PULLING = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
+KEEPS_OFF = PodSpec(required_node_terms=(NodeTerm((_NOT_PULLING,), ()),))
 PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'
 
 
@@ -186,6 +188,15 @@ def test_a_puller_that_is_replaced_opens_nothing() -> None:
     assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
+@pytest.mark.parametrize(("finished", "value"), [(False, "open"), (True, "pulling")])
+def test_a_node_is_not_closed_while_a_pod_is_there_that_its_kubelet_would_refuse(finished: bool, value: str) -> None:
+    w = world(SCIPY, GPU)
+    w.add_pulling()
+    user = Pod("jhub", "ada", uid="ada", node_name="a", phase="Succeeded" if finished else "Pending", spec=KEEPS_OFF)
+    w.pods[user.key] = user
+    assert w.labels_next() == {label(SCIPY): value, label(GPU): "pulling"}
+
+
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
 def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pulling(reason: str) -> None:
     w = world(SCIPY)
@@ -198,9 +209,7 @@ def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pu
             w.fail(puller, SCIPY, PULL_FAILED, reason=reason)
     w.turn()
     assert [w.labels(name) for name in ("fails", "pulls")] == [{label(SCIPY): "pulling"}] * 2
-    keeps_off = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
-    spec = PodSpec(required_node_terms=(NodeTerm((keeps_off,), ()),))
-    user = Pod("jhub", "ada", uid="ada", unschedulable_since=w.wall, spec=spec)
+    user = Pod("jhub", "ada", uid="ada", unschedulable_since=w.wall, spec=KEEPS_OFF)
     w.pods[user.key] = user
     w.turn()
     w.turn(after=10)
