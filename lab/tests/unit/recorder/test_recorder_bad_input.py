@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.recorded import BEGIN, HOUR, empty_store
-from lab.tests.unit.recorder.test_recorder_why import BIND, SECOND, story
+from lab.tests.unit.recorder.test_recorder_why import SECOND, story
 from roost.cli import run
 from roost_lab.commands import records as command
 from roost_lab.pages.dates import as_date
@@ -19,7 +19,7 @@ from roost_lab.pages.phrases import show_time
 from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, go_time, read_lines
-from roost_lab.recorder.store.records import DecisionKind, Phase, PhaseRecord, PodRecord
+from roost_lab.recorder.store.records import DecisionKind, PhaseRecord, PodRecord
 
 
 def line(**fields: Any) -> str:
@@ -48,16 +48,6 @@ def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(
     assert report.skipped == {"no time": 1}
     assert [one.created_us for one in records if isinstance(one, PodRecord)] == [0]
     assert not [one for one in records if isinstance(one, PhaseRecord)]
-
-
-@pytest.mark.parametrize("timestamp", ["2024-02-29 10:00:00.123456789 +0000 UTC m=+1.5", "2024-02-29t10:00:00.123456z"])
-def test_a_time_to_the_last_digit_is_read(timestamp: str) -> None:
-    records = list(read_lines([line(timestamp=timestamp)], SnifferReport()))
-    (phase,) = (one for one in records if isinstance(one, PhaseRecord))
-    assert (go_time(phase.at_us, phase.resolution_us), phase.phase) == (
-        "2024-02-29 10:00:00.123456 +0000 UTC",
-        Phase.READY,
-    )
 
 
 @pytest.mark.parametrize(
@@ -147,17 +137,3 @@ def test_a_failure_of_unknown_nodes_and_an_end_of_unknown_kind_are_told_without_
     assert text.endswith(f"Gone {show_time(BEGIN)}.\n")
     known = replace(known, pod={**known.pod, "end_reason": "evicted"})
     assert explain(known).endswith(f"Gone {show_time(BEGIN)}: it was evicted.\n")
-
-
-def test_how_many_nodes_fitted_is_left_out_where_nobody_counted() -> None:
-    other = {
-        "node_name": "m",
-        "users": 1,
-        "free_cpu_millicores": 1000,
-        "free_memory_bytes": 1,
-        "has_image": False,
-        "refused": "full",
-        "score_total": None,
-    }
-    told = story({}, {**BIND, "nodes_feasible": None, "nodes_total": None})
-    assert "Other nodes:\n" in explain(replace(told, candidates=[other]))

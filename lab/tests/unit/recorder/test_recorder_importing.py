@@ -33,7 +33,6 @@ from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
 from roost_lab.report.gather import gather
-from roost_lab.report.page import make_page
 from roost_lab.report.starts import WindowStarts
 
 Object = dict[str, Any]
@@ -90,16 +89,6 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     assert "1 min 35 s for a node, after at least 1 failed attempt" in said
     assert "40 s for image" in said
     assert "Note: known from imported Events alone." in said
-
-
-def test_a_recorders_own_report_says_nothing_of_imports(tmp_path: Path) -> None:
-    store = empty_store(tmp_path)
-    pod = user_pod("jupyter-ada", BEGIN)
-    import_texts(store, tmp_path, listed([pod]))
-    with store.engine.begin() as connection:
-        connection.execute(schema.pod.update().values(source="watch"))
-    page = make_page(gather(store), "")
-    assert "imported" not in page.partition("<script")[0]
 
 
 @given(st.data())

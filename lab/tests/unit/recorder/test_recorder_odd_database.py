@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lab.tests.objects import BOUND, Object, event_object, pod_object
+from lab.tests.objects import Object, event_object, pod_object
 from lab.tests.recorded import empty_store, pod_record
 from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run
 from roost.cli import run
@@ -105,14 +105,6 @@ def test_what_only_the_driver_refuses_of_a_url_is_said_without_any_of_it(tmp_pat
     assert "int" not in str(caught.value)
 
 
-def test_a_text_that_the_database_cannot_take_is_refused_and_nothing_of_its_batch_is_stored(store: Store) -> None:
-    with pytest.raises(Refused):
-        store.write([pod_record("a"), pod_record("b", name="\ud800")], {})
-    assert not store.read_state().pods
-    store.write([pod_record("a")], {})
-    assert set(store.read_state().pods) == {"a"}
-
-
 def test_a_text_that_no_index_of_the_database_takes_is_refused(server: Postgres) -> None:
     store = Store.open(server.create("long"))
     store.migrate()
@@ -172,29 +164,6 @@ def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recordi
     others = {f"uid-{name}" for name in names if name not in ("p3", "p5")}
     assert uids(store, schema.pod.c.uid) >= others | {"uid-p5", "uid-later"}
     assert uids(store, schema.pull.c.pod_uid) >= others
-
-
-def test_a_scheduler_whose_name_is_longer_than_ours_can_be_costs_no_row(store: Store) -> None:
-    name = f"{'long-' * 12}user-scheduler"
-    cluster = Cluster()
-    later = pod_object("p", 13, schedulerName=name, on="n", conditions=[BOUND])
-    cluster.said += [
-        {"type": "ADDED", "object": pod_object("p", 11, schedulerName=name)},
-        {"type": "MODIFIED", "object": later},
-    ]
-    controller = {"reportingController": name, "reportingInstance": "n"}
-    cluster.events += [
-        {"type": "ADDED", "object": event_object("FailedScheduling", "0/1 nodes", "p", 12, **controller)},
-        {"type": "ADDED", "object": event_object("Scheduled", "assigned hub/p to n", "p", 14, **controller)},
-    ]
-    with Run(cluster, store) as run_:
-        run_.wait_for("13")
-        wait_until(lambda: store.positions().get("events", ("",))[0] == "14", 30, "all Events to be stored")
-    with store.reading() as connection:
-        of_pods = list(connection.execute(sa.select(schema.pod.c.scheduler)).scalars())
-        decided = connection.execute(sa.select(schema.decision.c.kind, schema.decision.c.scheduler)).all()
-    assert of_pods == [name[:63]]
-    assert sorted(map(tuple, decided)) == [("bind", name[:63]), ("fail", name[:63])]
 
 
 def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> None:

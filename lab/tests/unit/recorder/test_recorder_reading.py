@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from lab.tests.objects import Object, event_object, pod_object, pod_reading
 from roost_core.objects.timestamps import read_span
 from roost_core.release.pod_classes import KeySource
-from roost_lab.recorder.answers.sniffer_log import _uid as node_uid
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
@@ -226,14 +225,6 @@ def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went()
     }
     assert told("b.example/room", at_us=2) == set()
     assert told(at_us=3) == {(Phase.UNGATED, "", 3)}
-
-
-def test_long_names_of_a_sniffers_pods_stay_apart() -> None:
-    names = [f"{'x' * 80}-{number}" for number in range(2)]
-    uids = {node_uid(name) for name in names}
-    assert len(uids) == 2
-    assert {len(uid) for uid in uids} == {64}
-    assert node_uid("short") == "sniffer:short"
 
 
 def test_a_node_of_another_shape_is_none() -> None:

@@ -3,7 +3,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -19,26 +18,15 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
-from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
+from roost_lab.recorder.recording.reading import read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store, Unavailable
-from roost_lab.recorder.store.records import (
-    EVENTS,
-    NODES,
-    PODS,
-    DecisionRecord,
-    Record,
-    StoredState,
-    Verdict,
-    WaitingRecord,
-    unpack_candidates,
-)
+from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Record, StoredState, unpack_candidates
 from tests.harness.waiting import wait_until
 
 US = 1_000_000
@@ -83,10 +71,6 @@ class Cluster:
                 yield json.dumps(said.popleft()).encode()
             else:
                 time.sleep(0.005)
-
-
-def huge(name: str, version: int) -> Object:
-    return pod_object(name, version, cpu="9000000000000000000")
 
 
 class Run:
@@ -142,24 +126,6 @@ def rows(store: Store, table: sa.FromClause) -> list[Object]:
         return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
 
 
-def test_a_gap_begins_when_the_stream_was_last_heard_of_and_not_at_the_new_list(store: Store) -> None:
-    cluster = Cluster()
-    cluster.pods = [pod_object("a", 5), pod_object("b", 6)]
-    with Run(cluster, store) as run:
-        run.wait_for("10")
-    heard_us = store.positions()[PODS][1]
-    time.sleep(1.1)
-    cluster.oldest, cluster.version, cluster.pods = 50, "60", [pod_object("b", 6)]
-    with Run(cluster, store) as run:
-        run.wait_for("60")
-        wait_until(lambda: run.metric("last_gap_timestamp_seconds") > time.time() - 60, 10, "the gap to be shown")
-    (gap,) = [row for row in rows(store, schema.gap) if row["kind"] == PODS]
-    assert gap["from_us"] == heard_us
-    assert gap["to_us"] > heard_us + US
-    ends = {row["name"]: row["end_reason"] for row in rows(store, schema.pod)}
-    assert ends == {"a": "unseen", "b": None}
-
-
 def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: Store) -> None:
     cluster = Cluster()
     cluster.pods = [pod_object("late", 5, created=PAST), pod_object("live", 6, created=PAST)]
@@ -187,7 +153,10 @@ def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_
     cluster = Cluster()
     names = [f"p{number}" for number in range(20)]
     cluster.said += [
-        {"type": "ADDED", "object": (huge if name == "p7" else pod_object)(name, 11 + number)}
+        {
+            "type": "ADDED",
+            "object": pod_object(name, 11 + number, **{"cpu": "9000000000000000000"} if name == "p7" else {}),
+        }
         for number, name in enumerate(names)
     ]
     with Run(cluster, store) as run:
@@ -246,23 +215,11 @@ def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
     assert {row["name"]: row["end_reason"] for row in rows(store, schema.pod)} == {"odd": None, "plain": None}
 
 
-class Sure:
-    """A judge that always agrees."""
-
-    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None: ...
-
-    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None: ...
-
-    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
-        return replace(binding, model=Verdict.AGREES), None
-
-    def examine(self, _pod: PodReading, _at_us: int) -> WaitingRecord | None:
-        return None
-
-
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
     def words(*synced: str) -> list[str | None]:
-        assembler = Assembler(lambda _labels, _namespace: "", StoredState(), Sure())
+        model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
+        model.node_changed("n", node_reading(node_object("n")), 1)
+        assembler = Assembler(lambda _labels, _namespace: "", StoredState(), model)
         for kind in synced:
             assembler.listing(kind)
             assembler.synced(kind, 1)

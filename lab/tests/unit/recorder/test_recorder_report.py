@@ -148,10 +148,6 @@ def test_the_page_refers_to_nothing_outside_itself(report: Report) -> None:
     assert "unsafe-inline" not in page.policy.partition("style-src")[0]
 
 
-def test_the_page_stays_small(report: Report) -> None:
-    assert len(make_page(report, "about").encode()) < 1_600_000
-
-
 def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
     page = Page(make_page(report, "about"))
     text = " ".join(page.texts)

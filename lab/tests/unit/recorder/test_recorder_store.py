@@ -25,7 +25,7 @@ from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import database, schema, start_rows
-from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError, Unavailable
+from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError
 from roost_lab.recorder.store.records import (
     EVENTS,
     NODES,
@@ -106,12 +106,6 @@ def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable
         store.write([broken], {PODS: ("8", 2)})
     assert store.positions() == {PODS: ("7", 1)}
     assert len(rows(store, schema.phase)) == 1
-
-
-def test_a_folder_that_can_not_be_written_is_a_store_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError) as caught:
-        Store.open(str(tmp_path / "missing" / "roost.db")).migrate()
-    assert "roost.db" in str(caught.value)
 
 
 def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Callable[[], Store]) -> None:
@@ -339,24 +333,6 @@ def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(tmp_path: Path
     stamp(tmp_path / "roost.db", "9999")
     with pytest.raises(StoreError, match="newer Roost: use that version"):
         store.migrate()
-
-
-def test_a_migration_of_a_file_that_fails_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store.open(str(tmp_path / "roost.db"))
-
-    def fail(*_: object, **__: object) -> None:
-        raise sa.exc.OperationalError("", {}, sqlite3.OperationalError("disk full"))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "make_views", fail)
-        with pytest.raises(Unavailable, match="disk full"):
-            store.migrate()
-    with store.reading() as connection:
-        assert sa.inspect(connection).get_table_names() == []
-    store.migrate()
-    store.close()
 
 
 def test_passwords_of_a_url_are_not_shown() -> None:

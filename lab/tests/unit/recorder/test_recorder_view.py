@@ -244,11 +244,6 @@ def test_nodes_that_only_bindings_name_are_shown_as_such(store: Store) -> None:
     assert (node.name, node.state, node.images, node.cpu_millicores) == ("n", NodeState.UNKNOWN, None, (0, None))
 
 
-def test_a_binding_that_was_recorded_before_its_node_counts_there(store: Store) -> None:
-    early = replace(bind_record("p", BEGIN, "n"), node_uid="")
-    assert len(look(store, [node_record("n"), pod_record("p"), early, *on_node("q")]).nodes[0].pods) == 2
-
-
 def test_a_node_says_for_how_many_pods_of_the_last_ten_minutes_the_warm_set_named_it_first(store: Store) -> None:
     told: list[Record] = [
         node_record("warm"),

@@ -1,10 +1,6 @@
 """The page of `roost view` over HTTP: who gets an answer, and what is refused."""
 
-import json
 import re
-import threading
-import urllib.error
-import urllib.request
 from importlib import resources
 from pathlib import Path
 
@@ -19,7 +15,7 @@ from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.view import reading
 from roost_lab.view.moment import ClusterMoment
 from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import OWN_HEADER, make_app, serve
+from roost_lab.view.server import OWN_HEADER, make_app
 
 TOKEN = "token"
 OWN = {OWN_HEADER: "1"}
@@ -166,27 +162,6 @@ def test_the_latest_state_is_read_once_for_all_who_look(store: Store, monkeypatc
     assert viewer.get("/api/moment").data == first
     assert viewer.get(f"/api/moment?at={BEGIN}").data != first
     assert times == [None, BEGIN]
-
-
-def test_a_real_server_answers_on_its_socket(store: Store) -> None:
-    bound = bind("127.0.0.1", 0)
-    bound.listen(8)
-    server = serve(make_app([RecordSource(store)], TOKEN), bound)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(f"http://127.0.0.1:{server.port}/?token={TOKEN}", timeout=30) as page:
-            assert b"view.js" in page.read()
-        asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/api/moment", headers=OWN)
-        with opener.open(asked, timeout=30) as answer:
-            assert json.load(answer)["nodes"][0]["name"] == "n"
-        with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=30)
-    finally:
-        server.shutdown()
-        thread.join(30)
-        bound.close()
 
 
 def test_the_command_says_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

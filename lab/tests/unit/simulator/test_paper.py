@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import interval
-from benchmarks.paper import FIRST, Job, Run, main, on_front, play, show, write_plots
+from benchmarks.paper import FIRST, Job, Run, main, play, show, write_plots
 
 RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 
@@ -15,11 +15,6 @@ RUN = Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
 )
 def test_an_interval_holds_the_median_with_95_percent(number: int, expected: tuple[float, float, float]) -> None:
     assert interval(list(range(number, 0, -1))) == expected
-
-
-def test_the_front_has_what_nothing_dominates() -> None:
-    points = {"cheap": (1.0, 9.0), "both": (2.0, 5.0), "worse": (2.0, 6.0), "quick": (8.0, 1.0), "equal": (2.0, 5.0)}
-    assert on_front(points) == {"cheap", "both", "equal", "quick"}
 
 
 def test_a_rule_replaces_roosts() -> None:

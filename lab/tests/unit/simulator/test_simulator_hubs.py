@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from benchmarks import shared_pool
 from lab.tests.small_worlds import (
     BEGIN,
     WatchedWorld,
@@ -193,19 +192,3 @@ def test_a_launch_without_a_hub_is_of_the_usual_one_which_may_be_named_too() -> 
     launches = [attempt(0, 0, "a", hub=""), attempt(1, 1, "a", hub=own), attempt(2, 2, "a", hub="other")]
     result, _ = play(launches, policy("z2jh"), small(8), make=in_hubs(("", own, "other")))
     assert {name: hub.started for name, hub in result.hubs.items()} == {own: 2, "other": 1}
-
-
-def test_the_comparison_gives_each_hub_its_own_repositories_and_shares_by_values_alone() -> None:
-    before = in_order(*((float(number), f"image-{number % 40}") for number in range(80)))
-    launches = shared_pool.split(before, 4)
-    assert {one.hub for one in launches} == {"hub-1", "hub-2", "hub-3", "hub-4"}
-    assert len({(one.repository, one.hub) for one in launches}) == len({one.repository for one in launches})
-    assert [one._replace(hub="") for one in launches] == before
-    anywhere = shared_pool.split(before, 4, same_images=True)
-    assert len({(one.repository, one.hub) for one in anywhere}) > len({one.repository for one in anywhere})
-    policies = {arm: shared_pool.policy_of(arm, 3) for arm in shared_pool.ARMS}
-    assert {arm: found.placeholders[0].replicas for arm, found in policies.items()} == dict.fromkeys(policies, 3)
-    shared = {arm for arm, found in policies.items() if found.webhook and found.webhook.shared_namespaces is not None}
-    assert shared == {"Roost, sharedPools"}
-    courses = shared_pool.launches_of("courses", 1, 0.5, 3, same_images=False)
-    assert len({(one.image, one.hub) for one in courses}) == len({one.hub for one in courses}) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.tests.recorded import empty_store
-from lab.tests.small_worlds import BEGIN, attempt, comparable, in_order, policy, small, with_placeholders
+from lab.tests.small_worlds import BEGIN, attempt, policy, small, with_placeholders
 from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.engine.pods import USER
 from roost_lab.simulator.engine.results import RunResult
@@ -90,13 +90,6 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
         assert sorted(pod.name for pod in moment.pending) == pending
     assert any(pending for _, pending in world.seen.values())
     assert any(not is_usable for nodes, _ in world.seen.values() for _, is_usable, _ in nodes.values())
-
-
-def test_a_recorded_replay_is_the_replay_that_is_not_recorded(store: Store) -> None:
-    attempts = in_order(*((number * 20.0, "abc"[number % 3]) for number in range(40)), stays=300.0)
-    world = small(max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    plain = World(policy("roost"), world, 1).play(attempts)
-    assert comparable(play(store, attempts, policy("roost"), world)) == comparable(plain)
 
 
 def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:

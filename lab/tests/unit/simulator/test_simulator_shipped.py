@@ -1,19 +1,17 @@
 """The shipped policies and the studies: each says what it is, is valid, and means what its name says."""
 
 from collections import Counter
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
 import pytest
 
-from benchmarks.studies import assumptions_of, policy_files, values_files
+from benchmarks.studies import policy_files, values_files
 from roost_core.objects.image_references import normalise_reference
 from roost_core.release.image_gate import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup import policy as policies
-from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.traces.archive import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
@@ -43,12 +41,6 @@ def test_every_policy_can_be_replayed(name: str) -> None:
     policy = load_policy(name)
     planners = policy.make_planners()
     assert bool(planners) is (policy.controllers is not None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_policy_needs_the_world_to_be_are_assumptions(name: str) -> None:
-    assert set(assumptions_of(name)) <= {field.name for field in fields(Assumptions)}
-    Assumptions(**assumptions_of(name))
 
 
 def test_z2jh_has_the_weights_of_its_chart() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from lab.tests.small_worlds import (
     BEGIN,
-    IMAGE_BYTES,
     MANAGED,
     PULL_SECONDS,
     START_SECONDS,
@@ -91,13 +90,6 @@ def test_the_waits_of_a_cold_start_add_up_to_the_moment_its_server_is_up() -> No
     assert waits[QUEUE] == waits[NODE_WAIT] == waits[PULL_WAIT] == 0
     assert waits[TOTAL] == pytest.approx(sum(waits[part] for part in PARTS))
     assert (result.cold, result.started) == (1, 1)
-
-
-def test_a_warm_start_needs_no_pull() -> None:
-    result, _ = play(in_order((0, "a"), (60, "a")), without_pullers("z2jh"), small())
-    assert (result.started, result.cold) == (2, 1)
-    assert result.waits[PULL].total == pytest.approx(PULL_SECONDS, rel=1e-6)
-    assert result.cold_bytes == pytest.approx(IMAGE_BYTES / 2.8, rel=1e-6)
 
 
 def test_the_second_image_of_a_node_waits_for_the_first_pull() -> None:
@@ -389,16 +381,6 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
 
 
 # Sums
-
-
-def test_every_admitted_launch_has_started_or_was_given_up() -> None:
-    world = Assumptions(node_memory_bytes=20 * USER_BYTES, max_nodes=6, pulls="slow", cull_every_seconds=600)
-    result, seen = play(a_morning(), policy("roost"), world)
-    assert result.given_up > 0
-    assert result.admitted == result.started + result.given_up == result.waits[TOTAL].count
-    assert result.still_waiting == 0
-    assert result.started == len(seen.hub.sessions)
-    assert sum(result.waits[part].total for part in PARTS) == pytest.approx(result.waits[TOTAL].total)
 
 
 # What controllers do
