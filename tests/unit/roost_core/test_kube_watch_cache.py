@@ -9,7 +9,7 @@ import pytest
 
 from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.kube.watch_cache import WatchCache
 
 Object = dict[str, Any]
 
@@ -174,12 +174,6 @@ def test_a_refused_list_is_known_as_forbidden() -> None:
     assert forbidden.is_forbidden
 
 
-def test_a_fault_of_the_reader_does_not_end_the_watch() -> None:
-    broken: Object = {"metadata": {"name": "x", "resourceVersion": "6", "namespace": "ns"}}
-    server = ScriptedServer([page(5), page(7, item("a", 1))], [[event("ADDED", broken)], []])
-    assert run(server).objects() == {"ns/a": "red"}
-
-
 def test_the_age_counts_from_the_last_word_of_the_server() -> None:
     moments = [100.0]
     cache = run(ScriptedServer([page(5)], []), clock=lambda: moments[0])
@@ -227,10 +221,6 @@ def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(monkeypa
     monkeypatch.setattr(server, "lines", lines)
     run(server, clock=lambda: moments[0])
     assert len(server.watch_queries) == 2
-
-
-def test_labels_are_written_as_the_api_reads_them() -> None:
-    assert label_selector({"b": "2", "a": "1"}) == "a=1,b=2"
 
 
 def test_changes_that_nobody_takes_are_not_kept() -> None:

@@ -8,13 +8,12 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
-from roost_core.objects.selectors import NodeRules
 from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.managed_images import managed_images
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
-from tests.builders import NAMESPACE, build_pod, held, settings, user_pod
+from tests.builders import NAMESPACE, build_pod, settings, user_pod
 
 
 @pytest.mark.parametrize(
@@ -51,39 +50,6 @@ def test_k_m_g_t_are_powers_of_1024_to_the_hub_and_of_1000_to_kubernetes() -> No
     assert [parse_hub_bytes(text) for text in ("1K", "450M", "0.5T", 7)] == [1024, 471_859_200, 2**39, 7]
     with pytest.raises(ValueError):
         parse_hub_bytes("1Gi")
-
-
-def test_the_puller_brings_the_hubs_image_its_profiles_choices_and_extra_images() -> None:
-    singleuser = {
-        "image": {"name": "jupyter/base-notebook", "tag": 7},
-        "profileList": [
-            {"kubespawner_override": {"image": "quay.io/a/profile:1"}},
-            {
-                "profile_options": {
-                    "image": {
-                        "choices": {
-                            "r": {"kubespawner_override": {"image": "quay.io/a/choice:1"}},
-                            "none": {"kubespawner_override": None},
-                        },
-                        "unlisted_choice": {"kubespawner_override": {"image": "{value}"}},
-                    }
-                }
-            },
-            None,
-            {"kubespawner_override": {"mem_guarantee": "1G"}, "profile_options": None},
-        ],
-    }
-    pre_puller = {
-        "extraImages": {"extra": {"name": "quay.io/a/extra", "tag": "2"}, "gone": None, "unnamed": {"tag": "1"}}
-    }
-    assert managed_images(singleuser, pre_puller) == {
-        "docker.io/jupyter/base-notebook:7",
-        "quay.io/a/profile:1",
-        "quay.io/a/choice:1",
-        "quay.io/a/extra:2",
-    }
-    without = {**pre_puller, "pullProfileListImages": False}
-    assert managed_images(singleuser, without) == {"docker.io/jupyter/base-notebook:7", "quay.io/a/extra:2"}
 
 
 @pytest.mark.parametrize(
@@ -247,9 +213,3 @@ def test_when_all_are_overloaded_the_least_loaded_comes_first() -> None:
 
 def test_max_load_zero_is_no_bound() -> None:
     assert chosen({"a": 1000}, max_load=0) == ["a", "b", "c"]
-
-
-IMAGE_A, IMAGE_B = "example.org/a:1", "example.org/b:1"
-(LABEL_A,), (LABEL_B,) = held(IMAGE_A), held(IMAGE_B)
-ANY = NodeRules()
-GPU = NodeRules((("pool", "gpu"),))

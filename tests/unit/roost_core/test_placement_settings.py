@@ -6,25 +6,9 @@ from hashlib import sha256
 import pytest
 
 from roost_core.release.image_gate import GateMode
-from roost_core.release.pod_classes import KeySource, MatchBy
 from roost_core.release.reader import SettingsError
-from tests.builders import IMAGE, merged, policy_document, settings
+from tests.builders import merged, policy_document, settings
 from webhook.settings import parse_settings, read_settings
-
-
-def test_the_default_values_are_good_rules() -> None:
-    rules = settings()
-    assert list(rules.classes) == ["build", "placeholder", "user"]
-    assert rules.gate.mode is GateMode.REQUIRE_LABEL
-    home = rules.classes["build"].home
-    assert home is not None
-    assert home.key == (KeySource("annotation", "binder-repo"),)
-    assert (home.weights, home.min_load, home.max_load, home.match_by) == ((100, 50, 25), 4, 2, MatchBy.NAME)
-    assert rules.gate.managed_images == {IMAGE}
-    assert rules.placeholder_names == ("default",)
-    # A document of an older chart doesn't say.
-    assert rules.pullers_run
-    assert not settings(pullersRun=False).pullers_run
 
 
 def test_the_revision_is_the_head_of_the_documents_hash() -> None:
@@ -119,10 +103,3 @@ def test_a_gate_that_yaml_read_as_false_is_off() -> None:
 
 def test_a_newer_charts_top_level_keys_are_passed_over() -> None:
     assert parse_settings(merged(policy_document(), {"fromTheFuture": {"x": 1}}))
-
-
-def test_a_fourth_class_needs_values_only() -> None:
-    dask = {"match": {"labels": {"app": "dask"}, "namespaceSelector": {}}, "profile": "", "avoid": {"user": 3}}
-    rules = settings(podClasses={"dask": dask})
-    assert rules.classes["dask"].avoid == {"user": 3}
-    assert rules.classes["dask"].namespace_selector == {}

@@ -198,19 +198,6 @@ class TestStates:
         assert state.rows["a"].requested == {}
         assert state.get_pod("hub/x") is None
 
-    def test_pods_wait_for_a_node_that_comes_or_comes_back(self) -> None:
-        state = ClusterState((), [pod("x", on="a", requests={"cpu": "1"}), pod("y", status={"nominatedNodeName": "a"})])
-        state.set_node(node("a"))
-        assert list(state.rows["a"].pods) == ["hub/x"]
-        assert list(state.rows["a"].nominated) == ["hub/y"]
-        state.remove_node("a")
-        assert schedule(pod("p"), state, DEFAULT).message == NO_NODES
-        state.set_node(node("a", cpu="1"))
-        assert why(pod("p", requests={"cpu": "1"}), state)["a"] == ("Insufficient cpu",)
-        state.remove_pod("hub/x")
-        state.remove_pod("hub/y")
-        assert why(pod("p", requests={"cpu": "1"}), state) == {"a": ()}
-
     def test_a_question_without_a_pod_leaves_it_where_it_was_even_when_it_fails(self) -> None:
         placeholder = pod("placeholder", on="a", requests={"cpu": "1"})
         state = ClusterState([node("a", cpu="1"), node("b", cpu="1")], [placeholder])
@@ -230,31 +217,3 @@ class TestStates:
         assert [row.name for row in state.ordered] == ["a", "c", "b"]
         state.set_node(node("d", labels={HOSTNAME: "d"}))
         assert [row.name for row in state.ordered] == ["b", "c", "d", "a"]
-
-
-def test_pods_with_equal_needs_share_verdicts_and_nothing_else() -> None:
-    """What differs in requests, required anti-affinity or preferred terms is asked anew on a state in use."""
-    apart = {"podAntiAffinity": {REQUIRED: [{"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": HOSTNAME}]}}
-
-    def prefers(name: str) -> dict[str, Any]:
-        fields = [{"key": "metadata.name", "operator": "In", "values": [name]}]
-        terms = [{"weight": 100, "preference": {"matchFields": fields}}]
-        return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
-
-    def make_state() -> ClusterState:
-        nodes = [node("a", cpu="1"), node("b"), node("c")]
-        return ClusterState(nodes, [pod("there", on="b", labels={"app": "a"})])
-
-    asked = [
-        pod("first", image="one:1", requests={"cpu": "2"}),
-        pod("second", image="two:1", requests={"cpu": "2"}),
-        pod("avoids", requests={"cpu": "2"}, affinity=apart),
-        pod("small", requests={"cpu": "1"}),
-        pod("to-b", requests={"cpu": "2"}, affinity=prefers("b")),
-        pod("to-c", requests={"cpu": "2"}, affinity=prefers("c")),
-    ]
-    used = make_state()
-    for one in asked * 2:
-        assert schedule(one, used, DEFAULT) == schedule(one, make_state(), DEFAULT)
-    assert [schedule(one, used, DEFAULT).node for one in asked[-2:]] == ["b", "c"]
-    assert used.needs_of(asked[0].spec) is used.needs_of(asked[1].spec)

@@ -8,33 +8,9 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
 from tests.unit.scheduling_builders import arguments, profile
 
-DEFAULT_SCORES = (
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodeResourcesFit", 1),
-    ("VolumeBinding", 1),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DynamicResources", 2),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-)
-
 
 def scores(**plugins: Any) -> list[tuple[str, int]]:
     return list(profile(plugins=plugins).scores)
-
-
-def test_the_defaults_are_kube_schedulers() -> None:
-    assert default_profile(NEWEST_MINOR).scores == DEFAULT_SCORES
-    assert default_profile(NEWEST_MINOR).filters[:5] == (
-        "NodeName",
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-    )
-    assert default_profile(NEWEST_MINOR).post_filters == ("DynamicResources", "DefaultPreemption")
 
 
 def test_the_minor_decides_which_plugins_there_are() -> None:
@@ -48,7 +24,7 @@ def test_the_minor_decides_which_plugins_there_are() -> None:
 def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
     found = scores(score={"enabled": [{"name": "ImageLocality", "weight": 9}, {"name": "NodeAffinity", "weight": 5}]})
     assert found[:3] == [("ImageLocality", 9), ("NodeAffinity", 5), ("TaintToleration", 3)]
-    assert len(found) == len(DEFAULT_SCORES)
+    assert len(found) == len(scores())
 
 
 def test_a_plugin_named_under_multi_point_keeps_its_place() -> None:

@@ -37,7 +37,6 @@ OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
 
 (OTHER_LABEL,) = held(OTHER_IMAGE)
 
-HOLDS_OTHER = {"key": OTHER_LABEL, "operator": "In", "values": ["true"]}
 KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"]}
 BOTH = [IMAGE, OTHER_IMAGE]
 

@@ -458,8 +458,3 @@ def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one() -> None
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     serving.use(certificate.public_bytes(pem), private)
     assert handshake(serving) == certificate.public_bytes(serialization.Encoding.DER)
-
-
-def test_before_the_first_certificate_a_handshake_fails_at_once() -> None:
-    with pytest.raises(ssl.SSLError):
-        handshake(ServingCertificate())

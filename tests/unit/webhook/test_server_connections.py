@@ -8,17 +8,8 @@ from typing import Any
 import pytest
 
 from roost_core.http import server as http
-from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
-from roost_core.http.server import (
-    HEADER_BYTES,
-    KEEP_ALIVE_SECONDS,
-    MAX_HEADERS,
-    MAX_PIPELINED,
-    REQUEST_SECONDS,
-    Connection,
-    Server,
-    bind,
-)
+from roost_core.http.ops_server import IDLE_SECONDS
+from roost_core.http.server import HEADER_BYTES, MAX_HEADERS, MAX_PIPELINED, REQUEST_SECONDS, Connection, Server
 from tests.builders import review, user_pod
 from tests.unit.webhook.test_server_gateway import FakeTransport, admission, request
 from webhook.bounds import MAX_BODY_BYTES
@@ -69,39 +60,6 @@ def run(scene: Callable[[Desk], Coroutine[Any, Any, None]], **how: int) -> None:
         await scene(desk)
 
     asyncio.run(play())
-
-
-@pytest.mark.parametrize("sent", BEGINNINGS.values(), ids=BEGINNINGS)
-def test_a_request_that_is_not_whole_is_cut_at_its_deadline_however_lively_it_is(sent: bytes) -> None:
-    async def scene(desk: Desk) -> None:
-        connection, wire = desk.connect()
-        connection.data_received(sent)
-        await asyncio.sleep(0)
-        began = connection.since
-        connection.data_received(b"c")
-        desk.server.sweep(began + REQUEST_SECONDS - 1)
-        assert not wire.is_closing()
-        desk.server.sweep(began + REQUEST_SECONDS + 1)
-        assert wire.is_closing()
-
-    run(scene)
-
-
-@pytest.mark.parametrize("path", ["/mutate", "/nothing"])
-def test_between_requests_a_connection_is_kept_for_longer_than_the_api_server_keeps_it(path: str) -> None:
-    async def scene(desk: Desk) -> None:
-        connection, wire = desk.connect()
-        connection.data_received(request(review(user_pod()), path=path, closes=False))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert wire.written.startswith(b"HTTP/1.1 ")
-        assert desk.server.held_bytes == 0
-        desk.server.sweep(connection.since + 95)
-        assert not wire.is_closing()
-        desk.server.sweep(connection.since + KEEP_ALIVE_SECONDS + 1)
-        assert wire.is_closing()
-
-    run(scene)
 
 
 def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
@@ -222,68 +180,6 @@ def test_a_request_that_was_cut_for_what_it_holds_is_not_answered() -> None:
         assert desk.server.held_bytes == 0
 
     run(scene, max_held_bytes=20_000)
-
-
-def test_when_all_places_are_taken_the_address_with_most_gives_way() -> None:
-    """Over real sockets: a flood from one address, and a newcomer from another."""
-
-    async def scene() -> None:
-        server = Desk(max_connections=8).server
-        bound, end = bind("127.0.0.1", 0), asyncio.Event()
-        address = bound.getsockname()
-        serving = asyncio.create_task(server.serve(bound, end))
-        await asyncio.sleep(0)
-        flood = [await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0)) for _ in range(20)]
-        await asyncio.sleep(0.2)
-        assert len(server.connections) == 8
-        guests = [await asyncio.open_connection(*address, local_addr=("127.0.0.3", 0)) for _ in range(3)]
-        for reader, writer in guests:
-            writer.write(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 404")
-        assert len(server.connections) == 8
-        for _, writer in (*flood, *guests):
-            writer.close()
-        await asyncio.sleep(0.2)
-        assert len(server.connections) == 0
-        end.set()
-        await serving
-
-    asyncio.run(scene())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "sent", [b"", b"GET /livez HTT", b"GET /livez HTTP/1.1\r\n\r\n"], ids=["nothing", "half", "whole"]
-)
-def test_sixteen_addresses_that_keep_their_connections_starve_no_probe(sent: bytes) -> None:
-    """Over real sockets, on the port for probes."""
-
-    async def scene() -> None:
-        bound = bind("", 0)
-        bound.listen()
-        ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (True, "ok"))
-        ops.start()
-        dawdlers = []
-        for number in range(16):
-            source = (f"127.0.1.{number + 1}", 0)
-            reader, writer = await asyncio.open_connection("127.0.0.1", ops.port, local_addr=source)
-            writer.write(sent)
-            dawdlers.append((reader, writer))
-        await asyncio.sleep(0.2)
-        for _ in range(45):
-            reader, writer = await asyncio.open_connection("127.0.0.1", ops.port)
-            writer.write(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
-            assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200")
-            writer.close()
-        if sent == b"GET /livez HTT":
-            # And none of them keeps its place: two seconds for a request, and one between two sweeps.
-            ends = [reader.read() for reader, _ in dawdlers]
-            assert await asyncio.wait_for(asyncio.gather(*ends, return_exceptions=True), 4)
-        for _, writer in dawdlers:
-            writer.close()
-        ops.stop()
-
-    asyncio.run(scene())
 
 
 def test_a_loop_that_turned_lately_is_alive_and_one_that_did_not_is_not() -> None:

@@ -141,18 +141,6 @@ def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServe
     assert set(kept.seen) == {("jhub", "one"), ("jhub", "two")}
 
 
-def test_what_did_not_change_stays_the_same_object(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a")]
-    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
-    kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    before = kept.keeper.facts
-    builds(server, pod("one", "binderhub-build", node_name="a"))
-    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
-    assert kept.keeper.facts.nodes is before.nodes
-    assert kept.keeper.facts.builder_nodes["build"] is before.builder_nodes["build"]
-
-
 def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer, kept: Kept) -> None:
     server.forbidden.add("/api/v1/nodes")
     builds(server, pod("one", "binderhub-build", node_name="a"))

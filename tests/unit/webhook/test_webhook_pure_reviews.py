@@ -159,12 +159,6 @@ def test_settings_or_facts_that_fail_cost_no_pod() -> None:
     assert patch_of(allowed(reviewer.review(review(user_pod())))) == []
 
 
-def test_a_pod_of_700_kilobytes_of_environment_is_placed() -> None:
-    body = user_pod()
-    body["spec"]["containers"][0]["env"] = [{"name": f"N{index}", "value": "x" * 220} for index in range(3000)]
-    assert Desk().place(body)["spec"]["schedulerName"] == "hub.jhub.user"
-
-
 def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
     body = user_pod(tolerations=[json.loads("[" * 300 + "]" * 300)], nodeSelector={"pool": "gpu"})
     known = facts(*(node(f"n{index}", IMAGE) for index in range(20)))
