@@ -30,18 +30,6 @@ class TestRequests:
         found = spec(containers=[container(cpu="0.0003", memory="0.4"), container(cpu="100.4m", memory="1Ki")])
         assert dict(found.requests) == {"cpu": 101, "memory": 1025}
 
-    def test_a_container_without_requests_counts_100m_and_200_mib_in_scores_only(self) -> None:
-        found = spec(containers=[container(), container(cpu="0")])
-        assert dict(found.requests) == {"cpu": 0}
-        assert (found.non_zero_cpu, found.non_zero_memory) == (100, 400 * MIB)
-
-    def test_beside_pod_level_requests_only_what_nobody_asks_for_gets_a_default(self) -> None:
-        whole = {"requests": {"cpu": "3"}}
-        found = spec(containers=[container(memory="1Gi"), container()], resources=whole)
-        assert found.non_zero_memory == 1024 * MIB
-        assert dict(found.fit_requests)["memory"] == 1224 * MIB
-        assert spec(containers=[container(), container()], resources=whole).non_zero_memory == 400 * MIB
-
     def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(self) -> None:
         def requested(condition: list[dict[str, str]]) -> dict[str, int]:
             status = {

@@ -27,11 +27,6 @@ def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
     assert len(found) == len(scores())
 
 
-def test_a_plugin_named_under_multi_point_keeps_its_place() -> None:
-    found = scores(multiPoint={"enabled": [{"name": "NodeAffinity", "weight": 5}]})
-    assert found[:2] == [("TaintToleration", 3), ("NodeAffinity", 5)]
-
-
 def test_the_score_lists_weight_stands_over_multi_points() -> None:
     both = {"enabled": [{"name": "NodeAffinity", "weight": 5}]}
     assert (
