@@ -28,7 +28,7 @@ from tools.compile.chart import check_fresh, write_chart
 from tools.compile.expressions import CompileError
 from tools.compile.python import define_functions
 from tools.compile.shape import Shape
-from tools.compile.template import compile_template, macros_of
+from tools.compile.template import compile_template
 
 SCHEMA = {
     "type": "object",
@@ -46,68 +46,6 @@ MACROS = {"_macros.yaml.j2": {"two": ["a", "b"]}}
 
 def compiled(source: str, name: str = "x.yaml.j2") -> str:
     return compile_template(name, source, Shape.of(SCHEMA, {}), MACROS)
-
-
-@pytest.mark.parametrize(
-    ("source", "go"),
-    [
-        ("a: {{ values.name | to_json }}\n", "a: {{ toJson $.Values.name }}\n"),
-        ("a: {{ values.count | int }}\n", "a: {{ int64 $.Values.count }}\n"),
-        (
-            "a: {{ (values.name ~ '-' ~ (values.count | int)) | to_json }}\n",
-            'a: {{ toJson (printf "%s%s%d" $.Values.name "-" (int64 $.Values.count)) }}\n',
-        ),
-        (
-            "{% if values.name == 'x' and not values.list %}\na: 1\n{% else %}\na: 3\n{% endif %}\n",
-            '{{- if and (eq $.Values.name "x") (not $.Values.list) }}\na: 1\n{{- else }}\na: 3\n{{- end }}\n',
-        ),
-        (
-            "{% if values.name %}\na: 1\n{% elif values.maybe is none %}\na: 2\n{% endif %}\n",
-            '{{- if $.Values.name }}\na: 1\n{{- else if kindIs "invalid" $.Values.maybe }}\na: 2\n{{- end }}\n',
-        ),
-        (
-            "{% for one in values.list %}\n- {{ one.x | to_json }}\n{% endfor %}\n",
-            "{{- range $_, $one := $.Values.list }}\n- {{ toJson $one.x }}\n{{- end }}\n",
-        ),
-        (
-            "{% for key, value in values.map | items %}\n{{ key | to_json }}: {{ value | to_json }}\n{% endfor %}\n",
-            "{{- range $key, $value := $.Values.map }}\n{{ toJson $key }}: {{ toJson $value }}\n{{- end }}\n",
-        ),
-        (
-            "{% set both = {'a': values.name} %}\n{{ both | to_pretty_json | indent(4) }}\n",
-            '{{- $both := dict "a" $.Values.name }}\n{{ toPrettyJson $both | indent 4 }}\n',
-        ),
-        (
-            "a: {{ (values.maybe | default('')) | to_json }}\n",
-            'a: {{ toJson (ternary "" $.Values.maybe (kindIs "invalid" $.Values.maybe)) }}\n',
-        ),
-        ("a: {{ values.map['k-1'] | to_json }}\n", 'a: {{ toJson (index $.Values.map "k-1") }}\n'),
-        ("{# why #}\na: 1\n", "{{- /* why */}}\na: 1\n"),
-        (
-            "{% if kube_at_least('1.36') %}\na: 1\n{% endif %}\n",
-            '{{- if semverCompare ">=1.36-0" $.Capabilities.KubeVersion.Version }}\na: 1\n{{- end }}\n',
-        ),
-        (
-            "a: {{ (release.name ~ chart.version) | to_json }}\n",
-            'a: {{ toJson (printf "%s%s" $.Release.Name $.Chart.Version) }}\n',
-        ),
-        (
-            '{% from "_macros.yaml.j2" import two with context %}\n{{ two("x", values.name) | indent(2) }}\n',
-            '\n{{ include "roost.two" (dict "root" $ "a" "x" "b" $.Values.name) | indent 2 }}\n',
-        ),
-        (
-            "a: [{% for one in values.list %}{{ one.x | to_json }}, {% endfor %}]\n",
-            "a: [{{ range $_, $one := $.Values.list }}{{ toJson $one.x }}, {{ end }}]\n",
-        ),
-        (
-            "{{ chart_file('x.json') | replace('@a@', values.name) | indent(2) }}\n",
-            '{{ replace "@a@" $.Values.name ($.Files.Get "x.json") | indent 2 }}\n',
-        ),
-        ("a: {{ keys.opt_out | to_json }}\n", 'a: {{ toJson "roost.hub.jupyter.org/opt-out" }}\n'),
-    ],
-)  # fmt: skip
-def test_a_construct_becomes_its_go_form_with_the_layout_kept(source: str, go: str) -> None:
-    assert compiled(source) == go
 
 
 @pytest.mark.parametrize(
@@ -162,10 +100,6 @@ def test_a_macro_must_begin_and_end_with_text() -> None:
     for body in ("{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"):
         with pytest.raises(CompileError, match="a macro must"):
             compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
-
-
-def test_arguments_of_macros_are_read_from_their_file() -> None:
-    assert macros_of("{% macro two(a, b) %}x{% endmacro %}") == MACROS["_macros.yaml.j2"]
 
 
 def test_the_committed_chart_is_fresh() -> None:

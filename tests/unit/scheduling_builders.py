@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod
 
-MIB = 2**20
-GIB = 2**30
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -92,18 +90,3 @@ def profile(minor: int = NEWEST_MINOR, **body: Any) -> Profile:
 def arguments(plugin: str, **args: Any) -> dict[str, Any]:
     """A profile's `pluginConfig` for one plugin."""
     return {"pluginConfig": [{"name": plugin, "args": args}]}
-
-
-def term(selector: Mapping[str, Any] | None = None, key: str = HOSTNAME, **more: Any) -> dict[str, Any]:
-    """A pod (anti-)affinity term."""
-    return {"topologyKey": key, **({} if selector is None else {"labelSelector": selector}), **more}
-
-
-def app(name: str) -> dict[str, Any]:
-    """A selector of pods labelled `app`."""
-    return {"matchLabels": {"app": name}}
-
-
-def preferred(weight: int, **of: Any) -> dict[str, Any]:
-    """A weighted pod term."""
-    return {"weight": weight, "podAffinityTerm": term(**of)}

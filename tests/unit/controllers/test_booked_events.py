@@ -164,13 +164,6 @@ def test_a_config_map_books_and_its_writer_is_told() -> None:
     )
 
 
-def test_the_same_is_told_once() -> None:
-    planner = _planner()
-    source = _config_map(EVENT_YAML)
-    assert _plan(planner, -60, sources=(source,)).actions
-    assert not _plan(planner, -59, sources=(source,)).actions
-
-
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

@@ -146,27 +146,6 @@ def test_too_many_people_are_refused() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        # As Outlook, Google and Exchange write the same.
-        ("FREQ=MONTHLY;BYDAY=TU;BYSETPOS=4", ["2026-11-24", "2026-12-22", "2027-01-26"]),
-        ("FREQ=MONTHLY;BYDAY=4TU", ["2026-11-24", "2026-12-22", "2027-01-26"]),
-        ("FREQ=MONTHLY;INTERVAL=1;BYDAY=-1TU;COUNT=2", ["2026-11-24", "2026-12-29"]),
-        ("FREQ=MONTHLY", ["2026-11-24", "2026-12-24", "2027-01-24"]),
-        ("FREQ=MONTHLY;BYMONTHDAY=31;UNTIL=20270301", ["2026-12-31", "2027-01-31"]),
-        ("FREQ=MONTHLY;BYMONTHDAY=-1;INTERVAL=2", ["2026-11-30", "2027-01-31", "2027-03-31"]),
-        ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", ["2026-11-30", "2026-12-31", "2027-01-29"]),
-        ("FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13", ["2027-08-13", "2028-10-13", "2029-04-13"]),
-        ("FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR;UNTIL=20261130", ["2026-11-24", "2026-11-25", "2026-11-26"]),
-    ],
-)
-def test_rules_of_months_and_of_working_days(rule: str, expected: list[str]) -> None:
-    (event,), faults = _parse([BERLIN, f"RRULE:{rule}", PEOPLE])
-    assert not faults
-    assert _starts(event, len(expected) if len(expected) == 3 else 10) == [f"{day} 09:00" for day in expected]
-
-
 def test_a_rule_of_long_ago_costs_no_more_than_one_of_today() -> None:
     began = time.process_time()
     for rule in ("DAILY;COUNT=9999", "WEEKLY;COUNT=9999", "MONTHLY;COUNT=9999", "MONTHLY;BYDAY=5FR;BYMONTHDAY=1"):

@@ -9,7 +9,7 @@ import pytest
 from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
-from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, GateMemory, note_image_gate
+from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, note_image_gate
 from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
@@ -313,13 +313,3 @@ class TestSettings:
             "imageGate.pullerPods",
             "imageGate.pullers[0].images[0]",
         }
-
-
-def test_a_node_of_which_nothing_is_new_is_not_looked_at_again() -> None:
-    w = world()
-    w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
-    w.turn()
-    first = w.memory.nodes["a"]
-    w.turn()
-    assert w.memory.nodes["a"] is first
-    assert w.memory != GateMemory()

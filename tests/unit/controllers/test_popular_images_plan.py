@@ -32,13 +32,6 @@ POPULAR = "quay.io/lab/popular:1"
 RARE = "quay.io/lab/rare:1"
 
 
-def test_a_popular_image_is_brought_to_the_empty_node_and_a_rare_one_is_not() -> None:
-    snapshot = cluster([node_state("empty")], [*users(3, POPULAR), *users(1, RARE)])
-    planned = plan_after_a_while(snapshot, popular_settings(min_users=2))
-    assert pulls(planned) == [("empty", POPULAR)]
-    assert planned.gauges["popular_images"][()] == 1
-
-
 @pytest.mark.parametrize(
     ("written", "listed"),
     [
@@ -50,14 +43,6 @@ def test_a_popular_image_is_brought_to_the_empty_node_and_a_rare_one_is_not() ->
 def test_names_are_compared_in_their_full_form(written: str, listed: str) -> None:
     snapshot = cluster([node_state("n", images={listed: GB})], users(3, written))
     assert pulls(plan_after_a_while(snapshot, popular_settings())) == []
-
-
-def test_users_of_all_hubs_count() -> None:
-    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}]}
-    document = {"podClasses": {"user": {"match": {"namespaceSelector": selector}}}}
-    pods = [user("one", POPULAR, namespace="a"), user("two", POPULAR, namespace="b"), user("x", RARE, namespace="c")]
-    planned = plan_after_a_while(cluster([node_state("n")], pods), popular_settings(document=document, min_users=2))
-    assert pulls(planned) == [("n", POPULAR)]
 
 
 def test_pods_of_other_classes_are_no_users() -> None:

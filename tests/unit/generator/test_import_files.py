@@ -6,7 +6,7 @@ import pytest
 
 from generator.importing.importer import import_layers
 from generator.values.loader import load
-from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, value
+from tests.unit.generator.imported_hubs import fault_of
 from tools import try_import
 
 
@@ -28,13 +28,6 @@ def test_what_is_no_values_file_is_a_fault_that_names_the_file(text: str | bytes
     fault = fault_of(text)
     assert said in fault
     assert "hub.yaml" in fault
-
-
-@pytest.mark.parametrize("text", ["on", "1e3", "017", "null", "0x1", "1_0", "2026", "y", "1.0", "64Mi"])
-def test_text_that_yaml_would_misread_is_printed_so_that_it_stays_text(text: str) -> None:
-    result = imported(f"singleuser: {{nodeSelector: {{pool: '{text}'}}, image: {{name: a/b, tag: '{text}'}}}}")
-    assert placeholder(result)["nodeSelector"] == {"pool": text}
-    assert value(result, "singleuser.image.tag") == text
 
 
 def test_no_text_of_the_file_breaks_out_of_a_comment_or_a_line_of_the_report() -> None:

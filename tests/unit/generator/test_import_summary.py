@@ -1,10 +1,5 @@
 """`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what its lint says."""
 
-from pathlib import Path
-
-import pytest
-
-from roost.__main__ import main
 from tests.unit.generator.imported_hubs import imported
 
 USUAL = "scheduling: {userPlaceholder: {replicas: 4}}\nsingleuser: {image: {name: a/b, tag: '1'}}\n"
@@ -76,15 +71,3 @@ def test_the_lints_warnings_are_shown_with_the_line_of_what_was_written() -> Non
     assert "imported values:" in str(warning)
     assert "not pulled to any node" in str(warning)
     assert str(warning) in profiled.report()
-
-
-def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "hub.yaml"
-    text = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {singleuser: {}}}\n"
-    path.write_text(text)
-    assert main(["import", str(path)]) == 1
-    assert "found 2 hubs" in capsys.readouterr().err
-    assert main(["import", str(path), "--hub", "two.jupyterhub"]) == 0
-    told = capsys.readouterr()
-    assert "What it won't:" in told.err
-    assert told.out.startswith("# Made by `roost import`")

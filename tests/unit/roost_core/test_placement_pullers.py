@@ -78,11 +78,6 @@ def test_an_image_that_a_user_types_is_pulled_nowhere() -> None:
     assert groups(singleuser({"profile_options": {"image": option}})) == {"puller": ({}, (DEFAULT, "r:1"))}
 
 
-def test_an_image_for_two_kinds_of_nodes_is_in_both_groups() -> None:
-    found = groups(singleuser(override("a:1"), override("a:1", pool="x")))
-    assert [images for _, images in found.values()] == [(DEFAULT, "a:1"), ("a:1",)]
-
-
 def test_the_pullers_own_selector_is_added_everywhere_and_names_nothing() -> None:
     values = singleuser(override("a:1", pool="x"))
     without, narrowed = groups(values), groups(values, nodeSelector={"arch": "amd64"})
@@ -158,15 +153,6 @@ def test_who_asks_for_a_gpu_is_tolerated_where_its_taint_is_so_the_puller_goes_t
     assert tolerated == [[{"key": "nvidia.com/gpu", "operator": "Exists"}] if is_asked else []]
 
 
-def test_required_terms_of_users_are_the_pullers_and_a_profiles_own_replace_them() -> None:
-    values = singleuser(
-        profile("zone:1", node_affinity_required=[IN_A_ZONE]), extraNodeAffinity={"required": [ON_USER_NODES]}
-    )
-    default, zone = puller_groups(values, {})
-    assert default.required_terms == (ON_USER_NODES,)
-    assert zone.required_terms == (IN_A_ZONE,)
-
-
 def test_what_runs_beside_the_image_is_brought_first_to_all_its_nodes() -> None:
     values = singleuser(
         profile("gpu:1", node_selector={"pool": "gpu"}, init_containers=[{"image": "fuse:1"}]),
@@ -178,11 +164,6 @@ def test_what_runs_beside_the_image_is_brought_first_to_all_its_nodes() -> None:
     assert default.images == ("tc:1", "tools:4", "proxy:1", DEFAULT)
     assert gpu.images == ("tc:1", "tools:4", "proxy:1", "fuse:1", "gpu:1")
     assert "docker.io/library/tools:4" in managed_images(values, {})
-
-
-def test_names_of_groups_by_selector_alone_are_as_they_were() -> None:
-    (_, group) = puller_groups(singleuser(profile("gpu:1", node_selector={"pool": "gpu"}), extraTolerations=[GPU]), {})
-    assert group.component == puller_component({"pool": "gpu"})
 
 
 LABELS = st.dictionaries(st.sampled_from(["purpose", "zone", "pool"]), st.sampled_from(["user", "a", "gpu"]))

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 import yaml
 
 from generator.render.manifests import render
@@ -58,29 +57,10 @@ def test_a_tainted_gpu_node_gets_the_images_of_those_who_may_use_it_and_no_other
     assert gate().taint_against_pullers(there) is None
 
 
-@pytest.mark.parametrize(
-    "toleration",
-    [
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-        {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present"},
-    ],
-)
-def test_a_profiles_tolerations_are_its_pullers(toleration: dict[str, str]) -> None:
-    settings = gate({"image": GPU_IMAGE, "tolerations": [toleration]})
-    assert images(settings, node(USER, GPU)) == [GPU_IMAGE]
-
-
 def test_a_node_that_no_puller_tolerates_lacks_what_belongs_there_and_the_taint_is_told() -> None:
     settings = gate({"image": GPU_IMAGE})
     assert images(settings, node(GPU)) == [DEFAULT, GPU_IMAGE]
     assert settings.taint_against_pullers(node(GPU)) == GPU
-
-
-def test_nodes_that_meet_no_required_term_of_users_get_nothing() -> None:
-    term = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
-    settings = gate({}, extraNodeAffinity={"required": [term]})
-    assert images(settings, node()) == []
-    assert images(settings, node(**{"hub.jupyter.org/node-purpose": "user"})) == [DEFAULT]
 
 
 def test_every_puller_tolerates_the_startup_taint_and_what_all_daemon_pods_do() -> None:
