@@ -6,8 +6,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
-from generator.checks.placeholders import DEFAULTS, placeholder_sets
-from generator.checks.terms import lint_expressions, lint_term, lint_tolerations
+from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
 
 if TYPE_CHECKING:
@@ -30,28 +29,10 @@ def check_classes(report: LintReport, _release: Release) -> None:
         _lint_home(report, path, pod_class)
         _lint_warm(report, path, pod_class)
         _lint_profile(report, path, pod_class)
-        for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
-            lint_term(report, (*path, "preferredNodeTerms", index, "preference"), mapping(at(term, "preference")))
-        selector = mapping(at(pod_class, "match", "namespaceSelector"))
-        lint_expressions(report, (*path, "match", "namespaceSelector", "matchExpressions"), selector)
     _lint_shared_pools(report, classes)
     _lint_pairs(report, classes)
     _lint_likeness(report, classes)
     _lint_placeholder_class(report, classes)
-    entries: list[tuple[Path, object]] = [
-        (("placeholders", index), entry) for index, entry in enumerate(listing(report.values.get("placeholders")))
-    ]
-    entries.append((DEFAULTS, at(report.values, *DEFAULTS)))
-    singleuser = at(report.values, "singleuser")
-    lint_tolerations(report, ("singleuser", "extraTolerations"), at(singleuser, "extraTolerations"))
-    for index, term in enumerate(listing(at(singleuser, "extraNodeAffinity", "required"))):
-        lint_term(report, ("singleuser", "extraNodeAffinity", "required", index), mapping(term))
-    for where, entry in entries:
-        for index, term in enumerate(listing(at(entry, "requiredNodeTerms"))):
-            lint_term(report, (*where, "requiredNodeTerms", index), mapping(term))
-        lint_tolerations(report, (*where, "tolerations"), at(entry, "tolerations"))
-    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
-        lint_tolerations(report, (part, "tolerations"), at(report.values, part, "tolerations"))
 
 
 def _lint_references(report: LintReport, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
@@ -149,7 +130,6 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
     shared = at(report.values, *path)
     if shared is None:
         return
-    lint_expressions(report, (*path, "matchExpressions"), mapping(shared))
     for name, pod_class in classes.items():
         own = at(pod_class, "match", "namespaceSelector")
         if own is not None and shared not in (own, {}):

@@ -8,41 +8,28 @@ roost_core/scheduler/plugins.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
-from roost_core.scheduler.plugins import (
-    FILTERS_NEED_PRE_FILTER,
-    PLUGINS,
-    POINTS,
-    SCORES_NEED_PRE_SCORE,
-    is_on,
-    names_at,
-)
+from roost_core.scheduler.plugins import FILTERS_NEED_PRE_FILTER, PLUGINS, SCORES_NEED_PRE_SCORE, is_on, names_at
 
 if TYPE_CHECKING:
     from generator.faults import Path
     from generator.values.release import Release
 
-MAX_WEIGHT: Final = 2**31 - 1
-_MAX_TOTAL: Final = 2**63 - 1
 _BEST_SCORE: Final = 100
 
 # Default weights of the in-tree score plugins.
 DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
-_ARGUMENTS: Final = {
-    "NodeResourcesFit": {"ignoredResources", "ignoredResourceGroups", "scoringStrategy"},
-    "NodeResourcesBalancedAllocation": {"resources"},
-    "InterPodAffinity": {"hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"},
-    "NodeAffinity": {"addedAffinity"},
-    "PodTopologySpread": {"defaultingType", "defaultConstraints"},
-    "DefaultPreemption": {"minCandidateNodesPercentage", "minCandidateNodesAbsolute"},
-    "VolumeBinding": {"bindTimeoutSeconds", "shape"},
-    "DynamicResources": {"filterTimeout", "bindingTimeout"},
-}
-_FIT_TYPES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+# Those that take arguments: the schema has their keys.
+_WITH_ARGUMENTS: Final = frozenset(
+    {
+        *("NodeResourcesFit", "NodeResourcesBalancedAllocation", "InterPodAffinity", "NodeAffinity"),
+        *("PodTopologySpread", "DefaultPreemption", "VolumeBinding", "DynamicResources"),
+    }
+)
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 # client-go's leader election waits up to this many retry periods between tries.
@@ -120,71 +107,28 @@ def _lint_source(report: LintReport, path: Path, profile: dict[str, object]) -> 
         report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
 
 
-def _lint_total(report: LintReport, path: Path, weights: Iterator[float]) -> None:
-    total = sum(weights) * _BEST_SCORE
-    if total > _MAX_TOTAL:
-        report.error(
-            path, Phrase(f"100 x the weights = {total:.0f}"), f"at most {_MAX_TOTAL} (int64)", "Use smaller ones."
-        )
-
-
 def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
     """Check a NodeResourcesFit scoringStrategy."""
-    kind = fit.get("type")
-    if kind is None:
-        fix = "LeastAllocated is the default only where scoringStrategy is left out whole."
-        report.error((*path, "type"), Phrase("nothing"), f"one of {', '.join(_FIT_TYPES)}", fix)
-    elif kind not in _FIT_TYPES:
-        report.error((*path, "type"), kind, f"one of {', '.join(_FIT_TYPES)}")
-    shape_path = (*path, "requestedToCapacityRatio")
-    has_shape = fit.get("requestedToCapacityRatio") is not None
-    if kind == "RequestedToCapacityRatio" and not has_shape:
-        report.error(shape_path, Phrase("nothing"), "a shape, for this type", "Give shape: [{utilization, score}, …].")
-    if kind in _FIT_TYPES[:2] and has_shape:
-        fix = "Remove it with null."
-        report.error(shape_path, Phrase("a shape"), f"nothing, for the type {text(kind)}", fix)
-    seen: set[str] = set()
-    for index, entry in enumerate(listing(fit.get("resources"))):
-        resource = mapping(entry)
-        _lint_resource(report, (*path, "resources", index), resource, seen, most=100)
-    if has_shape:
-        shape = at(fit, "requestedToCapacityRatio", "shape")
-        _lint_shape(report, (*shape_path, "shape"), [mapping(point) for point in listing(shape)])
-
-
-def _lint_resource(report: LintReport, path: Path, resource: dict[str, object], seen: set[str], most: int) -> None:
-    name = text(resource.get("name"))
-    if not name:
-        report.error((*path, "name"), resource.get("name"), "a resource's name")
-    if name in seen:
-        report.error((*path, "name"), name, "each resource once", "Remove one.")
-    seen.add(name)
-    weight = resource.get("weight")
-    if weight == 0 and most > 1:
-        report.error((*path, "weight"), 0, f"an integer from 1 to {most}", "0 means 1 to kube-scheduler.")
-    elif weight is not None and not _is_integer(weight, 1, most):
-        report.error((*path, "weight"), weight, f"an integer from 1 to {most}" if most > 1 else "1")
-
-
-def _is_integer(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _lint_shape(report: LintReport, path: Path, shape: list[dict[str, object]]) -> None:
-    if not shape:
-        report.error(path, shape, "at least one point")
+    _lint_resources(report, path, fit)
     before = -1.0
-    for index, point in enumerate(shape):
-        utilization, score = point.get("utilization"), point.get("score")
-        if not _is_integer(utilization, 0, 100) or not _is_integer(score, 0, 10):
-            report.error((*path, index), point, "utilization from 0 to 100 and score from 0 to 10")
-            continue
-        if number(utilization) <= before:
-            report.error((*path, index, "utilization"), utilization, f"more than {before:.0f}: points in rising order")
-        before = number(utilization)
-        if score == 0:
+    for index, entry in enumerate(listing(at(fit, "requestedToCapacityRatio", "shape"))):
+        here = (*path, "requestedToCapacityRatio", "shape", index)
+        utilization = number(at(entry, "utilization"))
+        if utilization <= before:
+            expected = f"more than {before:.0f}: points in rising order"
+            report.error((*here, "utilization"), at(entry, "utilization"), expected)
+        before = utilization
+        if at(entry, "score") == 0:
             reason = "at this point the resource is left out of the mean: a node with its CPU full and its memory empty"
-            report.warn((*path, index, "score"), f"{reason} then scores as if only memory counted.", "Use 1.")
+            report.warn((*here, "score"), f"{reason} then scores as if only memory counted.", "Use 1.")
+
+
+def _lint_resources(report: LintReport, path: Path, holder: dict[str, object]) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(_names(holder.get("resources"))):
+        if name in seen:
+            report.error((*path, "resources", index, "name"), name, "each resource once", "Remove one.")
+        seen.add(name)
 
 
 # --- raw plugins ------------------------------------------------------------------------------------------------------
@@ -221,13 +165,7 @@ def _lint_plugins(
     report: LintReport, path: Path, plugins: dict[str, object], minor: int, gates: Mapping[str, bool]
 ) -> None:
     for point, entry in plugins.items():
-        if point not in POINTS:
-            report.error((*path, point), Phrase("an unknown key"), f"one of {', '.join(POINTS)}")
-            continue
-        plugin_set = entry if isinstance(entry, dict) else None
-        if plugin_set is None or not plugin_set.keys() <= {"enabled", "disabled"}:
-            report.error((*path, point), entry, "a map with enabled and disabled")
-            continue
+        plugin_set = mapping(entry)
         _lint_enabled(report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor)
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
             off = [gate for gate in (PLUGINS[name].gates if name in PLUGINS else ()) if not is_on(gate, minor, gates)]
@@ -250,9 +188,6 @@ def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[obje
         entry = mapping(raw)
         name, weight = text(entry.get("name")), entry.get("weight")
         here = (*path, index)
-        if not name or not entry.keys() <= {"name", "weight"}:
-            report.error(here, raw, "a map with name and weight")
-            continue
         if name in seen:
             fix = "kube-scheduler would not start: already registered."
             report.error((*here, "name"), name, "each plugin once in a list", fix)
@@ -262,13 +197,10 @@ def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[obje
             continue
         if weight == 0:
             fix = "0 means 1 to kube-scheduler: list the plugin under score.disabled to switch it off."
-            report.error((*here, "weight"), 0, f"an integer from 1 to {MAX_WEIGHT}", fix)
+            report.error((*here, "weight"), 0, "an integer from 1 on", fix)
         elif weight is None and DEFAULT_WEIGHTS.get(name, 1) != 1:
             reason = f"without a weight {name} gets 1, not its default {DEFAULT_WEIGHTS[name]}."
             report.warn(here, reason, "Write the weight.")
-        elif weight is not None and not _is_integer(weight, 1, MAX_WEIGHT):
-            report.error((*here, "weight"), weight, f"an integer from 1 to {MAX_WEIGHT}")
-    _lint_total(report, path, (abs(number(mapping(entry).get("weight"))) for entry in entries))
 
 
 def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
@@ -340,11 +272,8 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
-        known = {*_ARGUMENTS.get(name, ()), "apiVersion", "kind"}
-        for key in arguments:
-            if key not in known:
-                accepted = ", ".join(sorted(_ARGUMENTS.get(name, ()))) or "none: it takes no arguments"
-                report.error((*here, "args", key), Phrase("an unknown argument"), accepted)
+        for key in arguments.keys() - {"apiVersion", "kind"} if name not in _WITH_ARGUMENTS else ():
+            report.error((*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments")
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in seen:
         reason = (
@@ -355,45 +284,17 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
 
 
 def _lint_arguments(report: LintReport, path: Path, name: str, arguments: dict[str, object]) -> None:
-    if name == "NodeResourcesFit" and arguments.get("scoringStrategy") is not None:
+    if name == "NodeResourcesFit":
         _lint_fit(report, (*path, "scoringStrategy"), mapping(arguments.get("scoringStrategy")))
     elif name == "NodeResourcesBalancedAllocation":
-        seen: set[str] = set()
-        for index, entry in enumerate(listing(arguments.get("resources"))):
-            _lint_resource(report, (*path, "resources", index), mapping(entry), seen, most=1)
-    elif name == "InterPodAffinity":
-        weight = arguments.get("hardPodAffinityWeight", 0)
-        if not _is_integer(weight, 0, 100):
-            report.error((*path, "hardPodAffinityWeight"), weight, "an integer from 0 to 100")
+        _lint_resources(report, path, arguments)
     elif name == "PodTopologySpread":
-        _lint_spread(report, path, arguments)
-    elif name == "DefaultPreemption":
-        share, count = arguments.get("minCandidateNodesPercentage", 10), arguments.get("minCandidateNodesAbsolute", 100)
-        if not _is_integer(share, 0, 100):
-            report.error((*path, "minCandidateNodesPercentage"), share, "an integer from 0 to 100")
-        if not _is_integer(count, 0, MAX_WEIGHT):
-            report.error((*path, "minCandidateNodesAbsolute"), count, "an integer of at least 0")
-        if share == 0 and count == 0:
-            report.refuse(path, "both minCandidateNodes are 0: no node would be considered.", "Set one above 0.")
-
-
-def _lint_spread(report: LintReport, path: Path, arguments: dict[str, object]) -> None:
-    kind = arguments.get("defaultingType")
-    constraints = listing(arguments.get("defaultConstraints"))
-    if kind is not None and kind not in {"System", "List"}:
-        report.error((*path, "defaultingType"), kind, "System or List")
-    if constraints and kind != "List":
-        report.error((*path, "defaultConstraints"), constraints, "nothing, unless defaultingType is List")
-    seen: set[tuple[str, str]] = set()
-    for index, entry in enumerate(constraints):
-        constraint = mapping(entry)
-        if constraint.get("labelSelector") is not None:
-            fix = "kube-scheduler deduces it from the pod's Services and owner."
-            report.error((*path, "defaultConstraints", index, "labelSelector"), Phrase("a selector"), "none", fix)
-        pair = (text(constraint.get("topologyKey")), text(constraint.get("whenUnsatisfiable")))
-        if pair in seen:
-            report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
-        seen.add(pair)
+        seen: set[tuple[str, str]] = set()
+        for index, constraint in enumerate(listing(arguments.get("defaultConstraints"))):
+            pair = (text(at(constraint, "topologyKey")), text(at(constraint, "whenUnsatisfiable")))
+            if pair in seen:
+                report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
+            seen.add(pair)
 
 
 CHECK: Final[Check] = check_scheduler

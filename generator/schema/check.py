@@ -36,6 +36,12 @@ def fits(value: object, definition: str) -> bool:
     return _validator(definition).is_valid(value)
 
 
+def why_unfit(value: object, definition: str) -> str:
+    """Why a value doesn't fit one of the schema's definitions, in its checker's words; "" if it does."""
+    error = next(iter(_validator(definition).iter_errors(value)), None)
+    return "" if error is None else error.message
+
+
 def validate(merged: Merged) -> None:
     """Raise ValuesError with every fault of merged values; return when they fit the schema."""
     faults = find_faults(merged)

@@ -30,10 +30,6 @@ NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 OLDEST_MINOR: Final = 35
 NEWEST_MINOR: Final = 37
 
-POINTS: Final = (
-    *("multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
-    *("reserve", "permit", "preBind", "bind", "postBind", "placementGenerate", "placementScore"),
-)
 # These score from what their preScore computed, and fail every pod without it. (NodeAffinity then computes it itself;
 # NodeResourcesFit and NodeResourcesBalancedAllocation too.)
 SCORES_NEED_PRE_SCORE: Final[tuple[str, ...]] = (TAINT_TOLERATION, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from generator.checks import lint
 from generator.render.manifests import render
+from generator.schema.check import read_schema
 from generator.values.release import Release
-from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR, PLUGINS, POINTS
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR, PLUGINS
 from roost_core.scheduler.profile import read_profiles
 from tests.unit.generator.linted import merged
 
+POINTS = tuple(read_schema()["definitions"]["plugins"]["properties"])  # type: ignore[index]
 NAMES = st.sampled_from(sorted(PLUGINS))
 ENABLED = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": one, "weight": 2} for one in names])
 DISABLED = st.lists(NAMES | st.just("*"), unique=True, max_size=3).map(lambda names: [{"name": one} for one in names])

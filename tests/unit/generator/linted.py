@@ -14,8 +14,12 @@ from generator.values.release import Release
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
+def laid(text: str) -> Merged:
+    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
+
+
 def merged(text: str) -> Merged:
-    values = merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
+    values = laid(text)
     assert [str(fault) for fault in find_faults(values)] == [], "the lint is for values that fit the schema"
     return values
 

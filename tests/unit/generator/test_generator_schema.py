@@ -106,6 +106,30 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
     assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []
 
 
+TOLERATION = "webhook: {tolerations: [%s]}"
+TERM = "placeholders: [{name: a, replicas: 0, requiredNodeTerms: [%s]}]"
+EXPRESSION = TERM % "{matchExpressions: [{key: a, operator: %s}]}"
+SHARED = "sharedPools: {namespaceSelector: {matchExpressions: [{key: a, operator: %s}]}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (EXPRESSION % "In", "values: found nothing, expected at least one value for In"),
+        (EXPRESSION % "NotIn, values: []", "values: found 0 entries, expected at least 1"),
+        (EXPRESSION % "Gt, values: [x]", 'values[0]: found "x", expected one integer in quotes'),
+        (SHARED % "Exists, values: [b]", "sharedPools.namespaceSelector.matchExpressions[0].values: found 1 entries"),
+        (TERM % "{matchExpressions: []}", "a term without any matches nothing"),
+        (TOLERATION % "{operator: Equal, value: a}", "Exists where key is empty"),
+        (TOLERATION % "{operator: Exists, key: a, value: b}", "nothing for operator Exists"),
+        (TOLERATION % "{operator: Exists, tolerationSeconds: 3}", "NoExecute where tolerationSeconds is set"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_said(text: str, reason: str) -> None:
+    (fault,) = faults(text)
+    assert reason in fault
+
+
 def patterns(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
         if isinstance(schema.get("pattern"), str):

@@ -117,25 +117,6 @@ ERRORS = {
         ),
         "belong to podClasses.gpu",
     ),
-    "empty In": (
-        (
-            "podClasses: {user: {preferredNodeTerms: "
-            "[{weight: 1, preference: {matchExpressions: [{key: a, operator: In}]}}]}}"
-        ),
-        "at least one value for In",
-    ),
-    "empty term": (
-        "placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: []}]}]",
-        "a term without any matches nothing",
-    ),
-    "Gt without a number": (
-        (
-            "placeholders: [{name: a, replicas: 0, requiredNodeTerms: "
-            "[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]}]"
-        ),
-        "one integer in quotes",
-    ),
-    "toleration without a key": ("webhook: {tolerations: [{operator: Equal, value: a}]}", "Exists where key is empty"),
     "own pods in a class": ("commonLabels: {component: singleuser-server}", "Roost's own pods would belong"),
     # Sizes, placeholders, priorities.
     "requests over limits": (
@@ -385,13 +366,6 @@ def test_a_selector_of_shared_pools_stands_in_the_place_of_a_classs_own() -> Non
     assert "must select the namespaces of podClasses.dask as well" in str(fault)
     for harmless in ("", "sharedPools: {namespaceSelector: {}}\n", shared.replace("pool: users", "a: b")):
         assert "sharedPools" not in said(own + harmless)
-
-
-def test_the_selector_of_shared_pools_is_checked() -> None:
-    odd = "{matchExpressions: [{key: a, operator: In}]}"
-    assert "sharedPools.namespaceSelector.matchExpressions[0].values" in said(
-        f"sharedPools: {{namespaceSelector: {odd}}}"
-    )
 
 
 @pytest.mark.parametrize(
