@@ -47,7 +47,8 @@ class LeaseObserver:
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
         self._stale_seconds = float(STALE_DURATIONS * LEASE_SECONDS)
-        # Since when it can't be read, and whether the API server says so itself.
+        # The last look, since when it can't be read, and whether the API server says so itself.
+        self._seen_at: float | None = None
         self._blind_since: float | None = None
         self._is_refused = False
 
@@ -65,6 +66,7 @@ class LeaseObserver:
                 # The holder needs the API server, too: time without it doesn't count.
                 self._renewed_at += now - self._blind_since
             self._blind_since = None
+        self._seen_at = now
         spec = lease.get("spec") if lease is not None else None
         if isinstance(spec, Mapping):
             self._see_renewal(spec, now, clock_time)
@@ -81,7 +83,8 @@ class LeaseObserver:
         is_refused: the API server answered (401, 403), so the holder could have renewed it meanwhile.
         """
         if self._blind_since is None:
-            self._blind_since = now
+            # A look takes seconds to fail where the network is silent.
+            self._blind_since = now if self._seen_at is None else self._seen_at
         self._is_refused = is_refused
         if now - self._blind_since > self._stale_seconds:
             self.state = LeaseState.STALE

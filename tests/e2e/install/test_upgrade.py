@@ -9,6 +9,7 @@ import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.installed import InstalledRelease
+from tests.e2e.storm import Storm
 from tests.e2e.together.test_promises import IMAGE, pod, user
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
@@ -53,14 +54,15 @@ class Hub:
         self._folder = folder
         self._users: dict[str, Object] = {}
 
-    def helm(self, verb: str, *arguments: str) -> str:
-        """Run Helm on the release, then its programs as they are installed now."""
+    def helm(self, verb: str, *arguments: str, run: bool = True) -> str:
+        """Run Helm on the release, then (`run`) its programs as they are installed now."""
         cluster, namespace = self.release.cluster, self.release.namespace
         done = run_helm(
             require_binary("helm"), verb, self.release.release, *arguments, f"--namespace={namespace}",
             kubeconfig=cluster.kubeconfig,
         )  # fmt: skip
-        self.release.run()
+        if run:
+            self.release.run()
         return done
 
     def version(self, number: str, *, gate: str, placeholders: int) -> tuple[str, str]:
@@ -164,3 +166,26 @@ def test_a_version_comes_and_goes_while_users_run(control_plane: ControlPlane, n
         assert revision(linus) == revision(ada)
         hub.wait_for_placeholders(1)
         hub.check_users_run()
+
+
+def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    with (
+        PodKeeper(control_plane.api),
+        FakeNodes(control_plane.api) as nodes,
+        start_scheduler(control_plane, leader_elect=False),
+        InstalledRelease(control_plane, namespace) as release,
+    ):
+        nodes.create("stormy", cpu="64", memory="64Gi", pods=5000, images={IMAGE: 1_000_000_000})
+        hub = Hub(release, tmp_path)
+        hub.helm("install", *hub.version("1.0.0", gate="prefer", placeholders=0), run=False)
+        hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=0))
+        with Storm(control_plane, namespace, IMAGE) as storm:
+            hub.helm("rollback", "1")
+            assert storm.wait_for_more()[-1]["spec"]["schedulerName"] == release.scheduler_name("user")
+            # Without its hook, a Job that no kubelet runs here.
+            hub.helm("uninstall", "--no-hooks", run=False)
+            release.end_programs()
+            assert storm.wait_for_more()[-1]["spec"]["schedulerName"] == "default-scheduler"
+        storm.check()

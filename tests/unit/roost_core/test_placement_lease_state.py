@@ -107,8 +107,8 @@ def test_silence_while_nothing_could_be_read_does_not_count() -> None:
     seen.observer.fail(3, is_refused=False)
     seen.observer.fail(50, is_refused=False)
     assert seen.at(53, lease(1)) is LeaseState.HELD
-    assert seen.at(80, lease(1)) is LeaseState.HELD
-    assert seen.at(82, lease(1)) is LeaseState.STALE
+    assert seen.at(83, lease(1)) is LeaseState.HELD
+    assert seen.at(84, lease(1)) is LeaseState.STALE
 
 
 def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:
@@ -122,7 +122,7 @@ def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:
 def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(is_refused: bool) -> None:
     seen = Seen()
     seen.at(1, lease(1))
-    for now, state in ((3, LeaseState.HELD), (33, LeaseState.HELD), (34, LeaseState.STALE), (900, LeaseState.STALE)):
+    for now, state in ((3, LeaseState.HELD), (31, LeaseState.HELD), (32, LeaseState.STALE), (900, LeaseState.STALE)):
         seen.observer.fail(now, is_refused=is_refused)
         assert seen.observer.state is state
     assert seen.at(901, lease(900)) is LeaseState.HELD
@@ -206,12 +206,12 @@ def test_changes_are_told_once_and_the_first_look_always() -> None:
 def test_a_lease_that_cannot_be_read_is_believed_for_two_durations_and_told(error: ClusterError) -> None:
     told: list[str] = []
     watched = watch(FakeServer(lease(2), error), told)
-    for _ in range(17):
+    for _ in range(16):
         watched.look()
     assert (watched.state, watched.fault) == (LeaseState.HELD, str(error))
     watched.look()
     assert watched.state is LeaseState.STALE
-    assert told == ["changed", *["lease/hub-roost-scheduler"] * 17, "changed"]
+    assert told == ["changed", *["lease/hub-roost-scheduler"] * 16, "changed"]
 
 
 def test_whatever_stands_in_the_lease_the_thread_lives() -> None:

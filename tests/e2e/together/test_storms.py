@@ -1,0 +1,198 @@
+"""What goes wrong below Roost while users come without a pause: nobody is refused, stranded or lost.
+
+More of it: certificates that change in webhook/test_webhook_tls.py, a webhook killed and frozen in
+webhook/test_webhook_kills.py, upgrade, rollback and uninstall in install/test_upgrade.py.
+"""
+
+import contextlib
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub
+from tests.e2e.relays import POLL_SECONDS, Balancer, CuttableProxy
+from tests.e2e.storm import Storm
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import own_cluster
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.ports import ReservedPort
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack, Webhook
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+# Stale after six seconds, from thirty: a partition needn't last minutes to be one.
+FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
+LARGE: Object = {"cpu": "64", "memory": "64Gi", "pods": 5000}
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane of our own, which is restarted here, with the cluster's own scheduler."""
+    for cluster in own_cluster(request):
+        with start_scheduler(cluster):
+            yield cluster
+
+
+def user_pod(name: str, **spec: Any) -> Object:
+    container = {"name": "notebook", "image": IMAGE}
+    metadata = {"name": name, "labels": {"component": "singleuser-server"}}
+    spec |= {"containers": [container], "terminationGracePeriodSeconds": 0}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+class World:
+    """A hub whose webhook and controllers reach the API server by a way that can be cut."""
+
+    def __init__(self, cluster: ControlPlane, nodes: FakeNodes, proxy: CuttableProxy) -> None:
+        self.cluster = cluster
+        self.namespace = cluster.create_namespace()
+        self.proxy = proxy
+        self.stack = Stack(cluster, self.namespace, {**VALUES, "scheduler": FAST}, webhook=False, own_certificates=True)
+        self.hub = Hub(cluster, self.namespace, nodes, self.stack)
+
+    def __enter__(self) -> Self:
+        self.stack.start()
+        self.stack.start_controllers(self._through("controllers")).wait_leading()
+        self.stack.start_webhook(self._through("webhook")).wait_ready()
+        self.hub.hold("holds", **LARGE)
+        wait_until(lambda: self.is_placed("holds"), 30, "a user to be placed", interval_seconds=0.5)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stack.stop()
+        self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}")
+
+    def _through(self, component: str) -> str:
+        direct = next(
+            Path(one.partition("=")[2]) for one in self.stack.arguments(component) if one.startswith("--kubeconfig=")
+        )
+        return f"--kubeconfig={self.proxy.kubeconfig(direct)}"
+
+    def is_placed(self, node: str) -> bool:
+        """Whether a user for that node gets Roost's scheduler and the gate's term: all is known."""
+        body = user_pod("asked", nodeSelector={"kubernetes.io/hostname": node})
+        spec = self.cluster.api.create(body, self.namespace, dryRun="All")["spec"]
+        terms = spec.get("affinity", {}).get("nodeAffinity", {})
+        is_gated = "requiredDuringSchedulingIgnoredDuringExecution" in terms
+        return is_gated and spec["schedulerName"] == self.stack.scheduler_name("user")
+
+    def storm(self) -> Storm:
+        return Storm(self.cluster, self.namespace, IMAGE)
+
+
+@pytest.fixture
+def world(cluster: ControlPlane) -> Iterator[World]:
+    with (
+        FakeNodes(cluster.api) as nodes,
+        PodKeeper(cluster.api),
+        CuttableProxy(cluster) as proxy,
+        World(cluster, nodes, proxy) as world,
+    ):
+        yield world
+
+
+def compact(cluster: ControlPlane) -> None:
+    """Have etcd forget all that was before."""
+
+    def ask(path: str, body: Object) -> Object:
+        request = urllib.request.Request(f"{cluster.etcd_url}{path}", json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            found: Object = json.load(answer)
+            return found
+
+    revision = ask("/v3/maintenance/status", {})["header"]["revision"]
+    ask("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+
+def test_an_etcd_that_was_compacted_while_watches_were_down_is_read_anew(world: World) -> None:
+    with world.storm() as storm:
+        world.proxy.refuse()
+        storm.wait_for_more()
+        with storm.lull():
+            world.hub.nodes.create("late", images={IMAGE: 10**9}, **LARGE)
+            world.cluster.apiserver.kill()
+            compact(world.cluster)
+            world.cluster.start_apiserver()
+        # One that loses its Lease ends, and a kubelet starts it again.
+        world.stack.start_scheduler().wait_leading()
+        world.proxy.refuse(on=False)
+        storm.wait_for_more()
+        world.hub.wait_for_value("late", "true")
+        wait_until(lambda: world.is_placed("late"), 30, "the webhook to know the new node")
+    storm.check()
+    for replica in (*world.stack.webhooks, *world.stack.controllers):
+        assert replica.process.log_lines("Expired"), "the server still knew where we stood"
+        assert "Traceback" not in replica.process.log()
+
+
+def test_a_partition_costs_nobody_a_start_and_all_is_as_before_when_it_ends(world: World) -> None:
+    ours = world.stack.scheduler_name("user")
+    with world.storm() as storm:
+        world.proxy.hush()
+        began = time.monotonic()
+
+        def is_left_to_the_cluster() -> bool:
+            return all(pod["spec"]["schedulerName"] != ours for pod in storm.wait_for_more(5))
+
+        wait_until(is_left_to_the_cluster, 20, "users to be left to the cluster's scheduler")
+        time.sleep(max(0.0, began + 16 - time.monotonic()))
+        assert world.stack.controllers[0].metric("roost_controllers_leader") == 0.0
+        storm.check()
+        world.proxy.hush(on=False)
+        world.hub.nodes.create("late", images={IMAGE: 10**9}, **LARGE)
+        world.hub.wait_for_value("late", "true")
+        wait_until(lambda: world.is_placed("late"), 30, "all to be known again")
+        assert storm.wait_for_more(5)[-1]["spec"]["schedulerName"] == ours
+    storm.check()
+    assert storm.slowest_seconds < 5.0
+
+
+def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_each_other(world: World) -> None:
+    """As in an upgrade: a pod may even be seen by both."""
+    stack = world.stack
+    (old,) = stack.webhooks
+    old_settings = stack.folder / "old.json"
+    mounted = next(one.partition("=")[2] for one in stack.arguments("webhook") if one.startswith("--settings="))
+    old_settings.write_text(Path(mounted).read_text())
+    with contextlib.ExitStack() as exits:
+        replicas: list[Webhook] = []
+        old.process.kill()
+        for flags in ([f"--settings={old_settings}"], []):
+            port = exits.enter_context(ReservedPort())
+            replica = stack.start_webhook(world._through("webhook"), f"--port={port.number}", *flags)
+            replica.port = port.number
+            replicas.append(replica)
+        for replica in replicas:
+            replica.wait_ready()
+        balancer = exits.enter_context(Balancer(stack.port.number))
+        balancer.replicas += replicas
+        with world.storm() as storm:
+            stack.apply({"podClasses": {"user": {"imageGate": False, "join": {"user": 50}}}})
+
+            def revisions() -> set[str]:
+                annotations = [pod["metadata"].get("annotations", {}) for pod in storm.wait_for_more()]
+                return {str(one.get(POLICY_REVISION_ANNOTATION, "")) for one in annotations}
+
+            wait_until(lambda: len(revisions() - {""}) == 2, 30, "both to place users")
+        storm.check()
+        for turn, (first, second) in enumerate((replicas, replicas[::-1])):
+            body = user_pod(f"seen-twice-{turn}")
+            for replica, how in ((first, {"dryRun": "All"}), (second, {})):
+                balancer.replicas[:] = [replica]
+                time.sleep(3 * POLL_SECONDS)
+                balancer.cut()
+                stored = world.cluster.api.create(body, world.namespace, **how)
+                body = {**body, "spec": stored["spec"]}
+            terms = stored["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+            assert [one for one in terms if terms.count(one) > 1] == []
+            assert stack.wait_for_node(f"seen-twice-{turn}") == "holds"
