@@ -22,6 +22,7 @@ from roost_core.placement.labels import (
 from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
 from webhook.facts import Facts, PlacedPod
 from webhook.patch import Annotate, Change, Operation, RequestByDefault, patch_for, without_overflow
+from webhook.rules import requests
 from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads, Rule
 
 if TYPE_CHECKING:
@@ -110,15 +111,15 @@ def decide(
     bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
     if bound is not None:
         return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
+    case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     if gets_requests_only:
-        by_default = RequestByDefault(pod_class.resources)
-        operations = patch_for(pod, [by_default])
+        by_default = [verdict for verdict in requests.RULE.apply(case) if isinstance(verdict, RequestByDefault)]
+        operations = patch_for(pod, by_default)
         if not operations:
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
-        return Decision(ReviewResult.PATCHED, name, operations=operations, changes=[by_default], audit=audit)
+        return Decision(ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit)
 
-    case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     changes: list[Change] = []
     audit = {"class": name, "policy-revision": rulebook.settings.revision}
     warnings: list[str] = []

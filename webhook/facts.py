@@ -360,8 +360,8 @@ class Facts:
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
     # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
     failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # Namespaces whose ResourceQuota limits pods with affinities across namespaces. None: quotas can't be read.
-    guarded_namespaces: frozenset[str] | None = frozenset()
+    # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None: quotas can't be read.
+    quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods without a class.
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.

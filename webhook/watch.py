@@ -39,6 +39,8 @@ from webhook.metrics import show
 from webhook.node_images import ReportedImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
+from webhook.rules.pod_terms import ACROSS_NAMESPACES
+from webhook.rules.requests import NOT_BEST_EFFORT, STORAGE
 from webhook.rules.scheduler import own_scheduler_name
 from webhook.settings import watched_parts
 
@@ -60,6 +62,7 @@ T = TypeVar("T")
 SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
 RETRY_SECONDS: Final = 2.0
+_QUOTA_NAMES: Final = frozenset({ACROSS_NAMESPACES, NOT_BEST_EFFORT, *STORAGE})
 
 
 class WatchedPod(NamedTuple):
@@ -163,9 +166,9 @@ class FactsKeeper:
         if watches is None or not self._has_facts:
             return False
         facts = self.facts
-        known = (facts.nodes is not None, facts.shows_new_pods, facts.lowest_priority, facts.guarded_namespaces)
+        known = (facts.nodes is not None, facts.shows_new_pods, facts.lowest_priority, facts.quotas)
         return known != (
-            watches.knows_nodes, watches.shows_new_pods, watches.lowest_priority, watches.guarded_namespaces
+            watches.knows_nodes, watches.shows_new_pods, watches.lowest_priority, watches.quotas
         )  # fmt: skip
 
     def _swap(self) -> None:
@@ -226,10 +229,11 @@ class _Watches:
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
             self._priorities = cache(path, foreign_priority, kind="priorityclasses", keeps_changes=False)
-        self._quotas: WatchCache[str] | None = None
+        self._quotas: WatchCache[tuple[str, frozenset[str]]] | None = None
         is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
-        if not is_alone and self._classes_that_read(Reads.QUOTAS):
-            self._quotas = cache("/api/v1/resourcequotas", _read_guard, kind="resourcequotas", keeps_changes=False)
+        if self._classes_that_read(Reads.QUOTAS) and not (is_alone and all(not one.resources for one in classes)):
+            path = f"/api/v1/namespaces/{settings.namespace}/resourcequotas" if is_alone else "/api/v1/resourcequotas"
+            self._quotas = cache(path, _read_quota, kind="resourcequotas", keeps_changes=False)
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
@@ -322,17 +326,21 @@ class _Watches:
     def lowest_priority(self) -> int:
         """As in `Facts`; what can't be known may be anything."""
         classes = self._priorities
-        if classes is None:
-            return NO_CLASS
-        return min(classes.objects().values(), default=NO_CLASS) if _is_known(classes) else LOWEST_PRIORITY
+        if classes is None or not _is_known(classes):
+            return LOWEST_PRIORITY
+        return min(classes.objects().values(), default=NO_CLASS)
 
     @property
-    def guarded_namespaces(self) -> frozenset[str] | None:
+    def quotas(self) -> Mapping[str, frozenset[str]] | None:
         """As in `Facts`."""
-        quotas = self._quotas
-        if quotas is None:
-            return frozenset()
-        return frozenset(quotas.objects().values()) if _is_known(quotas) else None
+        if self._quotas is None:
+            return {}
+        if not _is_known(self._quotas):
+            return None
+        about: dict[str, frozenset[str]] = {}
+        for namespace, names in self._quotas.objects().values():
+            about[namespace] = about.get(namespace, frozenset()) | names
+        return about
 
     @property
     def shows_new_pods(self) -> bool:
@@ -415,7 +423,7 @@ class _Watches:
             namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
             warm=self._warm,
             failed_pulls=self._failed_pulls,
-            guarded_namespaces=self.guarded_namespaces,
+            quotas=self.quotas,
             lowest_priority=self.lowest_priority,
             leases={part: lease.state for part, lease in self.leases.items()},
             scheduler_host=self.settings.scheduler_host,
@@ -568,12 +576,13 @@ def _is_known(cache: WatchCache[Any]) -> bool:
     return cache.synced and not cache.is_forbidden and cache.age_seconds() <= WATCHED_SECONDS
 
 
-def _read_guard(quota: JSONObject) -> str | None:
-    """The quota's namespace if it limits pods with affinities across namespaces."""
+def _read_quota(quota: JSONObject) -> tuple[str, frozenset[str]] | None:
+    """The quota's namespace, and those of its scopes and resources that rules look for."""
     spec = quota.get("spec") or {}
     selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    scopes = {*(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected)}
-    return str(quota["metadata"]["namespace"]) if "CrossNamespacePodAffinity" in scopes else None
+    names = (*(spec.get("hard") or ()), *(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected))
+    found = _QUOTA_NAMES.intersection(names)
+    return (str(quota["metadata"]["namespace"]), found) if found else None
 
 
 def _read_labels(namespace: JSONObject) -> Mapping[str, str]:

@@ -35,9 +35,7 @@ LABELS_KEPT: Final = Belief("node labels are kept true", _STALE_SECONDS, "contro
 SCHEDULER_WORKS: Final = Belief("Roost's scheduler works", _STALE_SECONDS, "stale")
 SERVED: Final = Belief("the scheduler has the profiles of the values", LOOK_SECONDS, "outdated")
 PRIORITIES: Final = Belief("which priorities pods can have", WATCHED_SECONDS, "may-preempt")
-QUOTAS: Final = Belief(
-    "no quota limits affinities across namespaces", WATCHED_SECONDS, "no affinity names other namespaces"
-)
+QUOTAS: Final = Belief("no quota refuses what is added to a pod", WATCHED_SECONDS, "no affinity names other namespaces")
 # A watch shows a new pod within about a second. What it never shows was rejected after the webhook, or never existed.
 REVIEWED: Final = Belief("a build that was just reviewed is on its way", 5.0, "the build is no longer counted")
 # While the watch is known to be broken: later it will show what was created meanwhile.

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from roost_core.release.settings import ReleaseSettings
 
 
+# The scope of quotas of pods whose affinities name other namespaces.
+ACROSS_NAMESPACES: Final = "CrossNamespacePodAffinity"
+
+
 def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:
     """Whether the class's `join` is for pods without a warm set alone.
 
@@ -43,8 +47,8 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
     In a namespace whose quota limits terms with namespaces (scope CrossNamespacePodAffinity) it has none: there the API
     server would refuse the pod.
     """
-    settings, guarded = case.settings, case.facts.guarded_namespaces
-    is_guarded = guarded is None or case.pod.namespace in guarded
+    settings, quotas = case.settings, case.facts.quotas
+    is_guarded = quotas is None or ACROSS_NAMESPACES in quotas.get(case.pod.namespace, ())
     is_narrowed = False
     for name, weight in weights.items():
         other = settings.classes[name]
@@ -62,10 +66,10 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
             is_narrowed |= term.pop("namespaces", None) is not None
         yield PreferPods({"weight": weight, "podAffinityTerm": term}, towards)
     if is_narrowed:
-        yield Note("join" if towards else "avoid", _GUARDED if guarded else _UNKNOWN, is_warning=True)
+        yield Note("join" if towards else "avoid", _UNKNOWN if quotas is None else _GUARDED, is_warning=True)
 
 
-_GUARDED: Final = "pods of other namespaces don't count: a ResourceQuota limits CrossNamespacePodAffinity here"
+_GUARDED: Final = f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"
 _UNKNOWN: Final = "pods of other namespaces don't count: ResourceQuotas can't be read"
 
 RULE: Final = Rule(join_and_avoid, lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid), Reads.QUOTAS)

@@ -1,26 +1,63 @@
-"""Give requests to pods without any: otherwise kube-scheduler never considers their nodes full."""
+"""Give requests to pods without any: otherwise kube-scheduler never considers their nodes full.
+
+Not where a pod that is admitted without requests could be refused with them, or could pre-empt another's pod. No
+LimitRange refuses it for them: it gives requests to pods without any first, or refuses these itself.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.requests import read_requests
+from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
-from webhook.rules.contract import Case, Rule
+from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+# The scope and the resources of quotas that may refuse pods with requests, and admit them without: a quota of CPU or
+# memory refuses pods without.
+NOT_BEST_EFFORT: Final = "NotBestEffort"
+STORAGE: Final = frozenset({EPHEMERAL_STORAGE, f"requests.{EPHEMERAL_STORAGE}"})
+_UNKNOWN: Final = "none given: ResourceQuotas can't be read"
+_REFUSED: Final = "none given: a ResourceQuota of the namespace could refuse the pod for them"
+_PREEMPTS: Final = "none given: pods of lower priority could be deleted for them"
 
 
-def request_by_default(case: Case) -> Iterator[RequestByDefault]:
+def request_by_default(case: Case) -> Iterator[Verdict]:
     """Request `podClasses.<class>.resources` for each container."""
-    yield RequestByDefault(case.pod_class.resources)
+    why_none = _why_none(case)
+    yield Note("requests", why_none) if why_none else RequestByDefault(case.pod_class.resources)
 
 
 def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     """The pod's requests, or those that its class gives to pods without any. Raises MalformedObjectError."""
-    by_default = {"resources": {"requests": case.pod_class.resources}}
-    return read_requests(case.pod.spec) or read_requests({"containers": [by_default] * len(case.pod.containers)})
+    by_default: Mapping[str, object] = {} if _why_none(case) else case.pod_class.resources
+    container = {"resources": {"requests": by_default}}
+    return read_requests(case.pod.spec) or read_requests({"containers": [container] * len(case.pod.containers)})
 
 
-RULE: Final = Rule(request_by_default, lambda _settings, pod_class: bool(pod_class.resources))
+def may_preempt(case: Case) -> bool:
+    """Whether the scheduler could delete another's pod for this one, where it finds no room for it."""
+    spec = case.pod.spec
+    priority = spec.get("priority")
+    # The API server rejects a pod whose priority is no number.
+    own = priority if type(priority) is int else 0
+    return spec.get("preemptionPolicy") != "Never" and own > case.facts.lowest_priority
+
+
+def _why_none(case: Case) -> str:
+    """Why the pod gets no requests; "" if it does."""
+    quotas = case.facts.quotas
+    if quotas is None:
+        return _UNKNOWN
+    limited = quotas.get(case.pod.namespace, frozenset())
+    if NOT_BEST_EFFORT in limited or (EPHEMERAL_STORAGE in case.pod_class.resources and limited & STORAGE):
+        return _REFUSED
+    # What a DaemonSet's pod may take the place of is for its author to say.
+    return _PREEMPTS if not case.pod.is_daemon and may_preempt(case) else ""
+
+
+RULE: Final = Rule(
+    request_by_default, lambda _settings, pod_class: bool(pod_class.resources), Reads.QUOTAS | Reads.PRIORITIES
+)

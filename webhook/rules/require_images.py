@@ -12,7 +12,7 @@ from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, Verdict
 from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels
-from webhook.rules.requests import requests_of
+from webhook.rules.requests import may_preempt, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str
     nodes = case.facts.nodes
     if nodes is None:
         return [], "nodes-unknown"
-    if _may_preempt(case):
+    if may_preempt(case):
         return [], "may-preempt"
     if _is_spread(case):
         return [], "spread"
@@ -74,15 +74,6 @@ def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str
         if _is_held(case, nodes, [*required, label], requests):
             required.append(label)
     return required, "no-holder-fits" if _is_held(case, nodes, missing, ()) else "no-holder"
-
-
-def _may_preempt(case: Case) -> bool:
-    """Whether the scheduler could delete another's pod for this one, for want of the nodes that are closed to it."""
-    spec = case.pod.spec
-    priority = spec.get("priority")
-    # The API server rejects a pod whose priority is no number.
-    own = priority if type(priority) is int else 0
-    return spec.get("preemptionPolicy") != "Never" and own > case.facts.lowest_priority
 
 
 def _is_spread(case: Case) -> bool:

@@ -3,3 +3,6 @@
    to be read. Otherwise the text names the classes. On one line, as it is compared. */}}
 {{- define "roost.some_class_elsewhere" -}}
 no{{ range $name, $class := $.root.Values.podClasses }}{{ if or (not (kindIs "invalid" $class.match.namespaceSelector)) (and (not (kindIs "invalid" $class.warm)) (not (kindIs "invalid" $.root.Values.sharedPools.namespaceSelector))) }}, but {{ toJson $name }}{{ end }}{{ end }};{{- end }}
+{{- /* "no;" while no class gives requests to pods without any. */}}
+{{- define "roost.some_class_requests" -}}
+no{{ range $name, $class := $.root.Values.podClasses }}{{ if $class.resources }}, but {{ toJson $name }}{{ end }}{{ end }};{{- end }}

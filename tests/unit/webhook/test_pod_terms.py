@@ -98,6 +98,7 @@ def test_a_placeholder_is_drawn_to_the_node_marked_for_its_set() -> None:
 
 
 SHARED = {"matchLabels": {"pool": "users"}}
+GUARD = frozenset({"CrossNamespacePodAffinity"})
 
 
 def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
@@ -112,21 +113,21 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
 
 
 @pytest.mark.parametrize(
-    ("guarded", "why"), [(frozenset({NAMESPACE}), "CrossNamespacePodAffinity"), (None, "can't be read")]
+    ("quotas", "why"), [({NAMESPACE: GUARD}, "CrossNamespacePodAffinity"), (None, "can't be read")]
 )
 def test_where_a_quota_limits_affinities_across_namespaces_pods_get_none(
-    guarded: frozenset[str] | None, why: str
+    quotas: dict[str, frozenset[str]] | None, why: str
 ) -> None:
     rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
     term = {"topologyKey": "kubernetes.io/hostname"}
-    desk = Desk(rules, replace(HERE, guarded_namespaces=guarded))
+    desk = Desk(rules, replace(HERE, quotas=quotas))
     review = desk.answer(user_pod())
     placed = desk.place(user_pod())
     users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
     builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
     assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
     assert any(why in warning for warning in review["warnings"])
-    elsewhere = replace(HERE, guarded_namespaces=frozenset({"another"}))
+    elsewhere = replace(HERE, quotas={"another": GUARD, NAMESPACE: frozenset({"NotBestEffort"})})
     assert "namespaceSelector" in str(place(user_pod(), elsewhere, rules))
 
 

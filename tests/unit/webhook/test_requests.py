@@ -1,10 +1,22 @@
 """Requests for pods that have none, DaemonSets included."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
-from tests.builders import Desk, Object, build_pod, expression, patch_of, place, requires_nodes, settings, user_pod
+from tests.builders import (
+    NAMESPACE,
+    Desk,
+    Object,
+    build_pod,
+    expression,
+    patch_of,
+    place,
+    requires_nodes,
+    settings,
+    user_pod,
+)
 from tests.unit.webhook.small_hub import FIVE
 
 
@@ -15,6 +27,7 @@ def resources_of(container: Object, whole: Object | None = None) -> Object:
 
 
 DEFAULT_REQUESTS = {"cpu": "100m", "memory": "1Gi"}
+STORAGE = {"podClasses": {"build": {"resources": {"ephemeral-storage": "1Gi"}}}}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +49,32 @@ def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
     ]
     for ordered in (containers, containers[::-1]):
         assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
+
+
+@pytest.mark.parametrize(
+    ("known", "values", "priority", "is_given"),
+    [
+        ({"quotas": {NAMESPACE: {"NotBestEffort"}}}, {}, 0, False),
+        ({"quotas": {"another": {"NotBestEffort"}, NAMESPACE: {"CrossNamespacePodAffinity"}}}, {}, 0, True),
+        ({"quotas": {NAMESPACE: {"requests.ephemeral-storage"}}}, {}, 0, True),
+        ({"quotas": {NAMESPACE: {"requests.ephemeral-storage"}}}, STORAGE, 0, False),
+        ({"quotas": {NAMESPACE: {"ephemeral-storage"}}}, STORAGE, 0, False),
+        ({"quotas": None}, {}, 0, False),
+        # The lowest priority that others' pods can have.
+        ({"lowest_priority": -3}, {}, 0, False),
+        ({"lowest_priority": -3}, {}, -3, True),
+        ({}, {}, 5, False),
+    ],
+)
+def test_no_request_is_given_for_which_a_pod_could_be_refused_or_another_deleted(
+    known: Object, values: Object, priority: int, *, is_given: bool
+) -> None:
+    desk = Desk(settings(**values), replace(FIVE, **known))
+    placed = desk.place(build_pod(priority=priority))
+    assert bool(placed["spec"]["containers"][0]["resources"]) is is_given
+    assert desk.decisions[0].audit.get("requests", "").startswith("none given") is not is_given
+    desk.place(build_pod(priority=priority, preemptionPolicy="Never"))
+    assert bool(desk.decisions[1].audit.get("requests")) is ("quotas" in known and not is_given)
 
 
 BUILDERS = {
@@ -63,6 +102,11 @@ def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
     assert [decision.result for decision in desk.decisions] == ["patched", "patched"]
     desk.place(placed)
     assert desk.decisions[-1][:3] == ("skipped", "builder", "daemon-set")
+    desk = Desk(
+        settings(podClasses=BUILDERS),
+        replace(FIVE, lowest_priority=-3, quotas={NAMESPACE: frozenset({"NotBestEffort"})}),
+    )
+    assert desk.place(daemon()) == daemon()
 
 
 def test_roosts_own_daemon_sets_get_no_requests() -> None:

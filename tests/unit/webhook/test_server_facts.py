@@ -20,6 +20,7 @@ from webhook.watch import FactsKeeper
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
+QUOTAS, OWN_QUOTAS = "/api/v1/resourcequotas", "/api/v1/namespaces/jhub/resourcequotas"
 
 
 class FakeServer:
@@ -124,6 +125,7 @@ def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> 
         (PODS, "component=binderhub-build"),
         (PODS, "component=singleuser-server"),
         (PODS, "component=user-placeholder"),
+        (OWN_QUOTAS, ""),
     }
 
 
@@ -364,26 +366,31 @@ def test_a_right_that_is_lost_is_noticed_although_nothing_else_changes(
         over.set()
 
 
-QUOTAS = "/api/v1/resourcequotas"
-
-
 @pytest.mark.usefixtures("hasty")
-def test_namespaces_with_a_quota_of_affinities_across_namespaces_are_known_where_terms_may_name_namespaces(
+def test_quotas_that_could_refuse_what_rules_add_are_known_in_each_namespace_with_pods_of_a_class(
     server: FakeServer, kept: Kept
 ) -> None:
     selector = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]}
-    server.objects[QUOTAS, ""] = [
+    quotas = [
         {"metadata": {"name": "q", "namespace": "a"}, "spec": {"scopes": ["CrossNamespacePodAffinity"]}},
+        {"metadata": {"name": "r", "namespace": "a"}, "spec": {"hard": {"requests.ephemeral-storage": "1", "pods": 2}}},
         {"metadata": {"name": "q", "namespace": "b"}, "spec": {"scopeSelector": selector}},
-        {"metadata": {"name": "q", "namespace": "c"}, "spec": {"scopes": ["BestEffort"]}},
+        {"metadata": {"name": "q", "namespace": "c"}, "spec": {"scopes": ["BestEffort"], "hard": {"pods": "2"}}},
+        {"metadata": {"name": "q", "namespace": "d"}, "spec": {"scopes": ["NotBestEffort"]}},
     ]
-    kept.keeper.follow(settings())
+    server.objects[QUOTAS, ""], server.objects[OWN_QUOTAS, ""] = quotas, quotas[-1:]
+    kept.keeper.follow(settings(podClasses={"build": None}))
     kept.wait(lambda: kept.keeper.verdict().passed)
+    assert not {(QUOTAS, ""), (OWN_QUOTAS, "")} & server.asked
+    kept.keeper.follow(settings())
+    kept.wait(lambda: kept.keeper.facts.quotas == {"d": frozenset({"NotBestEffort"})})
     assert (QUOTAS, "") not in server.asked
     kept.keeper.follow(settings(**SHARED))
-    kept.wait(lambda: kept.keeper.facts.guarded_namespaces == frozenset({"a", "b"}))
+    guard, of_a = frozenset({"CrossNamespacePodAffinity"}), frozenset({"requests.ephemeral-storage"})
+    every = {"a": guard | of_a, "b": guard, "d": frozenset({"NotBestEffort"})}
+    kept.wait(lambda: kept.keeper.facts.quotas == every)
     server.forbidden.add(QUOTAS)
-    kept.wait(lambda: kept.keeper.facts.guarded_namespaces is None)
+    kept.wait(lambda: kept.keeper.facts.quotas is None)
 
 
 def priority_class(name: str, value: object, part_of: str = "") -> Object:
