@@ -42,13 +42,6 @@ def values(tmp_path: Path) -> Path:
     return tmp_path / "values.yaml"
 
 
-def test_render_writes_manifests_to_stdout_and_nothing_else(roost: _Run) -> None:
-    done = roost("render", "--release", "hub", "--namespace", "jhub")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("---\napiVersion: ")
-    assert 'namespace: "jhub"' in done.out
-
-
 def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, values: Path) -> None:
     values.write_text("webhook:\n  replicas: many\nfoo: 1\n")
     done = roost("render", "-f", values)
@@ -214,16 +207,6 @@ def test_a_rendered_folder_is_no_different_from_its_values(roost: _Run, tmp_path
 def test_nothing_is_written_when_the_values_are_faulty(roost: _Run, tmp_path: Path) -> None:
     assert roost("render", "--output-dir", tmp_path / "out", "--set", "webhook.replicas=x").code == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_import_prints_values_and_talks_on_stderr(roost: _Run, values: Path) -> None:
-    values.write_text("singleuser: {memory: {guarantee: 2G}}\n")
-    done = roost("import", values)
-    assert done.code == 0
-    assert "guarantee: 2G" in done.out
-    assert "switch off there" in done.err
-    values.write_text("a: [")
-    assert roost("import", values).code == 1
 
 
 def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) -> None:

@@ -586,28 +586,6 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
 
 
-def renew(server: FakeServer, at: str) -> None:
-    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": f"2099-01-01T00:00:{at}.000000Z"}
-    server.leases["hub-roost-scheduler"] = {"spec": spec}
-
-
-@pytest.mark.usefixtures("hasty")
-def test_the_facts_follow_the_schedulers_lease(server: FakeServer, kept: Kept) -> None:
-    kept.keeper.follow(settings(**LEASES))
-    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.NEVER_HELD})
-    assert kept.keeper.verdict().passed
-    away = {"part": "scheduler"}
-    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 1
-    renew(server, "01")
-    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
-    assert kept.metrics.registry.get_sample_value("roost_webhook_part_away", away) == 0
-    kept.seconds = 31.0
-    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.STALE})
-    assert kept.metrics.registry.get_sample_value("roost_webhook_lease_age_seconds", away) == 31.0
-    renew(server, "02")
-    kept.wait(lambda: kept.keeper.facts.leases == {"scheduler": LeaseState.HELD})
-
-
 @pytest.mark.usefixtures("hasty")
 def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(server: FakeServer, kept: Kept) -> None:
     server.forbidden.add("/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler")

@@ -56,11 +56,11 @@ class FakeTransport(asyncio.Transport):
         """Nothing is read."""
 
 
-def converse(sent: bytes, review_it: Callable[[bytes], Answer], *, is_draining: bool = False, pieces: int = 1) -> bytes:
+def converse(sent: bytes, review_it: Callable[[bytes], Answer], *, pieces: int = 1) -> bytes:
     """What a connection writes for these bytes, which should end with a request that closes it."""
 
     async def run() -> bytes:
-        server = Server(create_app(review_it), is_draining=lambda: is_draining, max_body_bytes=MAX_BODY_BYTES)
+        server = Server(create_app(review_it), max_body_bytes=MAX_BODY_BYTES)
         transport = FakeTransport()
         connection = Connection(server, "", 0)
         connection.connection_made(transport)
@@ -140,20 +140,10 @@ def test_any_path_gets_a_4xx(path: str) -> None:
     assert read_answer(converse(request(b"", path=f"/-{path}"), admission().review))[0] in (400, 404)
 
 
-def test_a_body_at_the_bound_is_read_and_one_byte_more_is_refused() -> None:
-    assert answer(request(b"x" * MAX_BODY_BYTES), 50)[0] == 400
-    assert answer(request(b"x" * (MAX_BODY_BYTES + 1)), 50)[0] == 413
-
-
 def test_pipelined_requests_are_answered_in_order() -> None:
     plain, other = request(PODS[0], closes=False), request(b"", path="/nothing", closes=False)
     written = converse(plain + other + plain + other + request(PODS[0]), admission().review)
     assert re.findall(rb"HTTP/1.1 (\d+)", written) == [b"200", b"404", b"200", b"404", b"200"]
-
-
-def test_while_draining_every_answer_closes_the_connection() -> None:
-    written = converse(request(PODS[0], closes=False), admission().review, is_draining=True)
-    assert read_answer(written)[1][b"connection"] == b"close"
 
 
 def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, bytes]:

@@ -18,62 +18,11 @@ from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, Pha
 from roost_lab.traces import recorder as trace_recorder
 
 Object = dict[str, Any]
-NODE = "gke-pool-1"
 
 
-def entry(**fields: Any) -> str:
-    return json.dumps({"object": "Pod", "name": "job-0-xk2p9", "node": NODE, **fields})
-
-
-# One pod of its published run on GKE, line by line in its form, with other moments.
-AS_THE_SNIFFER_WRITES = [
-    json.dumps(
-        {
-            "object": "Node",
-            "name": NODE,
-            "endpoint": "nodeAdd",
-            "extra": {
-                "capacity-cpu": "4",
-                "capacity-memory": "32877056Ki",
-                "allocatable-cpu": "3920m",
-                "allocatable-ephemeral-storage": "47060071478",
-                "allocatable-memory": "29082112Ki",
-                "allocatable-pods": "110",
-            },
-        }
-    ),
-    json.dumps(
-        {
-            "object": "Node",
-            "name": NODE,
-            "endpoint": "nodeAdd",
-            "reason": "KubeletReady",
-            "message": "kubelet is posting ready status",
-            "event": "Ready",
-            "timestamp": "2024-04-23 19:44:49 +0000 UTC",
-        }
-    ),
-    entry(
-        endpoint="schedulePod",
-        event="ScheduleSuccess",
-        timestamp="2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147",
-    ),
-    entry(
-        endpoint="bindingCycle",
-        event="BindingSuccess",
-        timestamp="2024-04-23 19:51:07.323685397 +0000 UTC m=+82.860300905",
-    ),
-    entry(endpoint="postStart", event="postStart", timestamp="2024-04-23 19:51:08.894208378 +0000 UTC m=+0.000743401"),
-    entry(endpoint="podUpdate", event="Running"),
-    entry(endpoint="podUpdate", event="Initialized", timestamp="2024-04-23 19:51:08 +0000 UTC"),
-    entry(endpoint="podUpdate", event="Ready", timestamp="2024-04-23 19:51:09 +0000 UTC"),
-    entry(endpoint="podUpdate", event="ContainersReady", timestamp="2024-04-23 19:51:09 +0000 UTC"),
-    entry(endpoint="podUpdate", event="PodScheduled", timestamp="2024-04-23 19:51:07 +0000 UTC"),
-    entry(endpoint="preStop", event="preStop", timestamp="2024-04-23 19:51:17.868685484 +0000 UTC m=+0.000773871"),
-    entry(endpoint="podUpdate", reason="PodCompleted", event="Initialized", timestamp="2024-04-23 19:51:18 +0000 UTC"),
-    entry(endpoint="podDelete", event="Succeeded"),
-    entry(endpoint="podDelete", event="PodScheduled", timestamp="2024-04-23 19:51:07 +0000 UTC"),
-]
+SNIFFER = Path(__file__).parents[2] / "data" / "sniffer"
+# One pod of its published run on GKE, and one that was there before: only conditions tell of that, to the second.
+AS_THE_SNIFFER_WRITES, EARLIER = ((SNIFFER / name).read_text().splitlines() for name in ("pod.jsonl", "earlier.jsonl"))
 
 
 def read_back(lines: Iterable[str]) -> tuple[list[Record], SnifferReport]:
@@ -113,22 +62,6 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
         Phase.READY: (2 * SECOND - 300887, SECOND),
         Phase.TERMINATING: (10 * SECOND + 868685 - 300887, 1),
     }
-
-
-# A pod that was there before the sniffer: only the condition tells that it was bound, to the second.
-EARLIER = [
-    json.dumps(
-        {
-            "object": "Pod",
-            "name": "metrics-server-v0.6.3-abcde",
-            "endpoint": "podAdd",
-            "node": NODE,
-            "event": event,
-            "timestamp": f"2024-04-23 19:4{minute}:00 +0000 UTC",
-        }
-    )
-    for minute, event in enumerate(["PodScheduled", "Initialized", "Ready"])
-]
 
 
 @pytest.mark.parametrize("log", [AS_THE_SNIFFER_WRITES, EARLIER, [*EARLIER, *AS_THE_SNIFFER_WRITES]])
@@ -230,7 +163,8 @@ def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> Non
 
 def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "sniffer.log"
-    log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", entry(event="Ready")]))
+    no_time = json.dumps({"object": "Pod", "name": "job-0-xk2p9", "event": "Ready"})
+    log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", no_time]))
     assert command.take_in(str(tmp_path / "sniffer.db"), [str(log)]) == 0
     said = capsys.readouterr()
     assert said.out == "17 lines: 1 pods, 1 nodes\n"
