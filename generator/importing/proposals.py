@@ -32,16 +32,12 @@ _HEAD: Final = """\
 # after this one:
 #   roost simulate --trace LAUNCHES -f values.yaml -f values.yaml,more.yaml
 """
-_NOTHING: Final = """\
-Nothing changes for users with these values. To watch a hub before anything changes, begin with
-chart/examples/observe-only.yaml instead.
-"""
 _PULLER: Final = "Bring the users' images to new nodes before users come, and keep users off nodes that still pull."
 _PLACEHOLDERS: Final = (
     "Keep room for the next users, so that they needn't wait until a node has booted. It costs what it requests."
 )
 _POPULAR: Final = "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
-_BELOW: Final = "What would help this hub most stands below the values, as comments:\n"
+_BELOW: Final = "What would help this hub most stands below the values, as comments:"
 _POOLS: Final = (
     "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
     "it requests."
@@ -138,13 +134,10 @@ def print_proposals(proposals: Sequence[Proposal]) -> str:
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
-def print_pointer(proposals: Sequence[Proposal], *, inert: bool) -> str:
-    """What the report ends in: whether users notice these values at all, and which proposals stand below them."""
-    lines = [_NOTHING] if inert else []
-    if proposals:
-        lines.append("What would help most is below them, as comments:\n" if inert else _BELOW)
-        lines += [f"  {place}. {proposal.reason}\n" for place, proposal in enumerate(proposals, start=1)]
-    return "".join(lines)
+def pointer(proposals: Sequence[Proposal]) -> list[str]:
+    """Lines of the report that say which proposals stand below the values."""
+    lines = [f"  {place}. {proposal.reason}" for place, proposal in enumerate(proposals, start=1)]
+    return [_BELOW, *lines] if proposals else []
 
 
 def _whole(result: ImportResult) -> Values:
