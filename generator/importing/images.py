@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.source import Charts, HubSection, child
+from generator.importing.users import node_selector
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
@@ -23,6 +25,10 @@ def map_images(draft: Draft, charts: Charts) -> None:
         # In one piece: half a reference would name another image.
         named = {key: value for key, value in image.items() if value}
         draft.put("singleuser.image", named, (*hub.path, "singleuser", "image"))
+        always = hub.text("singleuser.image.pullPolicy") == "Always"
+        if always or moving([":".join(named.values())]):
+            why = "pullPolicy: Always" if always else "a tag that moves"
+            draft.notes.append(f"{hub.show('singleuser.image')}: {why}; {STALE}. {FIX}")
     elif image["name"] is None and charts.binder is None:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
@@ -42,8 +48,7 @@ def map_images(draft: Draft, charts: Charts) -> None:
         _note_profiles(draft, hub, profiles)
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
-    selector = hub.mapping("singleuser.nodeSelector")
-    draft.put("singleuser.nodeSelector", dict(selector), (*hub.path, "singleuser", "nodeSelector"))
+    draft.put("singleuser.nodeSelector", *node_selector(hub))
     _map_containers(draft, hub)
     _map_secrets(draft, hub, profiles if isinstance(profiles, list) else [])
     _map_pullers(draft, charts)
@@ -168,7 +173,7 @@ def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) ->
     if count:
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: {count} profiles or choices have nodes or sizes of their own. "
-            "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
+            "Their pods keep them; the imported placeholders stand for the default profile's user. Add one entry of "
             "`placeholders` for each node pool that needs placeholders."
         )
     lost = [kept & set(override) for profile in profiles for override in overrides(profile)]

@@ -41,9 +41,7 @@ _LAYERS = (
 )
 
 
-def import_layers(
-    layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None
-) -> ImportResult:
+def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None) -> ImportResult:
     """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
 
     release: the hub's Helm release; its user scheduler is named after it. "": what an object of Argo CD or Flux names,
@@ -192,7 +190,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
             draft.refuse(refused.source, refused.value, _reason(faults[0]))
             if refused.path[:3] == ("podClasses", "user", "match"):
                 draft.places_users_once.append(f"{show_key(refused.path)} follows the hub's")
-            if refused.path == ("placeholders",) and refused.value:
+            if refused.path == ("placeholders",) and refused.value and refused.path not in {one.path for one in pieces}:
                 # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
                 pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))
         faults = _faults(pieces, defaults)

@@ -13,7 +13,7 @@ from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
-from generator.importing.profile_pools import pool_sets
+from generator.importing.profile_pools import needs_device, pool_sets
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups
@@ -77,7 +77,8 @@ def propose(
         values = _difference(now, _whole(changed))
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
-        if values:
+        # A seat with a GPU is a machine that nobody uses.
+        if values and not any(map(needs_device, listing(values.get("placeholders")))):
             proposals.append(Proposal(reason, values))
     if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))

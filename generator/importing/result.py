@@ -155,7 +155,7 @@ def merge_pieces(
     for piece in pieces:
         put_at(values, piece.path, copy.deepcopy(piece.value))
         if piece.comments:
-            comments.setdefault(piece.path, []).extend(piece.comments)
+            comments[piece.path] = list(piece.comments)
     return _in_order(values, defaults), comments
 
 

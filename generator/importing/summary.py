@@ -22,9 +22,7 @@ def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_bu
     """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any."""
     will: list[str] = []
     wont: list[str] = []
-    if once:
-        wont.append(f"place users until {' and '.join(once)}")
-    else:
+    if not once:
         _scheduling(values, will, wont)
     _images(values, will, wont)
     _placeholders(values, will, wont)
@@ -33,9 +31,10 @@ def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_bu
     if has_builds:
         _builds(values, will, wont)
     will = [f"  - {line}" for line in will]
-    head = ["Roost places no users, " + wont.pop(0).removeprefix("place users ") + "."] if once else []
+    head = [f"Roost places no users until {' and '.join(once)}."] if once else []
     if is_inert:
         head.append("Nothing changes for users with these values.")
+        head.append("To watch a hub before anything changes, begin with chart/examples/observe-only.yaml.")
     elif will:
         head.append("What Roost will do for this hub:")
     wont.append("hold an upgrade of the hub up until images are there")

@@ -132,7 +132,9 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
 def _note_spawner_class(draft: Draft, hub: HubSection) -> None:
     name = hub.text("hub.config.JupyterHub.spawner_class")
     if name and not name.lower().startswith("kubespawner"):
-        reason = "a spawner class of the hub's own: its pods are placed if they have the labels of podClasses.user.match"
+        reason = (
+            "a spawner class of the hub's own: its pods are placed if they have the labels of podClasses.user.match"
+        )
         draft.reject(hub, ("hub", "config", "JupyterHub", "spawner_class"), reason)
 
 
