@@ -38,7 +38,12 @@ def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_bu
     elif will:
         head.append("What Roost will do for this hub:")
     wont.append("hold an upgrade of the hub up until images are there")
-    return Summary([*head, *will], ["What it won't:", *(f"  - {line}" for line in wont)], is_inert)
+    wont = ["What it won't:", *(f"  - {line}" for line in wont)]
+    if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
+        wont.append(
+            "Other hubs on these nodes? Count their users, too: one release, or sharedPools (docs/many-hubs.md)."
+        )
+    return Summary([*head, *will], wont, is_inert)
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
