@@ -1,5 +1,9 @@
 """`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what its lint says."""
 
+from pathlib import Path
+
+import pytest
+
 from roost.__main__ import main
 from tests.unit.generator.imported_hubs import imported
 
