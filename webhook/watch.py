@@ -63,6 +63,7 @@ SWAP_SECONDS: Final = 0.1
 # Between two tries when facts can't be made of what was watched.
 RETRY_SECONDS: Final = 2.0
 _QUOTA_NAMES: Final = frozenset({ACROSS_NAMESPACES, NOT_BEST_EFFORT, *STORAGE})
+_NO_HOMES: Final = Homes()
 
 
 class WatchedPod(NamedTuple):
@@ -101,6 +102,8 @@ class FactsKeeper:
         # The newest facts; immutable.
         self.facts = Facts()
         self._has_facts = False
+        # What the facts were made of, as in `_Watches.known`.
+        self._known: list[bool] = []
 
     def follow(self, settings: ReleaseSettings) -> None:
         """Watch what these rules need. The old facts stay in use until the new watches have listed."""
@@ -161,20 +164,16 @@ class FactsKeeper:
             self._watches.stop.set()
 
     def _is_outdated(self) -> bool:
-        """Whether nodes became readable or unreadable, or a watch broke, without an event."""
+        """Whether something became known or unknown without an event."""
         watches = self._watches
-        if watches is None or not self._has_facts:
-            return False
-        facts = self.facts
-        known = (facts.nodes is not None, facts.shows_new_pods, facts.lowest_priority, facts.quotas)
-        return known != (
-            watches.knows_nodes, watches.shows_new_pods, watches.lowest_priority, watches.quotas
-        )  # fmt: skip
+        return watches is not None and self._has_facts and watches.known != self._known
 
     def _swap(self) -> None:
         watches = self._watches
         if watches is None or not watches.has_listed():
             return
+        # Before: what changes meanwhile is noticed by the next look.
+        self._known = watches.known
         facts, seen = watches.refresh()
         self.facts = facts
         self._has_facts = True
@@ -318,6 +317,11 @@ class _Watches:
                 yield cache
 
     @property
+    def known(self) -> list[bool]:
+        """What is known now, watch by watch."""
+        return [self.shows_new_pods, *map(_is_known, self.caches)]
+
+    @property
     def knows_nodes(self) -> bool:
         """Whether nodes were listed, may still be read, and were heard of lately."""
         return self._nodes is not None and _is_known(self._nodes)
@@ -346,6 +350,11 @@ class _Watches:
     def shows_new_pods(self) -> bool:
         """Whether no watch of pods with a home is known to be broken."""
         return not any(self._pods[name].fault for name in self._classes_that_read(Reads.HOMES))
+
+    @property
+    def counts_homes(self) -> bool:
+        """Whether all pods with a home are known."""
+        return all(_is_known(self._pods[name]) for name in self._classes_that_read(Reads.HOMES))
 
     def _classes_that_read(self, part: Reads) -> list[str]:
         """The classes with a rule that looks at this part of the facts."""
@@ -417,11 +426,11 @@ class _Watches:
         self._keep_in_step()
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
-            builder_nodes=self._builder_nodes,
-            homes=self._homes,
+            builder_nodes={name: self._builder_nodes[name] for name, one in self._builders.items() if _is_known(one)},
+            homes=self._homes if self.counts_homes else _NO_HOMES,
             shows_new_pods=self.shows_new_pods,
-            namespaces=self._known_namespaces if self._namespaces is not None and self._namespaces.synced else None,
-            warm=self._warm,
+            namespaces=self._known_namespaces if self._namespaces and _is_known(self._namespaces) else None,
+            warm={name: warm for name, warm in self._warm.items() if _is_known(self._pods[name])},
             failed_pulls=self._failed_pulls,
             quotas=self.quotas,
             lowest_priority=self.lowest_priority,

@@ -273,6 +273,9 @@ class EventStream:
             self._version = version
             self._hear()
             self._say(WatchEventType.BOOKMARK)
+        elif 0 < _number(version) <= _number(self._version) and not self._is_gapless:
+            # It comes again, or late: what is known is newer.
+            self._hear()
         elif change in _WATCHED:
             read = self._read(item)
             is_late = _number(version) <= self._late_until

@@ -36,13 +36,19 @@ SCHEDULER_WORKS: Final = Belief("Roost's scheduler works", _STALE_SECONDS, "stal
 SERVED: Final = Belief("the scheduler has the profiles of the values", LOOK_SECONDS, "outdated")
 PRIORITIES: Final = Belief("which priorities pods can have", WATCHED_SECONDS, "may-preempt")
 QUOTAS: Final = Belief("no quota refuses what is added to a pod", WATCHED_SECONDS, "no affinity names other namespaces")
+PODS: Final = Belief("which pods of a class there are, and where", WATCHED_SECONDS, "no node is preferred")
+BUILDERS: Final = Belief("which nodes have a builder", WATCHED_SECONDS, "the ring is made of all nodes")
+NAMESPACES: Final = Belief(
+    "labels of namespaces", WATCHED_SECONDS, "pods of classes that select by them stay as they are"
+)
 # A watch shows a new pod within about a second. What it never shows was rejected after the webhook, or never existed.
 REVIEWED: Final = Belief("a build that was just reviewed is on its way", 5.0, "the build is no longer counted")
 # While the watch is known to be broken: later it will show what was created meanwhile.
 REVIEWED_UNSEEN: Final = Belief("the same, while the watch of builds fails", 30.0, "the build is no longer counted")
 
 WEBHOOK: Final = (
-    NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, QUOTAS, REVIEWED, REVIEWED_UNSEEN
+    NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, QUOTAS, PODS, BUILDERS,
+    NAMESPACES, REVIEWED, REVIEWED_UNSEEN,
 )  # fmt: skip
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")

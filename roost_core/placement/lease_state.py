@@ -47,6 +47,8 @@ class LeaseObserver:
         self._renewal: tuple[str, str] | None = None
         self._renewed_at = 0.0
         self._stale_seconds = float(STALE_DURATIONS * LEASE_SECONDS)
+        # How much of the time without the API server need not count.
+        self._excusable_seconds = self._stale_seconds
         # The last look, since when it can't be read, and whether the API server says so itself.
         self._seen_at: float | None = None
         self._blind_since: float | None = None
@@ -63,8 +65,10 @@ class LeaseObserver:
         """
         if self._blind_since is not None:
             if not self._is_refused:
-                # The holder needs the API server, too: time without it doesn't count.
-                self._renewed_at += now - self._blind_since
+                # The holder needs the API server, too: time without it doesn't count, up to as long again.
+                excused = min(now - self._blind_since, self._excusable_seconds)
+                self._excusable_seconds -= excused
+                self._renewed_at += excused
             self._blind_since = None
         self._seen_at = now
         spec = lease.get("spec") if lease is not None else None
@@ -86,7 +90,8 @@ class LeaseObserver:
             # A look takes seconds to fail where the network is silent.
             self._blind_since = now if self._seen_at is None else self._seen_at
         self._is_refused = is_refused
-        if now - self._blind_since > self._stale_seconds:
+        age_seconds = 0.0 if self._renewal is None else now - self._renewed_at - self._excusable_seconds
+        if max(now - self._blind_since, age_seconds) > self._stale_seconds:
             self.state = LeaseState.STALE
 
     def _is_outdated(self, holder: str) -> bool:
@@ -111,3 +116,4 @@ class LeaseObserver:
         duration = None if was_given_back else spec.get("leaseDurationSeconds")
         is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
         self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else LEASE_SECONDS)
+        self._excusable_seconds = self._stale_seconds

@@ -90,7 +90,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
         return None
     nodes, facts = case.facts.nodes, case.facts.warm.get(pod_class.name)
     if nodes is None or facts is None:
-        return "nodes can't be read"
+        return f"{'nodes' if nodes is None else 'pods of the class'} can't be read"
     try:
         needs = needs or read_warm_needs(case)
     except MalformedObjectError:

@@ -146,6 +146,12 @@ def test_a_heartbeat_that_changes_nothing_is_no_change() -> None:
     assert cache.take_changes() == {}
 
 
+def test_what_comes_again_or_late_changes_nothing() -> None:
+    late = [event("MODIFIED", item("a", 3, "blue")), event("ADDED", item("a", 2)), event("DELETED", item("a", 3))]
+    cache = run(ScriptedServer([page(1, item("a", 1))], [late]))
+    assert cache.objects() == {"ns/a": "blue"}
+
+
 def test_an_object_that_its_reader_drops_is_gone() -> None:
     server = ScriptedServer([page(5, item("a", 1))], [[event("MODIFIED", item("a", 6, colour=""))]])
     assert run(server).objects() == {}
@@ -224,8 +230,11 @@ def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(monkeypa
 
 
 def test_changes_that_nobody_takes_are_not_kept() -> None:
-    names = [f"pod-{index}" for index in range(50)]
-    events = [event(kind, item(name, 2 + index)) for index, name in enumerate(names) for kind in ("ADDED", "DELETED")]
+    events = [
+        event(kind, item(f"pod-{number}", 2 * number + later))
+        for number in range(1, 50)
+        for later, kind in enumerate(("ADDED", "DELETED"))
+    ]
     cache = run(ScriptedServer([page(1, item("first", 1))], [events]), keeps_changes=False)
     assert cache.objects() == {"ns/first": "red"}
     assert cache.take_changes() == {}

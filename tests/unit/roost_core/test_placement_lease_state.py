@@ -101,14 +101,15 @@ def test_a_clock_that_differs_misleads_until_the_next_renewal_at_most() -> None:
     assert behind.at(32, lease(1)) is LeaseState.STALE
 
 
-def test_silence_while_nothing_could_be_read_does_not_count() -> None:
+@pytest.mark.parametrize("blind", [[(3, 53)], [(3, 18), (19, 50), (51, 61)]])
+def test_silence_while_nothing_could_be_read_does_not_count_up_to_two_durations(blind: list[tuple[int, int]]) -> None:
     seen = Seen()
     seen.at(1, lease(1))
-    seen.observer.fail(3, is_refused=False)
-    seen.observer.fail(50, is_refused=False)
-    assert seen.at(53, lease(1)) is LeaseState.HELD
-    assert seen.at(83, lease(1)) is LeaseState.HELD
-    assert seen.at(84, lease(1)) is LeaseState.STALE
+    for since, until in blind:
+        seen.observer.fail(since, is_refused=False)
+        assert seen.at(until, lease(1)) is (LeaseState.HELD if until <= 61 else LeaseState.STALE)
+    assert seen.at(61, lease(1)) is LeaseState.HELD
+    assert seen.at(62, lease(1)) is LeaseState.STALE
 
 
 def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:

@@ -1,0 +1,415 @@
+"""The webhook's table of docs/beliefs.md, whatever becomes of the evidence: it stops, lags, or comes twice or late.
+
+The keeper's watches and Leases are driven one message at a time, by a server that notes what it has said and when: only
+that may count, and only until it is too old.
+"""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.placement import beliefs
+from tests import builders
+from tests.builders import IMAGE, NAMESPACE, Desk, Object, build_pod, homes_of, pod_terms, required_terms, user_pod
+from webhook.metrics import WebhookMetrics
+from webhook.watch import FactsKeeper
+
+OWN_IMAGE: Final = "team/x"
+HOST: Final = "hub-roost-scheduler-new"
+OLD: Final = "hub-roost-scheduler-old_1"
+(HELD_LABEL,) = builders.held(IMAGE)
+LEASES: Final = {"controllers": "hub-roost-controllers", "scheduler": "hub-roost-scheduler"}
+RULES: Final = builders.settings(
+    podClasses={
+        "user": {"match": {"namespaceSelector": {"matchLabels": {"pool": "users"}}}, "warm": {"podsPerNode": 4}}
+    },
+    sharedNamespaces={"matchLabels": {"pool": "users"}},
+    leases=LEASES,
+    schedulerHost=HOST,
+)
+NODES: Final = "/api/v1/nodes"
+USERS: Final = "/api/v1/pods component=singleuser-server"
+BUILDERS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods app=binder,component=image-builder"
+PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+NAMESPACES: Final = "/api/v1/namespaces"
+QUOTAS: Final = "/api/v1/resourcequotas"
+NAMES: Final = ("a", "b", "c")
+HUB: Final[Object] = {"metadata": {"name": NAMESPACE, "labels": {"pool": "users"}}}
+FAULTS: Final[dict[str | int, ClusterError]] = {
+    401: ApiError(401, "no token"),
+    403: ApiError(403, "no right"),
+    "out of reach": ClusterError("no route"),
+}
+
+
+class Paused(BaseException):
+    """Nothing more is said for now: ends a turn of a watch, and is no error of it."""
+
+
+class Turn(threading.Event):
+    """In place of the event that stops a watch: it goes on until it would wait."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        raise Paused
+
+
+class Kind:
+    """The objects of one kind, what happened to them, and what a watch was told of it."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.log: list[tuple[int, str, Object]] = []
+        # How the API server answers: "ok", "silent", "lags", "repeats", or by one of FAULTS.
+        self.mode: str | int = "ok"
+        self.told: dict[str, Object] = {}
+        self.told_version = 0
+        self.heard_at: float | None = None
+        self.is_forbidden = False
+
+    def answer(self) -> None:
+        """Raise what a request meets."""
+        if self.mode == "silent":
+            raise Paused
+        if self.mode in FAULTS:
+            self.is_forbidden = self.mode == 403
+            raise FAULTS[self.mode]
+
+
+class Server:
+    """The API server: `get`, `lines` and `find` are a client's."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.version = 1
+        self.kinds: dict[str, Kind] = {}
+        self.leases: dict[str, Object] = {}
+        self.lease_modes: dict[str, str | int] = {}
+        # By part: when a renewal was told that is still the last, whether all of the Lease's answers since were good.
+        self.renewed: dict[str, tuple[Object, float]] = {}
+        self.could_read: dict[str, bool] = {}
+
+    def kind(self, key: str) -> Kind:
+        return self.kinds.setdefault(key, Kind())
+
+    def _asked(self, path: str, query: Mapping[str, Any]) -> Kind:
+        return self.kind(f"{path} {query.get('labelSelector', '')}".strip())
+
+    def happen(self, key: str, name: str, item: Object | None) -> None:
+        kind = self.kind(key)
+        if item is None and name not in kind.objects:
+            return
+        self.version += 1
+        change = "DELETED" if item is None else "MODIFIED" if name in kind.objects else "ADDED"
+        made = item if item is not None else kind.objects.pop(name)
+        made = {**made, "metadata": {**made["metadata"], "resourceVersion": str(self.version)}}
+        if item is not None:
+            kind.objects[name] = made
+        kind.log.append((self.version, change, made))
+
+    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+        kind = self._asked(path, query)
+        kind.answer()
+        kind.is_forbidden = False
+        kind.told, kind.told_version, kind.heard_at = dict(kind.objects), self.version, self.now
+        return {"metadata": {"resourceVersion": str(self.version)}, "items": list(kind.objects.values())}
+
+    def lines(self, path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+        kind = self._asked(path, query)
+        kind.answer()
+        if kind.mode == 410:
+            kind.mode, kind.is_forbidden = "ok", False
+            raise ApiError(410, "too old")
+        kind.is_forbidden = False
+        since, until = int(query["resourceVersion"]), self.version - 3 * (kind.mode == "lags")
+        events = [event for event in kind.log if since < event[0] <= until]
+        if kind.mode == "repeats":
+            events = [*events, *reversed(kind.log[-4:])]
+        for version, change, item in events:
+            kind.heard_at = self.now
+            if version > kind.told_version:
+                kind.told_version = version
+                name = item["metadata"]["name"]
+                kind.told = {key: value for key, value in kind.told.items() if key != name}
+                kind.told |= {} if change == "DELETED" else {name: item}
+            yield json.dumps({"type": change, "object": item}).encode()
+        kind.heard_at = self.now
+        position = str(max(since, until, kind.told_version))
+        yield json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": position}}}).encode()
+        raise Paused
+
+    def find(self, path: str, *, read_seconds: float) -> Object | None:
+        part = next(part for part, name in LEASES.items() if path.endswith(name))
+        mode = self.lease_modes.get(part, "ok")
+        self.could_read[part] = self.could_read.get(part, True) and mode == "ok"
+        if mode in FAULTS:
+            raise FAULTS[mode]
+        lease = self.leases.get(part)
+        if lease is not None and self.renewed.get(part, ({},))[0] != lease:
+            self.renewed[part], self.could_read[part] = (lease, self.now), True
+        return lease
+
+
+def node(name: str, uid: str, *, is_usable: bool, holds: bool) -> Object:
+    labels = {"kubernetes.io/hostname": name, **(builders.held(IMAGE) if holds else {})}
+    return {
+        "metadata": {"name": name, "uid": uid, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"unschedulable": not is_usable},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"},
+        },
+    }
+
+
+def bound(name: str, on: str, reason: str = "") -> Object:
+    waiting = [{"name": "main", "state": {"waiting": {"reason": reason}}}] if reason else []
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "labels": {"component": "singleuser-server"}},
+        "spec": {"nodeName": on, "containers": [{"name": "main", "image": OWN_IMAGE}]},
+        "status": {
+            "phase": "Pending" if reason else "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": waiting,
+        },
+    }
+
+
+class World:
+    """A keeper without threads, its server, and what the table says of its evidence."""
+
+    def __init__(self) -> None:
+        self.server = Server()
+        self.keeper = FactsKeeper(
+            cast("Client", self.server), WebhookMetrics("test"), lambda _ns, _name: None, clock=lambda: self.server.now
+        )
+        self.desk = Desk(RULES)
+        for name in NAMES:
+            self.server.happen(NODES, name, node(name, "first", is_usable=True, holds=name == "a"))
+        self.server.happen(BUILDERS, "dind-a", bound("dind-a", "a"))
+        self.server.happen(NAMESPACES, NAMESPACE, HUB)
+        # Holders that renew their Leases, by part, and in which year by their clocks.
+        self.holders: dict[str, str | None] = {"controllers": "one", "scheduler": f"{HOST}_1"}
+        self.year = 2099
+        # When it was told last that a node can't pull OWN_IMAGE, and the pods' versions that told so.
+        self.failed: dict[str, float] = {}
+        self.heeded: set[str] = set()
+        self.keeper.follow(RULES)
+        self.pass_time(2.0)
+
+    def do(self, step: Any) -> None:
+        match step:
+            case ("all is well",):
+                self.server.lease_modes.clear()
+                self.holders = {"controllers": "one", "scheduler": f"{HOST}_1"}
+                for kind in self.server.kinds.values():
+                    kind.mode = "ok"
+            case "answers", key, mode:
+                self.server.kind(key).mode = mode
+            case "lease", part, mode:
+                self.server.lease_modes[part] = mode
+            case "holder", part, holder:
+                self.holders[part] = holder
+            case "clocks jump", year:
+                self.year = year
+            case "object", key, name, item:
+                self.server.happen(key, name, item)
+
+    def pass_time(self, seconds: float) -> None:
+        """As the threads would: holders renew, Leases are read, and watches hear what is said."""
+        watches = cast("Any", self.keeper)._watches
+        left = seconds
+        while left > 0:
+            step = min(left, 10.0)
+            left -= step
+            self.server.now += step
+            self._renew()
+            for lease in watches.leases.values():
+                lease.look()
+            for cache in watches.caches:
+                with contextlib.suppress(Paused):
+                    cache.run(Turn())
+            self._heed_pulls()
+            self._turn()
+
+    def _renew(self) -> None:
+        minutes, seconds = divmod(self.server.now, 60)
+        time = f"{self.year}-01-01T{minutes // 60:02.0f}:{minutes % 60:02.0f}:{seconds:09.6f}Z"
+        for part, holder in self.holders.items():
+            if holder is not None:
+                spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": time}
+                self.server.leases[part] = {"spec": spec}
+
+    def _turn(self) -> None:
+        """What the keeper's thread does within a second."""
+        keeper = cast("Any", self.keeper)
+        if keeper._dirty.is_set() or keeper._is_outdated():
+            keeper._dirty.clear()
+            keeper._swap()
+
+    def _heed_pulls(self) -> None:
+        pods = self.server.kind(USERS).told.values()
+        news = [pod for pod in pods if pod["metadata"]["resourceVersion"] not in self.heeded]
+        self.heeded |= {pod["metadata"]["resourceVersion"] for pod in news}
+        self.failed |= {pod["spec"]["nodeName"]: self.server.now for pod in news if pod["status"]["containerStatuses"]}
+        for pod in news:
+            if not pod["status"]["containerStatuses"]:
+                self.failed.pop(pod["spec"]["nodeName"], None)
+
+    def knows(self, key: str, belief: beliefs.Belief = beliefs.NODES) -> bool:
+        kind = self.server.kind(key)
+        is_fresh = kind.heard_at is not None and self.server.now - kind.heard_at <= belief.age_seconds
+        return is_fresh and not kind.is_forbidden
+
+    def told(self, key: str) -> list[Object]:
+        return list(self.server.kind(key).told.values())
+
+    def trusts(self, part: str, belief: beliefs.Belief) -> set[bool]:
+        """Whether its holder is believed to be at work; either may be while the Lease can't be read."""
+        if part not in self.server.renewed:
+            return {False}
+        age = self.server.now - self.server.renewed[part][1]
+        if age <= belief.age_seconds:
+            return {True}
+        return {False} if self.server.could_read[part] or age > 2 * belief.age_seconds else {True, False}
+
+    def place(self, body: Object) -> tuple[Object, str, str]:
+        """The pod as stored, why the gate only prefers, and why the pod keeps its scheduler."""
+        self.desk.facts, self.desk.now = self.keeper.facts, self.server.now
+        placed = self.desk.place(body)
+        decision = self.desk.decisions[-1]
+        return placed, decision.degraded, decision.left_to_cluster
+
+    def usable(self) -> set[str]:
+        return {one["metadata"]["name"] for one in self.told(NODES) if not one["spec"]["unschedulable"]}
+
+
+def names_in(body: Object) -> set[str]:
+    return {name for _, name in homes_of(body)}
+
+
+def check_scheduler(world: World) -> None:
+    placed, _, left = world.place(user_pod())
+    trusted = world.trusts("scheduler", beliefs.SCHEDULER_WORKS)
+    is_named = placed["spec"]["schedulerName"] == "hub.jhub.user"
+    assert is_named is (left == "")
+    is_served = world.server.renewed["scheduler"][0]["spec"]["holderIdentity"].startswith(HOST)
+    if is_named:
+        assert True in trusted
+        assert is_served
+    elif left == beliefs.SCHEDULER_WORKS.then:
+        assert False in trusted
+    else:
+        assert left == beliefs.SERVED.then
+        assert not is_served
+
+
+def check_gate(world: World) -> None:
+    placed, degraded, _ = world.place(user_pod())
+    assert (required_terms(placed) is None) is bool(degraded)
+    trusted = world.trusts("controllers", beliefs.LABELS_KEPT)
+    if degraded == beliefs.LABELS_KEPT.then:
+        assert False in trusted
+        return
+    assert True in trusted
+    lowest = min((one["value"] for one in world.told(PRIORITIES)), default=0)
+    holders = {one["metadata"]["name"] for one in world.told(NODES) if HELD_LABEL in one["metadata"]["labels"]}
+    if not world.knows(NODES):
+        assert degraded == beliefs.NODES.then
+    elif lowest < 0 or not world.knows(PRIORITIES, beliefs.PRIORITIES):
+        assert degraded == beliefs.PRIORITIES.then
+    else:
+        assert degraded == ("" if holders & world.usable() else "no-holder")
+
+
+def check_warm(world: World) -> None:
+    named = names_in(world.place(user_pod(OWN_IMAGE))[0])
+    failing = {name for name, at in world.failed.items() if world.server.now - at < beliefs.FAILED_PULL.age_seconds}
+    if not (world.knows(NODES) and world.knows(USERS)):
+        assert named == set()
+    else:
+        assert named <= world.usable() - failing
+        assert named or not world.usable() - world.failed.keys()
+
+
+def check_home(world: World) -> None:
+    named = names_in(world.place(build_pod())[0])
+    builders = {one["spec"]["nodeName"] for one in world.told(BUILDERS)} if world.knows(BUILDERS) else set()
+    ring = builders & world.usable() or world.usable() if world.knows(NODES) else builders
+    assert named <= ring
+    assert bool(named) is bool(ring)
+
+
+def check_quotas(world: World) -> None:
+    placed, _, _ = world.place(user_pod())
+    guarded = {one["metadata"]["namespace"] for one in world.told(QUOTAS)}
+    is_free = world.knows(QUOTAS, beliefs.QUOTAS) and NAMESPACE not in guarded
+    terms = [term["podAffinityTerm"] for term in pod_terms(placed, "podAffinity")]
+    assert {key in term for term in terms for key in ("namespaceSelector", "namespaces")} == {is_free}
+
+
+modes = st.sampled_from(["silent", "lags", "repeats", "out of reach", 401, 403, 410])
+names = st.sampled_from(NAMES)
+nodes = st.builds(node, names, st.sampled_from(["first", "second"]), is_usable=st.booleans(), holds=st.booleans())
+users = st.builds(bound, st.sampled_from(["one", "two"]), names, st.sampled_from(["", "ErrImagePull"]))
+quotas = st.builds(
+    lambda namespace: {
+        "metadata": {"name": namespace, "namespace": namespace},
+        "spec": {"scopeSelector": {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity"}]}},
+    },
+    st.sampled_from([NAMESPACE, "hub-b"]),
+)
+
+
+def objects(key: str, made: st.SearchStrategy[Object]) -> st.SearchStrategy[Any]:
+    """That there is an object now, or that it is gone."""
+    named = made.map(lambda item: (item["metadata"]["name"], item))
+    return st.builds(lambda one, is_gone: ("object", key, one[0], None if is_gone else one[1]), named, st.booleans())
+
+
+seconds = st.sampled_from([1.0, 9.0, 31.0, 61.0, 301.0])
+keys = st.sampled_from([NODES, USERS, BUILDERS, PRIORITIES, QUOTAS, NAMESPACES])
+parts = st.sampled_from(sorted(LEASES))
+happenings = st.one_of(
+    objects(NODES, nodes),
+    objects(USERS, users),
+    objects(BUILDERS, st.builds(bound, st.sampled_from(["dind-a", "dind-b"]), names)),
+    objects(PRIORITIES, st.just({"metadata": {"name": "low"}, "value": -5})),
+    objects(QUOTAS, quotas),
+    objects(NAMESPACES, st.just(HUB)),
+    st.tuples(st.just("holder"), parts, st.sampled_from([None, f"{HOST}_1", OLD])),
+    st.tuples(st.just("clocks jump"), st.sampled_from([1999, 2099])),
+)
+troubles = st.one_of(
+    st.tuples(st.just("answers"), keys, modes),
+    st.tuples(st.just("lease"), parts, st.sampled_from(["ok", "out of reach", 401, 403])),
+    st.just(("all is well",)),
+)
+# What begins, how long that lasts, what happens meanwhile, and how long ago that is when pods come.
+steps = st.tuples(troubles, seconds, happenings, seconds)
+
+
+@given(drawn=st.lists(steps, min_size=1, max_size=8))
+def test_whatever_becomes_of_the_evidence_each_belief_ends_with_its_age_and_is_used_until_then(drawn: Any) -> None:
+    with patch("webhook.watch._Watches.start"):
+        world = World()
+        for trouble, lasts, happening, later in drawn:
+            for step, seconds in ((trouble, lasts), (happening, later)):
+                world.do(step)
+                world.pass_time(seconds)
+                check(world)
+
+
+def check(world: World) -> None:
+    check_home(world)
+    if world.knows(NAMESPACES, beliefs.NAMESPACES) and world.told(NAMESPACES):
+        for check_one in (check_scheduler, check_gate, check_warm, check_quotas):
+            check_one(world)
+    else:
+        assert world.place(user_pod())[0] == user_pod()
