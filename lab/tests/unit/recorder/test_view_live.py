@@ -13,36 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from lab.tests.objects import CREATED, Object, node_object, node_reading, pod_object
 from roost_core.kube.client import ApiError
 from roost_core.release.reader import SettingsError
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
-from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
+from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of
 from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
-Object = dict[str, Any]
-CREATED = "2027-01-15T08:00:00Z"
 # 90 s after that.
 NOW_US = 1_800_000_090 * US
 LETTERS = {kind: letter for kind, letter, _ in MARKS}
 
 
-def node(name: str, *images: str, **more: Any) -> NodeReading:
-    found = read_node(
-        {
-            "metadata": {"name": name, "uid": name, **more.get("metadata", {})},
-            "spec": {"unschedulable": more.get("cordoned", False)},
-            "status": {
-                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"},
-                "conditions": [{"type": "Ready", "status": more.get("ready", "True")}],
-                "images": [{"names": [image], "sizeBytes": 1} for image in images],
-            },
-        }
-    )
-    assert found is not None
-    return found
+def node(name: str, *images: str, ready: str = "True", cordoned: bool = False, **metadata: Any) -> NodeReading:
+    item = node_object(name, images=images, ready=ready, unschedulable=cordoned)
+    item["metadata"] |= metadata
+    return node_reading(item)
 
 
 def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
@@ -52,30 +41,19 @@ def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
 RUNNING: Object = {"name": "main", "imageID": "i", "ready": True, "state": {"running": {"startedAt": CREATED}}}
 
 
-def pod(kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, **more: Any) -> PodReading:
-    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": more.get("cpu", "1")}}}
-    name = more.get("name", "p")
-    found = read_pod(
-        {
-            "metadata": {"name": name, "uid": name, "namespace": "hub", "labels": {"kind": kind}}
-            | {"creationTimestamp": CREATED},
-            "spec": {
-                "containers": [container],
-                "initContainers": more.get("init", []),
-                **({"nodeName": on} if on else {}),
-                **({"schedulingGates": [{"name": gate} for gate in more.get("gates", ())]} if "gates" in more else {}),
-            },
-            "status": {
-                "phase": more.get("phase", "Pending"),
-                "conditions": more.get("conditions", []),
-                "containerStatuses": list(statuses),
-                "initContainerStatuses": more.get("init_statuses", []),
-            },
-        },
-        (),
-        {},
-        keep_containers=True,
-    )
+def pod(
+    kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, name: str = "p", cpu: str = "1", **more: Any
+) -> PodReading:
+    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container], "initContainers": more.get("init", [])}
+    if "gates" in more:
+        spec["schedulingGates"] = [{"name": gate} for gate in more["gates"]]
+    status = {"phase": more.get("phase", "Pending"), "containerStatuses": list(statuses)}
+    status["initContainerStatuses"] = more.get("init_statuses", [])
+    conditions = more.get("conditions")
+    item = pod_object(name, on=on, labels={"kind": kind}, conditions=conditions, status=status, **spec)
+    item["metadata"]["uid"] = name
+    found = read_pod(item, (), {}, keep_containers=True)
     assert found is not None
     return found
 
