@@ -2,35 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import EvictPod, Planned
-from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.runtime.apply import Applier
-from roost.controllers.runtime.budget import MinuteBudget
-from roost.controllers.runtime.events import EventWriter
-from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS, Loop
-from roost.controllers.runtime.metrics import ControllersMetrics
-from tests.unit.controllers.test_controllers_loop import planner_of
+from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS
+from tests.unit.controllers.test_controllers_loop import FakeClient, World, planner_of
 
 EVICTIONS_PER_MINUTE = 3
-
-
-class Recorder:
-    """An API server that takes everything, and notes when."""
-
-    def __init__(self, steady: Callable[[], float]) -> None:
-        self.times: list[float] = []
-        self._steady = steady
-
-    def create(self, _path: str, _body: object) -> dict[str, Any]:
-        self.times.append(self._steady())
-        return {}
 
 
 def evict_everything(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
@@ -40,47 +22,21 @@ def evict_everything(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[
     return Planned(actions=actions, memory=memory, wake_after_seconds=0.0)
 
 
-def make_loop(
-    client: Any,
-    steady: Callable[[], float],
-    wall: Callable[[], float],
-    planner: Planner[int],
-    leads: Callable[[], bool] = lambda: True,
-) -> Loop:
-    applier = Applier(
-        client,
-        "hub",
-        writes=MinuteBudget(1000, steady),
-        evictions=MinuteBudget(EVICTIONS_PER_MINUTE, steady),
-        events=EventWriter(client, "me", steady),
-        may_write=leads,
-    )
-    return Loop(
-        [planner],
-        lambda: Snapshot("hub", "hub"),
-        applier,
-        ControllersMetrics("test"),
-        is_leader=leads,
-        is_synced=lambda: True,
-        wall=wall,
-        steady=steady,
-    )
-
-
 @given(steps=st.lists(st.tuples(st.floats(0.0, 40.0), st.floats(-1e9, 1e9), st.booleans()), min_size=1, max_size=60))
 def test_however_the_wall_clock_jumps_and_the_lead_changes_no_minute_has_more_evictions_than_the_budget(
     steps: Sequence[tuple[float, float, bool]],
 ) -> None:
-    now, wall, leads = [0.0], [1.8e9], [True]
-    client = Recorder(lambda: now[0])
-    loop = make_loop(client, lambda: now[0], lambda: wall[0], planner_of("m", evict_everything), lambda: leads[0])
+    times: list[float] = []
+    wall = [1.8e9]
+    world = World(FakeClient(lambda _verb, _path: times.append(world.now)), evictions=EVICTIONS_PER_MINUTE)
+    loop = world.loop(planner_of("m", evict_everything), wall=lambda: wall[0])
     for seconds, jump, is_leader in steps:
-        now[0] += seconds
+        world.now += seconds
         wall[0] += jump
-        leads[0] = is_leader
+        world.leads = is_leader
         loop.turn()
-    for start in client.times:
-        assert sum(start <= moment < start + 60.0 for moment in client.times) <= EVICTIONS_PER_MINUTE
+    for start in times:
+        assert sum(start <= moment < start + 60.0 for moment in times) <= EVICTIONS_PER_MINUTE
 
 
 class Turns:
@@ -88,15 +44,14 @@ class Turns:
 
     def __init__(self) -> None:
         self.times: list[float] = []
-        self.leads = True
+        self.world = World()
         self.stop = threading.Event()
 
         def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
             self.times.append(time.monotonic())
             return Planned(actions=(), memory=memory)
 
-        planner = planner_of("m", plan)
-        self.loop = make_loop(Recorder(time.monotonic), time.monotonic, time.time, planner, lambda: self.leads)
+        self.loop = self.world.loop(planner_of("m", plan), steady=time.monotonic, wall=time.time)
         self._thread = threading.Thread(target=self.loop.run, args=(self.stop,))
 
     def __enter__(self) -> "Turns":
@@ -133,8 +88,8 @@ def test_news_are_planned_for_at_once_and_minor_news_a_little_later() -> None:
 
 def test_a_lost_lease_is_seen_by_a_leader_at_rest() -> None:
     with Turns() as turns:
-        turns.leads = False
+        turns.world.leads = False
         time.sleep(3 * LEASE_LOOK_SECONDS)
         count = len(turns.times)
-        turns.leads = True
+        turns.world.leads = True
         turns.wait_for(count + 1)

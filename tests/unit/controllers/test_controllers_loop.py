@@ -68,6 +68,8 @@ class World:
         self.leads = True
         self.synced = True
         self.followed = 0
+        # What is done after each action.
+        self.on_done: Callable[[], None] = lambda: None
         self.client = client or FakeClient()
         self.writes = MinuteBudget(writes, self.clock)
         self.evictions = MinuteBudget(evictions, self.clock)
@@ -81,27 +83,31 @@ class World:
             events=EventWriter(api, "me", self.clock),
             may_write=lambda: self.leads,
             on_eviction=self.metrics.evictions.inc,
+            on_done=self._done,
             clock=self.clock,
         )
 
     def clock(self) -> float:
         return self.now
 
+    def _done(self) -> None:
+        self.on_done()
+
     def _follow(self) -> None:
         self.followed += 1
 
-    def loop(self, *planners: Planner[Any]) -> Loop:
-        return Loop(
-            planners,
-            lambda: Snapshot("hub", "hub"),
-            self.applier,
-            self.metrics,
-            is_leader=lambda: self.leads,
-            is_synced=lambda: self.synced,
-            follow=self._follow,
-            wall=self.clock,
-            steady=self.clock,
-        )
+    def loop(self, *planners: Planner[Any], **more: Any) -> Loop:
+        """more: arguments of Loop in place of what is made here."""
+        arguments: dict[str, Any] = {
+            "snapshot": lambda: Snapshot("hub", "hub"),
+            "is_leader": lambda: self.leads,
+            "is_synced": lambda: self.synced,
+            "follow": self._follow,
+            "wall": self.clock,
+            "steady": self.clock,
+            **more,
+        }
+        return Loop(planners, arguments.pop("snapshot"), self.applier, self.metrics, **arguments)
 
 
 def planner_of(
@@ -200,22 +206,11 @@ def test_a_buffer_gets_its_number_and_its_template_in_one_write_bound_to_what_th
 
 
 def test_a_leader_that_lost_its_lease_stops_in_the_middle_of_a_plan() -> None:
-    world = World()
-
     def lose_after_two(_verb: str, _path: str) -> None:
         world.leads = len(world.client.requests) < 2
 
-    world.client = FakeClient(lose_after_two)
-    api: Any = world.client
-    applier = Applier(
-        api,
-        "hub",
-        writes=world.writes,
-        evictions=world.evictions,
-        events=EventWriter(api, "me"),
-        may_write=lambda: world.leads,
-    )
-    done = applier.apply([DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(4)])
+    world = World(FakeClient(lose_after_two))
+    done = world.applier.apply([DeletePod(namespace="hub", name=f"p{index}", uid="u", why="") for index in range(4)])
     assert [one.outcome for one in done] == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK]
     assert len(world.client.requests) == 2
 
@@ -440,16 +435,7 @@ def test_a_fault_outside_of_plans_does_not_end_the_loop() -> None:
             stop.set()
         raise ValueError("secret")
 
-    loop = Loop(
-        [asks_for()],
-        broken,
-        world.applier,
-        world.metrics,
-        is_leader=lambda: True,
-        is_synced=lambda: True,
-        steady=lambda: time.monotonic() * 100,
-    )
-    loop.run(stop)
+    world.loop(asks_for(), snapshot=broken, steady=lambda: time.monotonic() * 100).run(stop)
     assert len(turns) == 2
     assert 'roost_controllers_plan_failures_total{controller="loop"} 2.0' in world.metrics.text().decode()
 
@@ -476,30 +462,16 @@ class TestIsWorking:
         assert loop.is_working
 
     def test_each_action_is_a_sign_of_life_however_long_all_of_them_take(self) -> None:
-        world = World()
-        loop: Loop | None = None
         seen: list[bool] = []
 
-        def slow(_verb: str, _path: str) -> Object | None:
+        def slow(_verb: str, _path: str) -> None:
             world.now += SILENT_SECONDS - 1
-            assert loop is not None
             seen.append(loop.is_working)
-            return None
 
-        world.client = FakeClient(slow)
-        api: Any = world.client
-        world.applier = Applier(
-            api,
-            "hub",
-            writes=world.writes,
-            evictions=world.evictions,
-            events=EventWriter(api, "me", world.clock),
-            may_write=lambda: True,
-            on_done=lambda: loop.progressed() if loop is not None else None,
-            clock=world.clock,
-        )
+        world = World(FakeClient(slow))
         changes = [ChangeNode(node=name, uid=name, set_labels={"a": "b"}, why="a test") for name in "abc"]
         loop = world.loop(asks_for(*changes))
+        world.on_done = loop.progressed
         loop.turn()
         assert len(seen) >= 2
         assert all(seen)
@@ -509,17 +481,7 @@ class TestIsWorking:
         self, vital: str, works: bool
     ) -> None:
         world, fails = World(), [True]
-        loop = Loop(
-            [self.failing("gate", fails)],
-            lambda: Snapshot("hub", "hub"),
-            world.applier,
-            world.metrics,
-            is_leader=lambda: True,
-            is_synced=lambda: True,
-            vital=frozenset({vital}),
-            wall=world.clock,
-            steady=world.clock,
-        )
+        loop = world.loop(self.failing("gate", fails), vital=frozenset({vital}))
         loop.turn()
         assert loop.is_working
         world.now += SILENT_SECONDS + 1
