@@ -348,3 +348,39 @@ def test_a_user_who_came_before_the_controllers_saw_the_node_is_not_refused_by_i
             restart_kubelet(node)
             registry.bytes_per_second = None
             cluster.wait_for_pod_phase("grace", hub, "Running", 60)
+
+
+def test_what_a_kubelets_garbage_collection_takes_is_not_what_a_label_says_is_there(
+    cluster: ControlPlane, registry: RealRegistry, hub: str
+) -> None:
+    """A kubelet collects at its start, and every five minutes."""
+    image, unused = (*images_of(hub, "server-kept"), registry.reference(f"{hub}/unused:1"))
+    registry.push_program(_path(image))
+    registry.push(unused, size_bytes=1000)
+    # All that no pod uses goes. How full the disk is, a kubelet that starts doesn't know yet.
+    collects = {"imageMinimumGCAge": "1ns", "imageMaximumGCAge": "2ns"}
+    alone = {"pool": "user", "collects": "images"}
+    values = values_for(image)
+    values["singleuser"]["nodeSelector"] = alone
+    with (
+        RealNode(cluster, "node-3", registry, labels=alone, kubelet=collects) as node,
+        Stack(cluster, hub, values, controllers=True),
+    ):
+        wait_for_labels(cluster, hub, "node-3", {image}, 90)
+        node.ctr("images", "pull", "--plain-http", unused)
+        restart_kubelet(node)
+        wait_until(lambda: unused not in node.images(), 60, "the image that nobody uses to be deleted")
+        # The puller's pod uses the hub's.
+        assert image in node.images()
+        required = {pulled_label("hub", hub, image)}
+        wait_until(lambda: _required_labels(cluster, hub, image) == required, 20, "users to be sent to the node")
+
+        path = f"/apis/apps/v1/namespaces/{hub}/daemonsets"
+        (puller,) = cluster.api.list(path)
+        nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"pool": "nowhere"}}}}}
+        cluster.api.patch(f"{path}/{puller['metadata']['name']}", nowhere)
+        wait_until(lambda: image not in node.ctr("containers", "list"), 60, "the puller's containers to be gone")
+        restart_kubelet(node)
+        wait_until(lambda: image not in node.images(), 60, "the hub's image to be deleted, too")
+        wait_for_labels(cluster, hub, "node-3", set(), SYNC_SECONDS)
+        wait_until(lambda: not _required_labels(cluster, hub, image), 20, "users to be sent anywhere")
