@@ -13,3 +13,5 @@ PODS: Final = DATA / "pods"
 REVIEWS: Final = DATA / "admission-reviews"
 # BinderHub's launch archive of mybinder.org, ten days.
 LAUNCHES: Final = DATA / "launches" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
+# Values of hubs, and objects that hold them, one fault of a real report each.
+HUBS: Final = DATA / "hubs"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _BUFFER: Final = "capacityBuffer"
+_LONG_HOURS: Final = 24
 
 
 class ListedSet(NamedTuple):
@@ -120,7 +121,7 @@ def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:
 
 def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.placement.headroom_windows import never_holds  # noqa: PLC0415
+    from roost_core.placement.headroom_windows import longest_and_hours, never_holds  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
     from roost_core.release.windows import parse_windows  # noqa: PLC0415
 
@@ -129,11 +130,23 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
     for fault in read.faults:
         index, _, key = fault.key.removeprefix("[").partition("].")
         report.error((*path, int(index), key), Phrase(fault.found), fault.expected)
-    idle = {window.name for window in parsed if never_holds(window)}
+    by_name = {window.name: window for window in parsed}
     for position, entry in enumerate(windows):
-        if at(entry, "name") in idle:
+        window = by_name.get(text(at(entry, "name")))
+        if window is None:
+            continue
+        if never_holds(window):
             reason = "the window is always empty: it starts and ends at the same time."
             report.warn((*path, position, "end"), reason, "Give it another end.")
+            continue
+        longest, hours = longest_and_hours(window)
+        # Fields three and five; cron takes a day that either names.
+        days = [field for field in (window.start.split()[2:3] + window.start.split()[4:5]) if field != "*"]
+        if longest > _LONG_HOURS or len(days) > 1:
+            either = "its start names days of the month and of the week, and cron takes either; " if days[1:] else ""
+            reason = f"{either}it lasts up to {longest:g} hours, {hours:,.0f} placeholder-hours a week."
+            fix = "If that isn't meant: let end name each day that start does, after its last hour."
+            report.hint((*path, position, "start"), reason, fix)
 
 
 def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from generator.importing.images import map_images
+from generator.importing.reach import map_reach
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
@@ -71,7 +72,8 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     user_requests = map_users(draft, charts)
     map_placeholders(draft, hub, user_requests)
     map_images(draft, charts)
-    note_run_time(draft, hub)
+    draft.places_users_once, followed = map_reach(draft, hub)
+    note_run_time(draft, hub, followed)
     note_unread(draft, hub)
 
 
@@ -100,6 +102,7 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         f"The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to be {draft.release}.",
     )
     draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
+    draft.replaced["scheduler"] = draft.switch_off[-1]
     for key, target in (("replicas", "replicas"), ("logLevel", "logLevel")):
         value = hub.get(f"scheduling.userScheduler.{key}", "integer")
         if value is not None and value != CHART_DEFAULTS.get((*at, key)):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
+from generator.importing.lost_overrides import note_lost
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.source import Charts, HubSection, child
+from generator.importing.users import node_selector
 
 if TYPE_CHECKING:
     from generator.importing.result import Draft
@@ -17,28 +20,35 @@ def map_images(draft: Draft, charts: Charts) -> None:
     """Map the users' images and pods, the nodes that they are for, and the pullers."""
     hub = charts.hub
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
-    for key, value in image.items():
-        if value:
-            draft.put(f"singleuser.image.{key}", value, (*hub.path, "singleuser", "image", key))
-    if image["name"] is None and charts.binder is None:
+    misread = any(("singleuser", "image", key) in hub.misfits for key in image)
+    if image["name"] and not misread:
+        # In one piece: half a reference would name another image.
+        named = {key: value for key, value in image.items() if value}
+        draft.put("singleuser.image", named, (*hub.path, "singleuser", "image"))
+        always = hub.text("singleuser.image.pullPolicy") == "Always"
+        if always or moving([":".join(named.values())]):
+            why = "pullPolicy: Always" if always else "a tag that moves"
+            draft.notes.append(f"{hub.show('singleuser.image')}: {why}; {STALE}. {FIX}")
+    elif image["name"] is None and charts.binder is None:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
             "that singleuser.image, singleuser.profileList and prePuller.extraImages name, for no others."
         )
     profiles = hub.get("singleuser.profileList", "any")
     if isinstance(profiles, list):
-        kept = [profile for profile in map(profile_images, profiles) if profile]
+        kept = {at: read for at, profile in enumerate(profiles) if (read := profile_images(profile))}
         draft.put(
             "singleuser.profileList",
-            kept,
+            list(kept.values()),
             (*hub.path, "singleuser", "profileList"),
             "Of the profiles, what says which images go to which nodes.",
+            positions=tuple(kept),
         )
+        note_lost(draft, hub, profiles)
         _note_profiles(draft, hub, profiles)
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
-    selector = hub.mapping("singleuser.nodeSelector")
-    draft.put("singleuser.nodeSelector", dict(selector), (*hub.path, "singleuser", "nodeSelector"))
+    draft.put("singleuser.nodeSelector", *node_selector(hub))
     _map_containers(draft, hub)
     _map_secrets(draft, hub, profiles if isinstance(profiles, list) else [])
     _map_pullers(draft, charts)
@@ -163,7 +173,7 @@ def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) ->
     if count:
         draft.notes.append(
             f"{hub.show('singleuser.profileList')}: {count} profiles or choices have nodes or sizes of their own. "
-            "Their pods keep them; the imported placeholders stand for the default user. Add one entry of "
+            "Their pods keep them; the imported placeholders stand for the default profile's user. Add one entry of "
             "`placeholders` for each node pool that needs placeholders."
         )
     lost = [kept & set(override) for profile in profiles for override in overrides(profile)]
@@ -217,6 +227,7 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
     else:
         _map_puller_pods(draft, hub)
         draft.switch_off.append(f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this")
+        draft.replaced["puller"] = draft.switch_off[-1]
     if hook and continuous:
         draft.notes.append(
             f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait until nodes hold the "

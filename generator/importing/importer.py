@@ -5,11 +5,13 @@ and every placement-related key is either mapped, or named with its line and the
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, show_path
 from generator.importing.builds import map_builds
+from generator.importing.gitops import unwrap
 from generator.importing.hub import map_hub
-from generator.importing.result import Draft, ImportNote, ImportResult, Piece, merge_pieces
+from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.source import (
     BINDER_KEYS,
     HUB_KEYS,
@@ -24,13 +26,14 @@ from generator.importing.source import (
     show_key,
 )
 from generator.importing.spawn_page import spawn_page_note, spawn_page_values
-from generator.importing.summary import is_inert, summary_of
+from generator.importing.summary import summary_of
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import Merged, coalesce, merge_maps, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
+from roost_core.placement.managed_images import puller_groups
 
 _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
@@ -38,16 +41,17 @@ _LAYERS = (
 )
 
 
-def import_layers(
-    layers: Sequence[tuple[str, str | bytes]], release: str = "hub", hub: str | None = None
-) -> ImportResult:
+def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None) -> ImportResult:
     """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
 
-    release: the hub's Helm release; its user scheduler is named after it. hub: the key of the hub's values, like
+    release: the hub's Helm release; its user scheduler is named after it. "": what an object of Argo CD or Flux names,
+    else "hub". hub: the key of the hub's values, like
     "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file or is encrypted, or
     when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
     """
-    loaded = [_load(name, text) for name, text in layers]
+    objects = [unwrap(_load(name, text)) for name, text in layers]
+    loaded = [file for one in objects for file in one.files]
+    release = release or next((one.release for one in objects if one.release), "hub")
     values: Mapping[str, object] = {}
     for file in loaded:
         values = merge_maps(values, file.values)
@@ -70,14 +74,15 @@ def import_layers(
         filename=filename,
         values=merged,
         unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
-        switch_off=draft.switch_off,
+        switch_off=list(draft.switch_off),
         notes=draft.notes,
         comments=comments,
         spawn_page=spawn_page,
         hub_path=charts.hub.path if charts.has_hub else None,
         profiles=child(charts.hub.data, "singleuser", "profileList") if charts.has_hub else None,
     )
-    _judge(result)
+    has_builds = charts.binder is not None or charts.service is not None
+    _judge(result, draft, has_builds=has_builds)
     return result
 
 
@@ -87,12 +92,20 @@ def faults_of(values: Mapping[str, object]) -> list[Fault]:
     return judge(merged, Release())
 
 
-def _judge(result: ImportResult) -> None:
+def _judge(result: ImportResult, draft: Draft, *, has_builds: bool) -> None:
     """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
     result.warnings = [fault for fault in check(merged, Release()) if fault.file == "imported values"]
-    result.summary = summary_of(merged.values)
-    result.is_inert = is_inert(merged.values)
+    result.summary = summary_of(merged.values, draft.places_users_once, has_builds=has_builds)
+    reasons = {}
+    if not puller_groups(merged.values.get("singleuser"), merged.values.get("prePuller")):
+        reasons["puller"] = "no image of users is named here, so Roost's puller has none to bring"
+    if draft.places_users_once:
+        reasons["scheduler"] = "Roost places no users yet"
+    for part, reason in reasons.items():
+        if line := draft.replaced.get(part):
+            result.switch_off.remove(line)
+            result.keep.append(f"{line.partition(': ')[0]}: {reason}")
 
 
 def _load(name: str, text: str | bytes) -> LoadedFile:
@@ -169,20 +182,39 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
     pieces = list(draft.pieces)
     faults = _faults(pieces, defaults)
     while faults:
-        at = _guilty(faults[0], pieces, defaults)
-        refused = pieces.pop(at)
-        file, line = draft.places.of(refused.source)
-        reason = f"Roost rejects it as {faults[0].key}: {_said(faults[0])}"
-        draft.unmapped.append(ImportNote(file, show_key(refused.source), line, kind_of(refused.value), reason))
-        if refused.path == ("placeholders",) and refused.value:
-            # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
-            pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))
+        refused = pieces.pop(_guilty(faults[0], pieces, defaults))
+        sound = _sound_entries(draft, refused, defaults)
+        if sound is not None:
+            pieces.append(sound)
+        else:
+            draft.refuse(refused.source, refused.value, _reason(faults[0]))
+            if refused.path[:3] == ("podClasses", "user", "match"):
+                draft.places_users_once.append(f"{show_key(refused.path)} follows the hub's")
+            if refused.path == ("placeholders",) and refused.value and refused.path not in {one.path for one in pieces}:
+                # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
+                pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))
         faults = _faults(pieces, defaults)
     return pieces
 
 
-def _said(fault: Fault) -> str:
-    return f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -> Piece | None:
+    """A list without its entries that Roost rejects, each of which is noted; None: not one of several is to blame."""
+    if not isinstance(piece.value, list) or piece.path == ("placeholders",):
+        return None
+    faults = [_faults([replace(piece, value=[entry])], defaults) for entry in piece.value]
+    if all(faults) or not any(faults):
+        return None
+    positions = piece.positions or range(len(piece.value))
+    for entry, position, found in zip(piece.value, positions, faults, strict=True):
+        if found:
+            draft.refuse((*piece.source, position), entry, _reason(found[0]))
+    sound = [(entry, at) for entry, at, found in zip(piece.value, positions, faults, strict=True) if not found]
+    return replace(piece, value=[entry for entry, _ in sound], positions=tuple(at for _, at in sound))
+
+
+def _reason(fault: Fault) -> str:
+    said = f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+    return f"Roost rejects it as {fault.key}: {said}"
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:

@@ -101,6 +101,8 @@ class ManyHubs:
         lines += _grouped("not mapped", ((f"{key}: {reason}", name) for key, reason, name in unmapped), self.hubs)
         switched = ((line, hub.name) for hub in self.hubs for line in hub.result.switch_off)
         lines += _grouped("switch off", switched, self.hubs)
+        kept = ((line, hub.name) for hub in self.hubs for line in hub.result.keep)
+        lines += _grouped("keep on", kept, self.hubs)
         lines += [str(fault) for fault in self.faults]
         return "".join(f"{printable(line)}\n" for line in (*lines, *self._table()))
 

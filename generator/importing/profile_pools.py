@@ -1,6 +1,6 @@
 """Placeholder sets for the node pools that a hub's profiles choose, as large as who goes there.
 
-The hub's own placeholders stand for users without a profile. Who chooses a profile with another node selector, other
+The default set stands for users of the default profile. Who chooses a profile with another node selector, other
 tolerations or terms waits for a node of that pool, whatever room the default set keeps.
 """
 
@@ -37,7 +37,7 @@ class PoolSet(NamedTuple):
     comment: str
 
 
-class _User(NamedTuple):
+class User(NamedTuple):
     """Where a user may go, and the user's size in Kubernetes quantities; what is chosen, for names and for people."""
 
     selector: dict[str, str]
@@ -53,6 +53,19 @@ class _User(NamedTuple):
         """What tells the nodes of one user from another's."""
         return to_json([self.selector, self.tolerations, self.terms])
 
+    def is_unlike(self, other: User) -> bool:
+        """Whether they go to other nodes, or have other sizes."""
+        return (self.pool, self.requests, self.limits) != (other.pool, other.requests, other.limits)
+
+    def nodes_unlike(self, usual: User) -> dict[str, object]:
+        """Keys of a placeholder set; one that it names counts in place of placeholder.defaults."""
+        nodes = (
+            ("nodeSelector", self.selector, usual.selector),
+            ("tolerations", self.tolerations, usual.tolerations),
+            ("requiredNodeTerms", self.terms, usual.terms),
+        )
+        return {key: own for key, own, other in nodes if own != other}
+
 
 def pool_sets(profiles: object, now: Values, taken: Collection[str]) -> list[PoolSet]:
     """One set for each pool that a profile or a choice leads to and the hub's other users don't use, in their order.
@@ -60,11 +73,12 @@ def pool_sets(profiles: object, now: Values, taken: Collection[str]) -> list[Poo
     profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole. taken: names of sets.
     """
     usual = _usual_user(now)
-    by_pool: dict[str, list[_User]] = {}
+    kept = default_user(usual, profiles)
+    by_pool: dict[str, list[User]] = {}
     for position, profile in enumerate(listing(profiles), start=1):
         for user in _users_of(usual, profile, position):
             by_pool.setdefault(user.pool, []).append(user)
-    by_pool.pop(usual.pool, None)
+    by_pool.pop(kept.pool, None)
     names = set(taken)
     found = []
     for users in by_pool.values():
@@ -74,10 +88,20 @@ def pool_sets(profiles: object, now: Values, taken: Collection[str]) -> list[Poo
     return found
 
 
-def _usual_user(now: Values) -> _User:
+def default_user(usual: User, profiles: object) -> User:
+    """Who takes the default profile with its default choices: the profile that says so, else the first.
+
+    usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
+    """
+    listed = [one for one in listing(profiles) if isinstance(one, Mapping)]
+    chosen = [one for one in listed if child(one, "default") is True] or listed
+    return next(_users_of(usual, chosen[0], 1)) if chosen else usual
+
+
+def _usual_user(now: Values) -> User:
     """Who chooses nothing."""
     defaults, singleuser = at(now, "placeholder", "defaults"), mapping(now.get("singleuser"))
-    user = _User(
+    user = User(
         {key: str(value) for key, value in mapping(at(defaults, "nodeSelector")).items()},
         listing(at(defaults, "tolerations")),
         listing(at(defaults, "requiredNodeTerms")),
@@ -93,7 +117,7 @@ def _usual_user(now: Values) -> _User:
     return _overridden(user, {**sizes, **extended})
 
 
-def _users_of(usual: _User, profile: object, position: int) -> Iterator[_User]:
+def _users_of(usual: User, profile: object, position: int) -> Iterator[User]:
     """Whoever chooses a profile, with each of its choices: the usual one of each option first."""
     title = child(profile, "display_name")
     slug = child(profile, "slug")
@@ -109,7 +133,7 @@ def _users_of(usual: _User, profile: object, position: int) -> Iterator[_User]:
             continue
         ordered = sorted(choices.items(), key=lambda item: child(item[1], "default") is not True)
         # Options of images alone would multiply users who are all alike.
-        alike: dict[str, _User] = {}
+        alike: dict[str, User] = {}
         for key, choice in ordered:
             for user in users:
                 made = _overridden(user, child(choice, "kubespawner_override"))
@@ -120,7 +144,7 @@ def _users_of(usual: _User, profile: object, position: int) -> Iterator[_User]:
     yield from users
 
 
-def _overridden(user: _User, override: object) -> _User:
+def _overridden(user: User, override: object) -> User:
     """What `kubespawner_override` makes of a user: KubeSpawner merges dictionaries and replaces lists."""
     selector = dict(user.selector)
     for key, value in mapping(child(override, "node_selector")).items():
@@ -167,20 +191,14 @@ def _put_extended(sizes: dict[str, dict[str, str]], part: str, name: str, value:
             sizes[each][name] = str(value)
 
 
-def _set_of(name: str, users: Sequence[_User], usual: _User) -> PoolSet:
+def _set_of(name: str, users: Sequence[User], usual: User) -> PoolSet:
     first = users[0]
     device = _device_of(first, usual)
     entry: dict[str, object] = {"name": name, "replicas": 0 if device else 1}
     resources = {part: sizes for part, sizes in (("requests", first.requests), ("limits", first.limits)) if sizes}
     if resources:
         entry["resources"] = resources
-    # A key that an entry names counts in place of placeholder.defaults.
-    nodes = (
-        ("nodeSelector", first.selector, usual.selector),
-        ("tolerations", first.tolerations, usual.tolerations),
-        ("requiredNodeTerms", first.terms, usual.terms),
-    )
-    entry |= {key: own for key, own, other in nodes if own != other}
+    entry |= first.nodes_unlike(usual)
     why = f"{name}: as large as a user of {', '.join(first.titles)}"
     if len({to_json([user.requests, user.limits]) for user in users}) > 1:
         why += f", the first of {len(users)} kinds of users there"
@@ -190,7 +208,14 @@ def _set_of(name: str, users: Sequence[_User], usual: _User) -> PoolSet:
     return PoolSet(entry, why)
 
 
-def _device_of(user: _User, usual: _User) -> str:
+def needs_device(entry: object) -> bool:
+    """Whether a placeholder of this set takes a device, or says by its nodes that it does."""
+    nodes = [at(entry, key) for key in ("nodeSelector", "tolerations", "requiredNodeTerms")]
+    names = mapping(at(entry, "resources", "requests"))
+    return any("/" in name for name in names) or any(word in to_json(nodes).lower() for word in _GPU_WORDS)
+
+
+def _device_of(user: User, usual: User) -> str:
     """Which device a placeholder holds, or makes a node with one come for; empty: none."""
     extended = sorted(name for name in user.requests if "/" in name)
     if extended:

@@ -13,7 +13,7 @@ from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
-from generator.importing.profile_pools import pool_sets
+from generator.importing.profile_pools import needs_device, pool_sets
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups
@@ -32,16 +32,12 @@ _HEAD: Final = """\
 # after this one:
 #   roost simulate --trace LAUNCHES -f values.yaml -f values.yaml,more.yaml
 """
-_NOTHING: Final = """\
-Nothing changes for users with these values. To watch a hub before anything changes, begin with
-chart/examples/observe-only.yaml instead.
-"""
 _PULLER: Final = "Bring the users' images to new nodes before users come, and keep users off nodes that still pull."
 _PLACEHOLDERS: Final = (
     "Keep room for the next users, so that they needn't wait until a node has booted. It costs what it requests."
 )
 _POPULAR: Final = "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
-_BELOW: Final = "What would help this hub most stands below the values, as comments:\n"
+_BELOW: Final = "What would help this hub most stands below the values, as comments:"
 _POOLS: Final = (
     "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
     "it requests."
@@ -81,7 +77,8 @@ def propose(
         values = _difference(now, _whole(changed))
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
-        if values:
+        # A seat with a GPU is a machine that nobody uses.
+        if values and not any(map(needs_device, listing(values.get("placeholders")))):
             proposals.append(Proposal(reason, values))
     if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
@@ -138,13 +135,10 @@ def print_proposals(proposals: Sequence[Proposal]) -> str:
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
-def print_pointer(proposals: Sequence[Proposal], *, inert: bool) -> str:
-    """What the report ends in: whether users notice these values at all, and which proposals stand below them."""
-    lines = [_NOTHING] if inert else []
-    if proposals:
-        lines.append("What would help most is below them, as comments:\n" if inert else _BELOW)
-        lines += [f"  {place}. {proposal.reason}\n" for place, proposal in enumerate(proposals, start=1)]
-    return "".join(lines)
+def pointer(proposals: Sequence[Proposal]) -> list[str]:
+    """Lines of the report that say which proposals stand below the values."""
+    lines = [f"  {place}. {proposal.reason}" for place, proposal in enumerate(proposals, start=1)]
+    return [_BELOW, *lines] if proposals else []
 
 
 def _whole(result: ImportResult) -> Values:

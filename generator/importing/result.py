@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from generator.importing.printing import print_yaml, printable
-from generator.importing.source import HubSection, Path, child, kind_of
+from generator.importing.source import HubSection, Path, child, kind_of, show_key
+from generator.importing.summary import Summary
 
 if TYPE_CHECKING:
     from generator.faults import Fault
+    from generator.faults import Path as SourcePath
     from generator.values.sources import Places
 
+_SHORT_LINES: Final = 12
 # Their pods have what `corePods` says, where they say nothing themselves.
 _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
 
@@ -47,10 +50,9 @@ class ImportResult:
     comments: dict[Path, list[str]] = field(default_factory=dict)
     # What `roost validate` says of the values.
     warnings: list[Fault] = field(default_factory=list)
-    # What Roost will do for this hub, and what not.
-    summary: list[str] = field(default_factory=list)
-    # Whether users notice nothing of these values: no scheduler, pull, gate or placeholder.
-    is_inert: bool = False
+    # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
+    keep: list[str] = field(default_factory=list)
+    summary: Summary = field(default_factory=lambda: Summary([], [], is_inert=False))
     # For the hub's own values (`spawn_page.py`); "" where there is no hub.
     spawn_page: str = ""
     # Where the hub's values are; None: there is no hub.
@@ -66,14 +68,25 @@ class ImportResult:
         body = print_yaml(self.values, self.comments) if self.values else "{}\n"
         return "".join(f"# {printable(line)}\n" for line in head) + body
 
-    def report(self) -> str:
-        """The report for stderr: unmapped keys, what to switch off, notes, warnings, and what Roost will do."""
-        lines = [str(note) for note in self.unmapped]
-        lines += [f"switch off there: {printable(line)}" for line in self.switch_off]
-        lines += [f"note: {printable(note)}" for note in self.notes]
-        lines += [printable(str(warning)) for warning in self.warnings]
-        lines += [printable(line) for line in self.summary]
-        return "".join(f"{line}\n" for line in lines)
+    def report(self, proposals: Sequence[str] = (), *, details: bool = True) -> str:
+        """The report for stderr: what Roost will do, what to switch off, what would help, and then all else.
+
+        proposals: lines that name them. Without details at most 12 lines.
+        """
+        lines = [*self.summary.will]
+        lines += [f"switch off there: {line}" for line in self.switch_off]
+        lines += [f"keep it on there: {line}" for line in self.keep]
+        lines += proposals
+        lines += [str(note) for note in self.unmapped]
+        lines += [str(warning) for warning in self.warnings]
+        lines += [f"note: {note}" for note in self.notes]
+        lines += self.summary.wont
+        if not details and len(lines) > _SHORT_LINES:
+            rest = len(lines) - _SHORT_LINES + 1
+            faults = sum(line.startswith((self.filename, "imported values")) for line in lines[-rest:])
+            named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
+            lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
+        return "".join(f"{printable(line)}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,8 @@ class Piece:
     value: object
     comments: tuple[str, ...]
     source: Path
+    # For a list that leaves some of the file's entries out: where each one stands there.
+    positions: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -96,13 +111,17 @@ class Draft:
     pieces: list[Piece] = field(default_factory=list)
     unmapped: list[ImportNote] = field(default_factory=list)
     switch_off: list[str] = field(default_factory=list)
+    # Which line of `switch_off` is about the hub's "scheduler" or "puller".
+    replaced: dict[str, str] = field(default_factory=dict)
+    # What must be true before users are placed; empty: they are.
+    places_users_once: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def put(self, dotted: str, value: object, source: Path, *comments: str) -> None:
+    def put(self, dotted: str, value: object, source: Path, *comments: str, positions: Sequence[int] = ()) -> None:
         """Set a value of Roost's, unless it is the default. `source`: the full path of the key that it comes from."""
         path = tuple(dotted.split("."))
         if self._default(path) != value:
-            self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
+            self.pieces.append(Piece(path, copy.deepcopy(value), comments, source, tuple(positions)))
 
     def _default(self, path: Path) -> object:
         own = child(self.defaults, *path)
@@ -118,8 +137,13 @@ class Draft:
 
     def reject(self, section: HubSection, keys: Path, reason: str) -> None:
         """Note that the key `keys` of `section` has no place in Roost's values."""
-        file, line = self.places.of((*section.path, *keys))
-        self.unmapped.append(ImportNote(file, section.show(keys), line, kind_of(child(section.data, *keys)), reason))
+        self.refuse((*section.path, *keys), child(section.data, *keys), reason)
+
+    def refuse(self, source: SourcePath, value: object, reason: str) -> None:
+        """`reject` for any place of the file, entries of lists too. `source`: the full path."""
+        file, line = self.places.of(source)
+        key = show_key(tuple(f"[{step}]" if isinstance(step, int) else step for step in source))
+        self.unmapped.append(ImportNote(file, key, line, kind_of(value), reason))
 
 
 def merge_pieces(
@@ -131,7 +155,7 @@ def merge_pieces(
     for piece in pieces:
         put_at(values, piece.path, copy.deepcopy(piece.value))
         if piece.comments:
-            comments.setdefault(piece.path, []).extend(piece.comments)
+            comments[piece.path] = list(piece.comments)
     return _in_order(values, defaults), comments
 
 

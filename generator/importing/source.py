@@ -5,6 +5,7 @@ What the importer reads is ticked off; `Section.unread` tells what is left, so t
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -45,6 +46,8 @@ _USUAL_NESTINGS: Final[tuple[Path, ...]] = (
     ("daskhub",),
 )
 _MAX_DEPTH: Final = 4
+# A list's entry is written as `[1]`.
+_PLAIN_KEY: Final = re.compile(r"[\w-]+|\[\d+\]")
 
 
 def kind_of(value: object) -> str:
@@ -62,7 +65,7 @@ def kind_of(value: object) -> str:
 
 def show_key(path: Path) -> str:
     """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a line."""
-    parts = [part if part.replace("-", "").replace("_", "").isalnum() else json.dumps(part) for part in path]
+    parts = [part if _PLAIN_KEY.fullmatch(part) else json.dumps(part) for part in path]
     return ".".join(parts).replace(".[", "[") or "(top)"
 
 

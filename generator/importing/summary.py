@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number, text
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 
-def summary_of(values: Mapping[str, object]) -> list[str]:
-    """One line for each thing, headed by "Roost will" and "Roost won't"."""
+class Summary(NamedTuple):
+    """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for people."""
+
+    will: list[str]
+    wont: list[str]
+    is_inert: bool
+
+
+def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_builds: bool = True) -> Summary:
+    """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any."""
     will: list[str] = []
-    wont = ["hold an upgrade of the hub up until images are there"]
-    _scheduling(values, will, wont)
+    wont: list[str] = []
+    if not once:
+        _scheduling(values, will, wont)
     _images(values, will, wont)
     _placeholders(values, will, wont)
-    _builds(values, will, wont)
-    lines = ["What Roost will do for this hub:", *(f"  - {line}" for line in will or ["nothing"])]
-    lines += ["What it won't:", *(f"  - {line}" for line in wont)]
+    # Images of popular repositories need no set, pull and scheduler.
+    is_inert = not will and at(values, "popularImages", "enabled") is not True
+    if has_builds:
+        _builds(values, will, wont)
+    will = [f"  - {line}" for line in will]
+    head = [f"Roost places no users until {' and '.join(once)}."] if once else []
+    if is_inert:
+        head.append("Nothing changes for users with these values.")
+        head.append("To watch a hub before anything changes, begin with chart/examples/observe-only.yaml.")
+    elif will:
+        head.append("What Roost will do for this hub:")
+    wont.append("hold an upgrade of the hub up until images are there")
+    wont = ["What it won't:", *(f"  - {line}" for line in wont)]
     if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
-        lines += [
-            "Other hubs on these nodes? Then count their users, too: by one release (roost import --folder HUBS/),",
-            "or by the same sharedPools in each (docs/many-hubs.md).",
-        ]
-    return lines
-
-
-def is_inert(values: Mapping[str, object]) -> bool:
-    """Whether no user's pod is placed, no image brought, no node kept free and no seat held with these values."""
-    will: list[str] = []
-    _scheduling(values, will, [])
-    _images(values, will, [])
-    _placeholders(values, will, [])
-    # Bookings and learned numbers need a set; images of popular repositories need none.
-    return not will and not listing(values.get("placeholders")) and at(values, "popularImages", "enabled") is not True
+        wont.append(
+            "Other hubs on these nodes? Count their users, too: one release, or sharedPools (docs/many-hubs.md)."
+        )
+    return Summary([*head, *will], wont, is_inert)
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
@@ -48,15 +57,14 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
             wont.append("bring users together: the hub didn't (podClasses.user.join)")
         return
     profile = mapping(at(values, "scheduler", "profiles", text(at(user, "profile"))))
+    names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
+    whose = f" (also pods that name {' or '.join(names)})" if names else ""
     if profile.get("plugins"):
-        will.append("place users by a scheduler of its own with the hub's plugins and weights")
+        will.append(f"place users{whose} by a scheduler of its own with the hub's plugins and weights")
     else:
         strategy = text(profile.get("strategy"))
         how = ": on few nodes, and of those on one that holds their images" if strategy == "pack" else ""
-        will.append(f"place users by a scheduler of its own, strategy {strategy}{how}")
-    names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
-    if names:
-        will.append(f"take over pods that name {' or '.join(names)}")
+        will.append(f"place users{whose} by a scheduler of its own, strategy {strategy}{how}")
 
 
 def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
@@ -90,9 +98,9 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
-        will.append(f"keep {_count(count, 'placeholder')}, which give way to users and make an autoscaler act early")
-        if at(values, "placeholderMover", "enabled") is True:
-            will.append("move them to the newest node, a few a minute")
+        moved = ", moved to the newest node" if at(values, "placeholderMover", "enabled") is True else ""
+        what = _count(count, "placeholder")
+        will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     else:
         wont.append("keep placeholders: the hub had none (placeholders)")
 
@@ -102,7 +110,7 @@ def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     if build is None:
         return
     if at(build, "home") is not None:
-        will.append("should there be builds (BinderHub): send those of a repository to one node, where its layers are")
+        will.append("send builds of a repository to one node, where its layers are")
     else:
         wont.append("give builds a home node")
 

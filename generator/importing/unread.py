@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 from generator.importing.source import HubSection, Path, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from generator.importing.result import Draft
 
 
 # Traits of KubeSpawner that decide where a pod runs or how much it requests.
-_SPAWNER_TRAITS: Final = (
+SPAWNER_TRAITS: Final = (
     "component_label|cpu_guarantee|cpu_limit|enable_user_namespaces|extra_labels|extra_pod_config"
     "|extra_resource_guarantees|extra_resource_limits|group_overrides|image|image_spec|mem_guarantee|mem_limit"
     "|modify_pod_hook|namespace|node_affinity_preferred|node_affinity_required|node_selector|pod_affinity_preferred"
@@ -25,7 +27,7 @@ _SPAWNER_TRAITS: Final = (
 )
 
 # In Python code, `image` and `namespace` alone mean too many things.
-_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{_SPAWNER_TRAITS}|Spawner\.image)\b")
+_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|Spawner\.image)\b")
 
 _AT_RUN_TIME: Final = (
     "set in the hub at run time, where Roost can't read it; set {there} too if it is the same for all users"
@@ -96,19 +98,20 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 }
 
 
-def note_run_time(draft: Draft, hub: HubSection) -> None:
-    """Name what the hub sets by traits or in Python, where it is about placement."""
+def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
+    """Name what the hub sets by traits or in Python, where it is about placement. followed: traits that are mapped."""
     config = hub.get("hub.config", "any")
     for class_name, traits in config.items() if isinstance(config, Mapping) else ():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait in traits:
-            if re.fullmatch(_SPAWNER_TRAITS, trait) and traits[trait] is not None:
+            if re.fullmatch(SPAWNER_TRAITS, trait) and traits[trait] is not None and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = (
                     _AT_RUN_TIME.format(there=key) if key else "set in the hub at run time, where Roost can't read it"
                 )
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)
+    _note_spawner_class(draft, hub)
     extra = hub.get("hub.extraConfig", "any")
     entries = dict(extra) if isinstance(extra, Mapping) else {"": extra} if isinstance(extra, str) and extra else {}
     for name, code in entries.items():
@@ -124,6 +127,15 @@ def note_run_time(draft: Draft, hub: HubSection) -> None:
         draft.notes.append(
             f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; it was not read."
         )
+
+
+def _note_spawner_class(draft: Draft, hub: HubSection) -> None:
+    name = hub.text("hub.config.JupyterHub.spawner_class")
+    if name and not name.lower().startswith("kubespawner"):
+        reason = (
+            "a spawner class of the hub's own: its pods are placed if they have the labels of podClasses.user.match"
+        )
+        draft.reject(hub, ("hub", "config", "JupyterHub", "spawner_class"), reason)
 
 
 def note_unread(draft: Draft, hub: HubSection) -> None:

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from generator.importing.profile_pools import User, default_user
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
-from generator.importing.source import Charts, HubSection, child
+from generator.importing.source import Charts, HubSection, Path, child
+from roost_core.objects.pod import REQUIRED
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def _size_reason(kind: str) -> str:
     return "expected a number of CPUs" if kind == "cpu" else "expected bytes, or a number with K, M, G or T"
 
 
-def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, Mapping[str, str]]) -> None:
+def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, dict[str, str]]) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits."""
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
@@ -117,30 +119,49 @@ def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, Mapping[s
             draft.put(f"placeholder.image.{key}", value, (*source, "image", key))
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
-    resources = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    comments = ["Placeholders as zero-to-jupyterhub kept them: no more than there."]
-    if resources:
-        comments += _raise_to_user(resources, user)
-    elif any(user.values()):
-        resources = {part: dict(sizes) for part, sizes in user.items()}
-        comments.append("One is as large as one user. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
-    resources = {part: sizes for part, sizes in resources.items() if sizes}
-    entry: dict[str, object] = {"name": "default", "replicas": replicas}
-    if resources:
-        entry["resources"] = resources
-    _map_placeholder_nodes(draft, hub)
+    sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
+    usual = _map_placeholder_nodes(draft, hub)._replace(requests=user["requests"], limits=user["limits"])
+    typical = default_user(usual, hub.get("singleuser.profileList", "any"))
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
     for key in ("labels", "annotations"):
         own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
-    draft.put("placeholders", [entry], source, *comments)
+    # The usual user first: should Roost reject what a profile says, that remains.
+    for stood_for in [usual, typical] if typical.is_unlike(usual) else [usual]:
+        resources, comments = _placeholder_size(sized, stood_for)
+        entry: dict[str, object] = {"name": "default", "replicas": replicas}
+        if resources:
+            entry["resources"] = resources
+        draft.put("placeholders", [entry | stood_for.nodes_unlike(usual)], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
 
 
-def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> None:
+def _placeholder_size(own: Mapping[str, Mapping[str, str]], user: User) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """A placeholder as large as the user, or as the hub's `own`; and what to say of it."""
+    comments = ["Placeholders as zero-to-jupyterhub kept them: no more than there."]
+    sizes = {"requests": dict(user.requests), "limits": dict(user.limits)}
+    if own:
+        resources = {part: dict(amounts) for part, amounts in own.items()}
+        comments += _raise_to_user(resources, sizes)
+        sizes = resources
+    elif any(sizes.values()):
+        whose = f"a user of {', '.join(user.titles)}, the default profile" if user.titles else "one user"
+        comments.append(f"One is as large as {whose}. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
+    return {part: amounts for part, amounts in sizes.items() if amounts}, comments
+
+
+def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
+    """The users' node selector, and where it stands: extra_pod_config takes the place of what it names."""
+    for at in ("singleuser.extraPodConfig.nodeSelector", "singleuser.nodeSelector"):
+        if found := dict(hub.mapping(at)):
+            return found, (*hub.path, *at.split("."))
+    return {}, (*hub.path, "singleuser", "nodeSelector")
+
+
+def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> User:
     """Placeholders may go where users may; as defaults, which further sets inherit."""
     why = ("Where users may go, for every set of placeholders.",)
     at = (*hub.path, "scheduling", "userPods", "tolerations")
@@ -149,20 +170,28 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> None:
         default = child(draft.defaults, "placeholder", "defaults", "tolerations")
         tolerations = default if isinstance(default, list) else []
     extra = hub.items("singleuser.extraTolerations") or []
+    instead = hub.items("singleuser.extraPodConfig.tolerations")
+    if instead is not None:
+        tolerations, extra = [], instead
     draft.put("singleuser.extraTolerations", extra, (*hub.path, "singleuser", "extraTolerations"))
     draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], at, *why)
-    selector = dict(hub.mapping("singleuser.nodeSelector"))
-    draft.put("placeholder.defaults.nodeSelector", selector, (*hub.path, "singleuser", "nodeSelector"))
+    selector, source = node_selector(hub)
+    draft.put("placeholder.defaults.nodeSelector", selector, source)
     terms = _required_terms(draft, hub)
     at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
     draft.put(
         "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller runs on these."
     )
     draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
+    texts = {key: value for key, value in selector.items() if isinstance(value, str)}
+    return User(texts, [*tolerations, *extra], terms, {}, {})
 
 
 def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
     """As the users' pods have them. The chart adds node-purpose as one more term, and terms are ORed."""
+    instead = hub.items(f"singleuser.extraPodConfig.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms")
+    if instead is not None:
+        return [term for term in instead if isinstance(term, Mapping) and term]
     terms: list[object] = []
     if match_purpose(hub, "userPods") == "require":
         terms.append(_purpose_term())
@@ -190,6 +219,9 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapp
                     f"{name} raised from {requests[name]} to {least}, what one user requests (K, M, G: powers of 1024)."
                 )
             requests[name] = least
+            if "/" in name:
+                # Kubernetes wants the same number of an extended resource in both.
+                limits[name] = least
         if name in limits and (quantity(limits[name]) or 0) < (quantity(requests[name]) or 0):
             limits[name] = requests[name]
     return raised

@@ -13,11 +13,13 @@ from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
-from generator.importing.proposals import print_pointer, print_proposals, propose
+from generator.importing.proposals import pointer, print_proposals, propose
 from generator.values.files import read_file
 
 
-def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False) -> int:
+def run(
+    files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False, details: bool = False
+) -> int:
     """Print the values to stdout, with proposals as comments below, and the report of the import to stderr.
 
     spawn_page: print the lines for the hub's own values instead, and no report.
@@ -32,7 +34,7 @@ def run(files: Sequence[str], release: str, hub: str | None = None, *, spawn_pag
         return 0
     proposals = propose(result, layers, release, hub)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
-    sys.stderr.write(result.report() + print_pointer(proposals, inert=result.is_inert))
+    sys.stderr.write(result.report(pointer(proposals), details=details))
     return 0
 
 
@@ -64,19 +66,27 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     help="Of many hubs' values, for one release of all: HUB.values.yaml, HUB/values.yaml; FILE is then common to them.",
 )
 @click.option("--many", is_flag=True, help="Each FILE is a hub of its own, for one release of all.")
-@click.option("--release", metavar="NAME", default="hub", show_default=True, help="The hub's release.")
+@click.option("--release", metavar="NAME", default="", help="The hub's release. Default: as FILE names it, else hub.")
 @click.option(
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
+@click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 @click.option(
     "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
 )
 def _command(
-    *, files: tuple[str, ...], folders: tuple[Path, ...], many: bool, release: str, hub: str | None, spawn_page: bool
+    *,
+    files: tuple[str, ...],
+    folders: tuple[Path, ...],
+    many: bool,
+    release: str,
+    hub: str | None,
+    spawn_page: bool,
+    details: bool,
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
-    stderr lists what could not be mapped, what to switch off in the hub, and what Roost will and won't do for it.
+    stderr says what Roost will do for the hub and what to switch off there, then what could not be mapped.
 
     \b
     roost import hub-values.yaml > values.yaml
@@ -92,7 +102,7 @@ def _command(
         return run_many(files, folders)
     if not files:
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
-    return run(files, release, hub, spawn_page=spawn_page)
+    return run(files, release, hub, spawn_page=spawn_page, details=details)
 
 
 COMMAND: Final = _command

@@ -65,21 +65,12 @@ class PodBody(NamedTuple):
 
     @property
     def is_daemon(self) -> bool:
-        """Whether the DaemonSet controller created it: bound to one node by a required term, it names it as owner."""
+        """Whether a DaemonSet owns it; a hub may bind a user to a node by the same term."""
         metadata = child_object(self.body, "metadata", "object") or NOTHING
-        owners = child_list(metadata, "ownerReferences", "metadata") or ()
-        if any(
+        return any(
             type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
-            for owner in owners
-        ):
-            return True
-        terms = self.required_node_terms
-        fields = terms[0].get("matchFields") if terms and len(terms) == 1 and type(terms[0]) is dict else None
-        if type(fields) is not list or len(fields) != 1 or type(fields[0]) is not dict:
-            return False
-        values = fields[0].get("values")
-        names_node = fields[0].get("key") == "metadata.name" and fields[0].get("operator") == "In"
-        return names_node and type(values) is list and len(values) == 1
+            for owner in child_list(metadata, "ownerReferences", "metadata") or ()
+        )
 
     @property
     def rules(self) -> NodeRules:

@@ -35,6 +35,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
 # For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
 _LONG_DAYS: Final = 400
+_SAMPLE_WEEKS: Final = 4
 _MOST_STARTS: Final = 1000
 
 
@@ -171,6 +172,27 @@ def never_holds(window: Window) -> bool:
             return False
         moment = start
     return False
+
+
+def longest_and_hours(window: Window) -> tuple[float, float]:
+    """Hours of the longest time that a window of cron expressions is active, and replicas times hours a week.
+
+    Over four weeks from the usual day; (0, 0) for a window by dates, and with more than two thousand starts and ends.
+    """
+    if DATE_TIME.fullmatch(window.start) or DATE_TIME.fullmatch(window.end):
+        return 0, 0
+    moment = float(_moment_of(_SOME_DAY, _zone(window.time_zone)))
+    end = moment + _SAMPLE_WEEKS * 7 * 86_400
+    longest = lasts = total = 0.0
+    for _ in range(2 * _MOST_STARTS):
+        period = period_at([window], 0, moment)
+        until = min(period.until or end, end)
+        lasts = lasts + until - moment if period.windows else 0.0
+        total += until - moment if period.windows else 0.0
+        longest, moment = max(longest, lasts), until
+        if moment >= end:
+            return longest / 3600, total / 3600 * window.replicas / _SAMPLE_WEEKS
+    return 0, 0
 
 
 def next_time(text: str, time_zone: str, moment: int) -> int | None:

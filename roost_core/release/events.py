@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.objects.image_references import normalise_reference
@@ -65,6 +64,9 @@ class Event:
     image: str = ""
     # The placeholder set that keeps their room.
     set_name: str = ""
+    # The last searches for its beginning: from when on, and what came of it. Callers ask for the present and the next
+    # in turn. They go with the event: a cache would keep events that were booked and taken back, of any size.
+    searches: deque[tuple[int, int | None]] = field(default_factory=lambda: deque(maxlen=4), init=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +138,9 @@ def first_start_after(event: Event, moment: int) -> int | None:
 
     A beginning that was found is the answer until it is past, so a recurrence is searched once for each.
     """
-    found = _found(event)
-    for asked, start in found:
+    for asked, start in event.searches:
         if asked <= moment and (start is None or moment < start):
             return start
     start = event.starts.first_after(moment)
-    found.append((moment, start))
+    event.searches.append((moment, start))
     return start
-
-
-@lru_cache(maxsize=8192)
-def _found(_event: Event) -> deque[tuple[int, int | None]]:
-    """Return the last searches: from when on, and what came of it. Callers ask for the present and the next in turn."""
-    return deque(maxlen=4)

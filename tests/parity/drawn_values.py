@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from generator.schema.check import read_schema
+from generator.schema.check import fits, read_schema
 from generator.values.sources import LoadedFile
 
 Json = Any
@@ -63,7 +63,10 @@ def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy
     if not isinstance(schema, Mapping):
         return _free(2)
     if "$ref" in schema:
-        return _drawn(root["definitions"][schema["$ref"].rpartition("/")[2]], root, depth)
+        name = schema["$ref"].rpartition("/")[2]
+        drawn = _drawn(root["definitions"][name], root, depth)
+        # What its parts must be to each other.
+        return drawn.filter(lambda value: fits(value, name)) if "allOf" in root["definitions"][name] else drawn
     for choice in ("anyOf", "oneOf"):
         if choice in schema and "type" not in schema:
             return st.one_of(*(_drawn(one, root, depth) for one in schema[choice]))

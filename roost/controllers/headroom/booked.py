@@ -112,6 +112,9 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
             reason="",
             message="",
         )
+        if source.is_unread:
+            text = "Reading bookings took too long of the last minute. This one counts as it was, and is read later."
+            yield replace(about, reason="EventsNotRead", message=text, warning=True)
         for fault in source.faults:
             text = f"{fault} It is left out; other events count."
             yield replace(about, reason="EventRefused", message=text, warning=True)

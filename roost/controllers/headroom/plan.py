@@ -52,6 +52,9 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
     GaugeDefinition("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
     GaugeDefinition(
+        "headroom_bookings_unread", "ConfigMaps of bookings that there was no time to read yet; they count as before."
+    ),
+    GaugeDefinition(
         "headroom_learned_hours", "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)
     ),
     GaugeDefinition("headroom_whole_node_cpu_cores", "CPU that a placeholder for a whole node can request.", ("set",)),
@@ -143,6 +146,7 @@ class _Plan:
         self.actions: list[Action] = []
         self.waits: list[float] = [] if self._booked.seconds_left is None else [self._booked.seconds_left]
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {definition.name: {} for definition in GAUGES}
+        self.gauges["headroom_bookings_unread"][()] = sum(each.is_unread for each in snapshot.bookings.values())
 
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
         """Plan one set's number and, where it counts nodes, its size; return what to remember."""

@@ -42,8 +42,10 @@ MOST_DEPTH: Final = 10
 # ConfigMaps, and the characters of all of them.
 MOST_CONFIG_MAPS: Final = 200
 MOST_TEXT_IN_ALL: Final = 4 * 2**20
-# Seconds a minute that reading bookings may take, all sources together.
+# Seconds a minute that reading bookings may take, all sources together; and how many of them must be left to begin with
+# another ConfigMap, which is cut where they end. A large one of a hub takes a tenth of a second.
 READING_SECONDS: Final = 5.0
+LEAST_SECONDS: Final = 0.5
 # An event that began so long ago is past.
 PAST_SECONDS: Final = 86_400.0
 # One Event or log line each.
@@ -147,14 +149,22 @@ class ConfigMapReader:
                 within.add(key)
         # Whoever writes theirs again and again comes after the others.
         for key in (*new, *[key for key in known if known[key][0] is not texts[key]]):
-            if self._time.left <= 0:
+            if self._time.left < LEAST_SECONDS:
                 log.warning("bookings are read later: reading took %.0f s of the last minute", READING_SECONDS)
                 break
             known.pop(key, None)
-            with self._time.spend():
-                known[key] = texts[key], read_config_map(texts[key], self._limits, self._wall())
+            with self._time.spend() as may_go_on:
+                known[key] = texts[key], read_config_map(texts[key], self._limits, self._wall(), may_go_on)
         self._known = known
-        return [known[key][1] if key in within else _beyond(texts[key]) for key in sorted(known)]
+        return [
+            _source_of(texts[key], known.get(key)) if key in within else _beyond(texts[key]) for key in sorted(texts)
+        ]
+
+
+def _source_of(text: BookingText, known: tuple[BookingText, BookingSource] | None) -> BookingSource:
+    if known is None:
+        return BookingSource(CONFIG_MAP, text.name, text.uid, (), hub=text.hub, is_unread=True)
+    return known[1] if known[0] is text else replace(known[1], is_unread=True)
 
 
 def _beyond(text: BookingText) -> BookingSource:
@@ -165,16 +175,19 @@ def _beyond(text: BookingText) -> BookingSource:
     return BookingSource(CONFIG_MAP, text.name, text.uid, (), (fault,), text.hub)
 
 
-def read_config_map(text: BookingText, limits: Limits, now: float = 0.0) -> BookingSource:
+def read_config_map(
+    text: BookingText, limits: Limits, now: float = 0.0, may_go_on: Callable[[], bool] = lambda: True
+) -> BookingSource:
     """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds.
 
+    may_go_on: as of calendars.parse_calendar.
     A hub's ConfigMap that is too large, or that has too many events, is refused whole: one that is cut would book what
     its writer doesn't expect.
     """
     read = Reader()
     events: list[Event] = []
     try:
-        events = _read_data(read, text, limits, now)
+        events = _read_data(read, text, limits, now, may_go_on)
     except Exception as error:  # noqa: BLE001 - plans would fail of it again and again
         read.fault("data", type(error).__name__, "events that can be read")
     if text.hub and len(events) > MOST_EVENTS_OF_HUB:
@@ -183,7 +196,9 @@ def read_config_map(text: BookingText, limits: Limits, now: float = 0.0) -> Book
     return replace(_source(CONFIG_MAP, text.name, text.uid, events, read), hub=text.hub)
 
 
-def _read_data(read: Reader, kept: BookingText, limits: Limits, now: float) -> list[Event]:
+def _read_data(
+    read: Reader, kept: BookingText, limits: Limits, now: float, may_go_on: Callable[[], bool]
+) -> list[Event]:
     events: list[Event] = []
     if kept.hub and kept.size > MOST_OF_HUB:
         read.fault("data", f"{kept.size} characters", f"at most {MOST_OF_HUB} of one hub; none of its events counts")
@@ -196,7 +211,7 @@ def _read_data(read: Reader, kept: BookingText, limits: Limits, now: float) -> l
         elif key == EVENTS_KEY:
             events += parse_events(read, _load(read, text), EVENTS_KEY, limits)
         else:
-            events += parse_calendar(read, text, key, limits, since=now - PAST_SECONDS)
+            events += parse_calendar(read, text, key, limits, since=now - PAST_SECONDS, may_go_on=may_go_on)
     if len(events) > MOST_EVENTS:
         read.fault("data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
     return events[:MOST_EVENTS]

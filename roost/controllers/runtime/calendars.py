@@ -148,7 +148,7 @@ def parse_calendar(
                     _refuse_range(reading)
                 changed_from[uid] = (instance, reading)
                 continue
-            if instance is not None:
+            if instance is not None and uid:
                 # An occurrence that was moved, changed or cancelled no longer counts in its series.
                 overridden.setdefault(uid, set()).add(instance)
         if "people" not in ours or of.get("STATUS", _NONE).value.upper() == "CANCELLED":
@@ -156,9 +156,14 @@ def parse_calendar(
         if len(series) + len(single) == MOST_EVENTS:
             read.fault(key, f"more than {MOST_EVENTS}", f"at most {MOST_EVENTS} events with people that aren't past")
             continue
+        # Else each of them would go without all that is moved of the others.
+        if moved is None and uid and any(uid == other for other, _ in series):
+            read.fault(f"{at}: UID", uid[:60], "a UID that no other event of the calendar has")
+            continue
         starts = _starts(entry, reading)
         people = int(ours["people"]) if _PEOPLE.fullmatch(ours["people"]) else ours["people"]
-        if starts is None or starts.first_after(int(since)) is None:
+        first = None if starts is None else starts.first_after(int(since))
+        if starts is None or first is None:
             continue
         event = make_event(
             read,
@@ -172,6 +177,8 @@ def parse_calendar(
         )
         if read.count != faults_before:
             continue
+        # Plans needn't search for it again.
+        event.searches.append((int(since), first))
         if moved is not None:
             single.append(event)
         else:
@@ -397,7 +404,7 @@ def _weekdays(text: str) -> tuple[tuple[int, int], ...] | None:
         if part[-2:] not in _WEEKDAYS or not re.fullmatch(r"0|[+-]?[1-5]", ordinal, re.ASCII):
             return None
         found.append((int(ordinal), _WEEKDAYS.index(part[-2:])))
-    return tuple(found)
+    return tuple(sorted(set(found)))
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
@@ -405,7 +412,7 @@ def _numbers(text: str) -> tuple[int, ...] | None:
     parts = text.split(",") if text else []
     if not all(re.fullmatch(r"[+-]?[0-9]{1,2}", part, re.ASCII) and 1 <= abs(int(part)) <= 31 for part in parts):
         return None
-    return tuple(int(part) for part in parts)
+    return tuple(sorted({int(part) for part in parts}))
 
 
 def _is_count(text: str) -> bool:

@@ -35,6 +35,8 @@ MINOR_SETTLE_SECONDS: Final = 1.0
 MINOR_REST_FACTOR: Final = 199.0
 # How often an idle leader checks whether it still leads.
 LEASE_LOOK_SECONDS: Final = 1.0
+# All plans of a cycle together. Those that come after are put off to the next cycle, and come first there.
+CYCLE_SECONDS: Final = 8.0
 # After a failed write: the watch may lag.
 FAILURE_REST_SECONDS: Final = 5.0
 # The name under which failures outside of any plan are counted.
@@ -82,6 +84,8 @@ class Loop:
         self._news = threading.Condition()
         self._has_news = False
         self._has_minor_news = False
+        # Those that the last cycle had no time for.
+        self._put_off: list[Planner[Any]] = []
         # Whether this replica led in its last turn.
         self.leads = False
         self._vital = vital
@@ -178,13 +182,25 @@ class Loop:
             # The Lease is tried every few seconds.
             return 1.0
         snapshot = self._snapshot()
-        wait_seconds = RESYNC_SECONDS
-        for planner in self._planners:
-            wait_seconds = min(wait_seconds, self._run_planner(planner, snapshot))
+        wait_seconds = self._run_planners(snapshot)
         self._metrics.show_budgets(
             {"writes": self._applier.writes.left, "evictions": self._applier.evictions.left},
             self._applier.evictions.per_minute,
         )
+        return wait_seconds
+
+    def _run_planners(self, snapshot: Snapshot) -> float:
+        began_at, wait_seconds = self._steady(), RESYNC_SECONDS
+        waited, self._put_off = self._put_off, []
+        for planner in (*waited, *[each for each in self._planners if each not in waited]):
+            self.progressed()
+            if self._steady() - began_at > CYCLE_SECONDS:
+                log.warning("plan put off controller=%s: those before it took %.0f s", planner.name, CYCLE_SECONDS)
+                self._metrics.plans_put_off.labels(planner.name).inc()
+                self._put_off.append(planner)
+                wait_seconds = 0.0
+            else:
+                wait_seconds = min(wait_seconds, self._run_planner(planner, snapshot))
         return wait_seconds
 
     def _run_planner(self, planner: Planner[Any], snapshot: Snapshot) -> float:

@@ -56,6 +56,12 @@ class ControllersMetrics(Collector):
             ("controller",),
             registry=self.registry,
         )
+        self.plans_put_off = Counter(
+            PREFIX + "plans_put_off",
+            "Plans that a cycle had no time for: the last one stays in force, and the next cycle begins with it.",
+            ("controller",),
+            registry=self.registry,
+        )
         self.requests = Counter(
             PREFIX + "api_requests", "Requests sent to the API server.", ("verb",), registry=self.registry
         )
@@ -102,6 +108,7 @@ class ControllersMetrics(Collector):
             self._planned[controller] = gauges
         # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
         self.plan_failures.labels(controller)
+        self.plans_put_off.labels(controller)
         self._cycles.labels(controller).observe(seconds)
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:

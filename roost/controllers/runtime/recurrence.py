@@ -11,9 +11,10 @@ from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from typing import Final
 
-from roost_core.release.events import LAST_YEAR
+from roost_core.release.events import FIRST_YEAR, LAST_YEAR
 
 LAST_DAY: Final = date(LAST_YEAR, 12, 31).toordinal()
 
@@ -68,22 +69,17 @@ class MonthRule:
         """Yield the days that aren't before `day`."""
         day = max(day, self.first)
         first, now = date.fromordinal(self.first), date.fromordinal(min(day, LAST_DAY))
-        begin = first.year * 12 + first.month - 1
-        month = begin + (now.year * 12 + now.month - 1 - begin) // self.interval * self.interval
-        # Most months have one of few shapes.
+        begin = (first.year - FIRST_YEAR) * 12 + first.month - 1
+        month = begin + ((now.year - FIRST_YEAR) * 12 + now.month - 1 - begin) // self.interval * self.interval
         known: dict[tuple[int, int], tuple[int, ...]] = {}
-        while month < (LAST_YEAR + 1) * 12:
-            year, number = divmod(month, 12)
-            shape = monthrange(year, number + 1)
-            if shape not in known:
-                known[shape] = self._days_of(*shape)
-            before = date(year, number + 1, 1).toordinal() - 1
+        for before, shape in _months()[month :: self.interval]:
             if before >= self.last:
                 return
+            if shape not in known:
+                known[shape] = self._days_of(*shape)
             for each in known[shape]:
                 if day <= before + each <= self.last:
                     yield before + each
-            month += self.interval
 
     def last_of(self, count: int) -> int:
         """Return the last of the first `count` days, at the latest LAST_DAY: a rule has at most 230 years of months."""
@@ -113,6 +109,13 @@ class MonthRule:
             places = {place - 1 if place > 0 else len(found) + place for place in self.positions}
             found = [each for place, each in enumerate(found) if place in places]
         return tuple(found)
+
+
+@cache
+def _months() -> tuple[tuple[int, tuple[int, int]], ...]:
+    """Of each month from FIRST_YEAR on: the day before it, and its first weekday and length, which are of few kinds."""
+    months = [(year, number) for year in range(FIRST_YEAR, LAST_YEAR + 1) for number in range(1, 13)]
+    return tuple((date(*month, 1).toordinal() - 1, monthrange(*month)) for month in months)
 
 
 Rule = DayRule | MonthRule

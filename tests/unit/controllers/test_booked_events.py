@@ -32,7 +32,7 @@ START = parse_moment("2026-11-24T09:00", "Europe/Berlin")
 LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00", "image": COURSE}
 
 
-def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def events_document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     values = default_values()
     return {
         **popular_document(popularImages={"enabled": False}),
@@ -43,7 +43,7 @@ def _document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def _planner(*booked: dict[str, Any], **changes: Any) -> Planner[Any]:
-    return planner_from(HEADROOM, _document(*booked, **changes))
+    return planner_from(HEADROOM, events_document(*booked, **changes))
 
 
 def _plan(
@@ -106,7 +106,7 @@ def test_without_an_image_everybody_counts_but_placeholders_do_not() -> None:
 
 def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> None:
     event = {key: value for key, value in LECTURE.items() if key != "image"}
-    document = _document(event)
+    document = events_document(event)
     document["podClasses"]["placeholder"]["imageGate"] = True
     planner = planner_from(HEADROOM, document)
     pods = _users(5, minutes=2, component="user-placeholder")
@@ -162,6 +162,14 @@ def test_a_config_map_books_and_its_writer_is_told() -> None:
         "Event lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue 2026-11-24 09:15 CET set "
         f"default has up to 120 placeholders more, fewer as people come. Image {COURSE} is brought to their nodes."
     )
+
+
+def test_a_config_map_that_is_not_read_yet_counts_as_before_and_that_is_told() -> None:
+    planned = _plan(_planner(), -10, sources=(replace(_config_map(EVENT_YAML), is_unread=True),))
+    assert _wanted(planned) == 123
+    told = [each for each in planned.actions if isinstance(each, Notice) and each.reason == "EventsNotRead"]
+    assert [(notice.name, notice.warning) for notice in told] == [("course", True)]
+    assert planned.gauges["headroom_bookings_unread"] == {(): 1}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +265,7 @@ def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
 
 
 def test_a_set_of_whole_nodes_can_not_be_booked() -> None:
-    document = _document(LECTURE)
+    document = events_document(LECTURE)
     document["placeholders"][0]["countBy"] = "nodes"
     read = Reader()
     HEADROOM.planner(ReleaseDocument(read, document, None, 36))
@@ -273,7 +281,7 @@ def _placeholder(node: str, set_name: str = "default") -> Pod:
 
 
 def _pulls(minutes: float, *pods: Pod, nodes: tuple[str, ...] = ("a", "b"), **images: Any) -> list[tuple[str, str]]:
-    settings = read_popular_settings(ReleaseDocument(Reader(), _document(LECTURE)))
+    settings = read_popular_settings(ReleaseDocument(Reader(), events_document(LECTURE)))
     now = START + 60 * minutes
     states = [node_state(name, joined=now - 60, images=images.get(name)) for name in nodes]
     snapshot = Snapshot(
@@ -295,7 +303,7 @@ def test_the_image_is_not_brought_too_early_or_too_late_nor_where_it_is() -> Non
 
 def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.0) -> list[tuple[str, str]]:
     """The pulls ten minutes before the lecture, with room for so many more users on each node, and no placeholder."""
-    document = _document(LECTURE)
+    document = events_document(LECTURE)
     document["placeholderBackend"] = "capacityBuffer"
     document["placeholders"][0] |= {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"pool": "user"}}
     settings = read_popular_settings(ReleaseDocument(Reader(), document))
@@ -343,7 +351,7 @@ def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
 
 
 def test_why_an_image_is_pulled_is_said() -> None:
-    settings = read_popular_settings(ReleaseDocument(Reader(), _document(LECTURE)))
+    settings = read_popular_settings(ReleaseDocument(Reader(), events_document(LECTURE)))
     pod, state = _placeholder("a"), node_state("a", joined=START - 660)
     snapshot = Snapshot(RELEASE, NAMESPACE, nodes={"a": state}, pods={pod.key: pod})
     planned = plan_popular_images(snapshot, PopularMemory(), settings, Moment(START - 600, 1000.0))

@@ -163,18 +163,21 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatc
     now = [0.0]
     read: list[str] = []
 
-    def slow(text: BookingText, _limits: Limits, _now: float) -> BookingSource:
+    def slow(text: BookingText, *_more: object) -> BookingSource:
         now[0] += 2.0
         read.append(text.name)
         return BookingSource("ConfigMap", text.name, text.uid, ())
 
     monkeypatch.setattr(booking_sources, "read_config_map", slow)
     reader = ConfigMapReader(Limits(("default",), 100), ReadingTime(lambda: now[0]), wall=lambda: 0.0)
+    texts = {each: _config_map(each) for each in "bcde"}
     for name in "abcde":
         # "a" is written in each turn.
-        reader.sources({"a": _config_map("a"), **{each: _config_map(each) for each in "bcde" if each <= name}})
-    # All that fits in a minute's time; what was read before counts on.
+        others = {each: texts[each] for each in texts if each <= name}
+        sources = reader.sources({"a": _config_map("a"), **others})
+    # All that fits in a minute's time; what was read before counts on, and what wasn't is named.
     assert read == ["a", "b", "a"]
+    assert [source.name for source in sources if source.is_unread] == ["a", "c", "d", "e"]
     now[0] += 60.0
     assert [source.name for source in reader.sources({each: _config_map(each) for each in "abcde"})] == list("abcde")
     assert read[3:] == ["c", "d", "e"]

@@ -165,6 +165,14 @@ def test_a_change_of_all_later_occurrences_is_refused_and_the_series_is_read_up_
     assert "a new event from there on" in faults[0]
 
 
+def test_of_series_with_one_uid_the_first_counts() -> None:
+    cancelled = ["UID:a", "RECURRENCE-ID:20261124T080000Z", "STATUS:CANCELLED"]
+    series = ["UID:a", BERLIN, "RRULE:FREQ=DAILY;COUNT=2", PEOPLE]
+    events, faults = _parse(series, series, cancelled)
+    assert [_starts(event) for event in events] == [["2026-11-25 09:00"]]
+    assert faults == ['course.ics: event 1: UID: found "a", expected a UID that no other event of the calendar has.']
+
+
 def test_past_events_do_not_count() -> None:
     past = [["DTSTART:20200101T090000Z", PEOPLE]] * 300
     text = _calendar(*past, [BERLIN, PEOPLE], ["DTSTART:20200101T090000Z", "RRULE:FREQ=WEEKLY", PEOPLE])

@@ -24,7 +24,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
-from roost.controllers.runtime.loop import RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop, show_plan
+from roost.controllers.runtime.loop import CYCLE_SECONDS, RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
@@ -460,6 +460,26 @@ class TestIsWorking:
         assert not loop.is_working
         loop.progressed()
         assert loop.is_working
+
+    def test_plans_that_take_long_put_the_others_off_and_those_come_first_then(self) -> None:
+        world, made, working = World(), list[str](), list[bool]()
+
+        def slow(name: str) -> Planner[int]:
+            def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
+                made.append(name)
+                world.now += CYCLE_SECONDS * 0.75
+                working.append(loop.is_working)
+                return Planned(actions=(), memory=memory)
+
+            return planner_of(name, plan)
+
+        loop = world.loop(*map(slow, "abcdefg"))
+        waits = [loop.turn() for _ in range(4)]
+        # Twice within the time, and what has begun isn't broken off.
+        assert made == list("abcdefga")
+        assert waits[0] == 0.0
+        assert 'plans_put_off_total{controller="c"} 3.0' in world.metrics.text().decode()
+        assert all(working)
 
     def test_each_action_is_a_sign_of_life_however_long_all_of_them_take(self) -> None:
         seen: list[bool] = []

@@ -48,3 +48,37 @@ def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
 
 def test_a_release_that_installs_nothing_needs_no_image() -> None:
     assert find_hints(merged("enabled: false")) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        ("*/30 8-18 * * 1-5", "0 18 * * 1-5", "it lasts up to 71.5 hours, 4,965 placeholder-hours a week"),
+        ("0 8 * * 1-5", "0 18 * * 1-4", "it lasts up to 82 hours"),
+        ("0 8 1-7 * 1", "0 18 1-7 * 1", "cron takes either; it lasts up to 10 hours, 750 placeholder-hours a week"),
+        ("0 8 * * 1-5", "0 18 * * 1-5", ""),
+        ("* * * * *", "30 * * * *", ""),
+        ("2026-10-01T08:00", "2026-12-01T08:00", ""),
+    ],
+)
+def test_a_window_that_lasts_is_hinted_at_with_its_longest_time(start: str, end: str, said: str) -> None:
+    window = f'{{name: w, replicas: 30, timeZone: Europe/Berlin, start: "{start}", end: "{end}"}}'
+    hints = find_hints(merged(f"{OWN}\nplaceholders: [{{name: a, replicas: 1, windows: [{window}]}}]"))
+    assert [hint.key for hint in hints] == (["placeholders[0].windows[0].start"] if said else [])
+    assert all(said in hint.found for hint in hints)
+
+
+@pytest.mark.parametrize(
+    ("image", "key"),
+    [
+        ("image: {name: a/b, tag: prod}", "singleuser.image.tag"),
+        ("image: {name: a/b}", "singleuser.image.tag"),
+        ("profileList: [{kubespawner_override: {image: 'c:latest'}}]", "singleuser.profileList"),
+        ("image: {name: a/b, tag: 2026-01-05}", ""),
+        (f"image: {{name: a/b@sha256, tag: {'a' * 64}}}", ""),
+    ],
+)
+def test_a_tag_that_moves_is_hinted_at(image: str, key: str) -> None:
+    tools = 'networkTools: {image: {name: tools, tag: "1"}}'
+    hints = find_hints(merged(f"{OWN}\nsingleuser: {{{image}, {tools}}}"))
+    assert [hint.key for hint in hints] == ([key] if key else [])

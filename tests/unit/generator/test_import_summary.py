@@ -1,5 +1,10 @@
 """`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what its lint says."""
 
+from pathlib import Path
+
+import pytest
+
+from roost.__main__ import main
 from tests.unit.generator.imported_hubs import imported
 
 USUAL = "scheduling: {userPlaceholder: {replicas: 4}}\nsingleuser: {image: {name: a/b, tag: '1'}}\n"
@@ -11,15 +16,14 @@ prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
 
 def summary(text: str) -> tuple[str, str]:
     """What Roost will do, and what it won't."""
-    will, _, wont = "\n".join(imported(text).summary).partition("What it won't:")
-    assert will.startswith("What Roost will do for this hub:")
-    return will, wont
+    said = imported(text).summary
+    return "\n".join(said.will), "\n".join(said.wont)
 
 
 def test_a_usual_hub_gets_all_of_it() -> None:
     will, wont = summary(USUAL)
     assert "strategy pack" in will
-    assert "take over pods that name hub-user-scheduler" in will
+    assert "also pods that name hub-user-scheduler" in will
     assert "bring 1 image to nodes in advance, by 1 DaemonSet" in will
     assert "keep users off nodes that are still being brought their image" in will
     assert "keep 4 placeholders" in will
@@ -71,3 +75,18 @@ def test_the_lints_warnings_are_shown_with_the_line_of_what_was_written() -> Non
     assert "imported values:" in str(warning)
     assert "not pulled to any node" in str(warning)
     assert str(warning) in profiled.report()
+
+
+def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "hub.yaml"
+    text = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {singleuser: {}}}\n"
+    path.write_text(text)
+    assert main(["import", str(path)]) == 1
+    assert "found 2 hubs" in capsys.readouterr().err
+    assert main(["import", str(path), "--hub", "two.jupyterhub"]) == 0
+    told = capsys.readouterr()
+    assert told.err.startswith("What Roost will do for this hub:")
+    assert len(told.err.splitlines()) == 12
+    assert main(["import", str(path), "--hub", "two.jupyterhub", "--details"]) == 0
+    assert "What it won't:" in capsys.readouterr().err
+    assert told.out.startswith("# Made by `roost import`")

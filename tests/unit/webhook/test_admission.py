@@ -27,15 +27,19 @@ def untouched(body: Object, namespace: str = NAMESPACE, **request: object) -> st
 
 
 def test_who_is_left_alone_and_why() -> None:
-    opted_out, mirror, bound, daemon, pinned, own = (user_pod() for _ in range(6))
+    opted_out, mirror, bound, daemon, own = (user_pod() for _ in range(5))
     opted_out["metadata"]["annotations"] = {OPT_OUT_ANNOTATION: "true"}
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "hash"}
     bound["spec"]["nodeName"] = "n1"
     daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "controller": True, "name": "x"}]
-    pinned["spec"]["affinity"] = requires_nodes({"matchFields": [expression("metadata.name", "n1")]})
     own["metadata"]["labels"] |= {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "webhook"}
-    bodies = (opted_out, mirror, bound, daemon, pinned, own)
-    assert list(map(untouched, bodies)) == ["opt-out", "mirror-pod", "node-name", "daemon-set", "daemon-set", "own-pod"]
+    bodies = (opted_out, mirror, bound, daemon, own)
+    assert list(map(untouched, bodies)) == ["opt-out", "mirror-pod", "node-name", "daemon-set", "own-pod"]
+
+
+def test_a_user_whom_the_hub_binds_to_a_node_by_its_name_is_a_user() -> None:
+    pinned = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
+    assert place(pinned)["spec"]["schedulerName"] == "hub.jhub.user"
 
 
 def test_opting_out_takes_the_word_true() -> None:

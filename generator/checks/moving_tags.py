@@ -1,0 +1,42 @@
+"""Users' images whose tag is given to other content later: a hint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.contract import at, mapping
+from roost_core.objects.image_references import split_reference
+from roost_core.placement.managed_images import puller_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from generator.checks.contract import Check, LintReport
+    from generator.values.release import Release
+
+_SHOWN: Final = 3
+STALE: Final = "after a push, nodes with the old image still count as having it"
+FIX: Final = "Give each build a tag of its own, or name its digest (docs/puller.md#tags-that-move)."
+
+
+def moving(images: Iterable[str]) -> list[str]:
+    """References without digest whose tag is missing, or has no digit: `latest`, `prod`, `main`."""
+    split = ((image, split_reference(image)) for image in images)
+    return [image for image, (_, tag, digest) in split if not digest and not any(map(str.isdigit, tag))]
+
+
+def check_moving_tags(report: LintReport, _release: Release) -> None:
+    """Hint at tags that move: puller, gate and warm set go by the reference."""
+    singleuser = mapping(report.values.get("singleuser"))
+    groups = puller_groups(singleuser, {**mapping(report.values.get("prePuller")), "enabled": True})
+    found = moving(dict.fromkeys(image for group in groups for image in group.images))
+    if not found:
+        return
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    name, tag = at(singleuser, "image", "name"), at(singleuser, "image", "tag")
+    usual = f"{name}:{tag}" if tag else name
+    path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
+    report.hint(path, f"{', '.join(found[:_SHOWN])}{more}: a tag that moves; {STALE}.", FIX)
+
+
+CHECK: Final[Check] = check_moving_tags

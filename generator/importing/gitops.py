@@ -1,0 +1,105 @@
+"""Find a hub's values inside the objects by which Argo CD and Flux install its chart.
+
+Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's HelmRelease (helm.toolkit.fluxcd.io/v2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from generator.importing.source import child, find_charts
+from generator.values.loader import load
+from generator.values.merge import merge_maps
+from generator.values.sources import LoadedFile, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from generator.faults import Path
+
+
+class HubObject(NamedTuple):
+    """The values files that an object holds, later ones over earlier, and the release; "": it names none."""
+
+    files: list[LoadedFile]
+    release: str
+
+
+class _Below(Source):
+    """The values below a key of a file."""
+
+    __slots__ = ("_above", "_whole")
+
+    def __init__(self, whole: Source, above: Path) -> None:
+        super().__init__(whole.name)
+        self._whole = whole
+        self._above = above
+
+    def find(self, path: Path) -> tuple[int, int, bool]:
+        depth, line, in_list = self._whole.find((*self._above, *path))
+        return max(0, depth - len(self._above)), line, in_list
+
+
+def unwrap(file: LoadedFile) -> HubObject:
+    """The file itself, unless it is such an object. Raises ValuesError when the text that it holds is no YAML."""
+    group = str(file.values.get("apiVersion", "")).partition("/")[0]
+    kind = file.values.get("kind")
+    if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
+        return HubObject([_mapping_at(file, ("spec", "values"))], _flux_release(file.values))
+    if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
+        above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
+        found = [HubObject(_argo_files(file, at), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
+        hubs = [one for one in found if _holds_hub(one)]
+        if hubs or found:
+            return (hubs or found)[0]
+    return HubObject([file], "")
+
+
+def _flux_release(values: Mapping[str, object]) -> str:
+    name = _text(child(values, "metadata"), "name")
+    namespace = _text(child(values, "spec"), "targetNamespace")
+    return _text(child(values, "spec"), "releaseName") or (f"{namespace}-{name}" if namespace else name)
+
+
+def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:
+    """Each `helm` of an Application's sources, with where it stands."""
+    spec = child(file.values, *above)
+    sources = child(spec, "sources")
+    for at, source in enumerate(sources if isinstance(sources, list) else []):
+        yield (*above, "sources", at, "helm"), child(source, "helm")
+    yield (*above, "source", "helm"), child(spec, "source", "helm")
+
+
+def _argo_files(file: LoadedFile, above: Path) -> list[LoadedFile]:
+    """`values` is text, `valuesObject` a mapping over it."""
+    helm: object = file.values
+    for step in above:
+        helm = helm[step] if isinstance(helm, list) and isinstance(step, int) else child(helm, str(step))
+    text = child(helm, "values")
+    files = []
+    if isinstance(text, str):
+        # Below as many empty lines, each key stands in the line that it has in the file.
+        _, line, _ = file.source.find((*above, "values"))
+        files.append(load(("\n" * line + text).encode(), file.source.name))
+    if child(helm, "valuesObject"):
+        files.append(_mapping_at(file, (*above, "valuesObject")))
+    return files
+
+
+def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
+    value: object = file.values
+    for step in path:
+        value = value[step] if isinstance(value, list) and isinstance(step, int) else child(value, str(step))
+    return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))
+
+
+def _holds_hub(found: HubObject) -> bool:
+    values: Mapping[str, object] = {}
+    for file in found.files:
+        values = merge_maps(values, file.values)
+    return find_charts(values) is not None
+
+
+def _text(holder: object, key: str) -> str:
+    value = child(holder, key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,78 @@
+"""Name what of profiles' `kubespawner_override` decides about placement and isn't carried over, each with its line.
+
+Source: KubeSpawner 7, traits of KubeSpawner; a name that is no trait changes nothing there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from generator.checks.terms import lint_required_term, lint_toleration
+from generator.importing.source import HubSection, child, kind_of
+from generator.importing.unread import SPAWNER_TRAITS
+
+if TYPE_CHECKING:
+    from generator.faults import Path
+    from generator.importing.result import Draft
+
+_Lost = tuple["Path", object, str]
+_MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
+_LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
+
+
+def note_lost(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
+    """Note each override, of profiles and their choices, that Roost can't carry over."""
+    for at, profile in enumerate(profiles):
+        source: Path = (*hub.path, "singleuser", "profileList", at)
+        if not isinstance(profile, Mapping):
+            draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
+        for below, override in _overrides(profile):
+            for keys, value, reason in _lost(override):
+                draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
+
+
+def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
+    holders: list[tuple[Path, object]] = [((), profile)]
+    options = child(profile, "profile_options")
+    for name, option in options.items() if isinstance(options, Mapping) else ():
+        choices = child(option, "choices")
+        for key, choice in choices.items() if isinstance(choices, Mapping) else ():
+            holders.append((("profile_options", name, "choices", key), choice))
+        holders.append((("profile_options", name, "unlisted_choice"), child(option, "unlisted_choice")))
+    for path, holder in holders:
+        override = child(holder, "kubespawner_override")
+        if isinstance(override, Mapping):
+            yield path, override
+
+
+def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
+    for key, value in override.items():
+        if value is None or value == "":
+            continue
+        if key in ("image", "image_spec") and not isinstance(value, str):
+            yield (key,), value, "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
+        elif key in _MAPPINGS and not isinstance(value, Mapping):
+            yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
+        elif key == "node_selector" and isinstance(value, Mapping):
+            for label, wanted in value.items():
+                if wanted is not None and not isinstance(wanted, str):
+                    yield (key, label), wanted, "expected text in quotes: a label's value"
+        elif key in _LINTS:
+            yield from _lost_entries(key, value)
+        elif (trait := _snake(key)) != key and re.fullmatch(SPAWNER_TRAITS, trait):
+            yield (key,), value, f"KubeSpawner has no trait of this name and ignores it; {trait} is one"
+
+
+def _lost_entries(key: str, value: object) -> Iterator[_Lost]:
+    if not isinstance(value, list):
+        yield (key,), value, f"expected a list, found a {kind_of(value)}"
+        return
+    for at, entry in enumerate(value):
+        if wrong := _LINTS[key](entry):
+            yield (key, at), entry, f"{wrong}; the API server would refuse such a pod"
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).lower()

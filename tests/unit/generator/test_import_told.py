@@ -1,0 +1,240 @@
+"""What `roost import` tells is so: images as their hub means them, profile by profile, who is within reach, what may
+be switched off. The files are small ones of the kinds that operators reported.
+"""
+
+from typing import Any
+
+import pytest
+
+from generator.importing.importer import import_layers
+from generator.importing.proposals import propose
+from generator.importing.result import ImportResult
+from roost_core.placement.managed_images import managed_images
+from tests.recorded_data import HUBS
+from tests.unit.generator.imported_hubs import imported, merged, value
+
+DIGEST = "0123456789abcdef" * 4
+PULLER = "prePuller.continuous.enabled"
+SCHEDULER = "scheduling.userScheduler.enabled"
+
+
+def imported_file(name: str) -> ImportResult:
+    path = HUBS / f"{name}.yaml"
+    result = import_layers([(path.name, path.read_bytes())])
+    merged(result)
+    return result
+
+
+def imported_text(text: str) -> ImportResult:
+    return import_layers([("hub.yaml", text)])
+
+
+def images(result: ImportResult) -> set[str]:
+    """What pullers bring, and the gate and the warm set go by."""
+    return set(managed_images(value(result, "singleuser"), value(result, "prePuller")))
+
+
+def only_set(result: ImportResult) -> Any:
+    sets = result.values["placeholders"]
+    assert isinstance(sets, list)
+    (entry,) = sets
+    return entry
+
+
+def named(result: ImportResult) -> list[tuple[int, str]]:
+    """Line and key of what wasn't mapped."""
+    return [(note.line, note.key) for note in result.unmapped]
+
+
+@pytest.mark.parametrize(
+    ("image", "reference"),
+    [
+        (f"{{name: r.example.org/lab@sha256, tag: '{DIGEST}'}}", f"r.example.org/lab@sha256:{DIGEST}"),
+        (f"{{name: 'r.example.org:5000/lab', tag: 'v1@sha256:{DIGEST}'}}", f"r.example.org:5000/lab@sha256:{DIGEST}"),
+        (f"{{name: 'r.example.org/lab@sha256:{DIGEST}', tag: ''}}", f"r.example.org/lab@sha256:{DIGEST}"),
+        ("{name: 'r.example.org:5000/lab', tag: 2024}", "r.example.org:5000/lab:2024"),
+        ("{name: r.example.org/lab, tag: null}", "r.example.org/lab:latest"),
+    ],
+)
+def test_an_image_is_what_the_hub_means_by_it(image: str, reference: str) -> None:
+    assert images(imported(f"singleuser: {{image: {image}}}")) == {reference}
+    if "null" not in image and "2024" not in image and "''" not in image:
+        extra = imported(f"prePuller: {{extraImages: {{a: {image}}}}}")
+        assert images(extra) == {reference}
+
+
+@pytest.mark.parametrize("tag", ["[1]", "'no tag!'", "{a: b}"])
+def test_half_a_reference_is_none(tag: str) -> None:
+    result = imported(f"singleuser: {{image: {{name: r.example.org/lab, tag: {tag}}}}}")
+    assert images(result) == set()
+    assert any(note.key.startswith("singleuser.image") for note in result.unmapped)
+    assert [line.partition(":")[0] for line in result.keep] == [PULLER]
+
+
+def test_one_odd_profile_costs_itself_alone() -> None:
+    result = imported_file("one-odd-profile")
+    assert images(result) == {f"registry.example.org/{name}:1" for name in ("lab", "cpu", "gpu")}
+    assert named(result) == [(6, "singleuser.profileList[2]")]
+
+
+def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
+    override = "singleuser.profileList[{}].kubespawner_override.{}"
+    keys = ("image", "node_affinity_required", "tolerations[0]", "nodeSelector")
+    assert named(imported_file("dropped-without-a-word")) == [
+        (at + 4, override.format(at, key)) for at, key in enumerate(keys)
+    ]
+    choice = "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {}, image: null}}}}"
+    result = imported(f"singleuser: {{profileList: [7, {{profile_options: {{o: {choice}}}}}]}}")
+    below = "singleuser.profileList[1].profile_options.o.choices.a.kubespawner_override"
+    assert [key for _, key in named(result)] == [
+        "singleuser.profileList[0]",
+        f"{below}.node_selector.gpu",
+        f"{below}.tolerations",
+    ]
+
+
+def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
+    result = imported_file("no-image-named")
+    assert result.switch_off == [f"jupyterhub.{SCHEDULER}: false"]
+    (kept,) = result.keep
+    assert kept.startswith(f"jupyterhub.{PULLER}: no image of users is named here")
+    assert kept in result.report(details=False)
+
+
+@pytest.mark.parametrize(
+    ("hub", "match"),
+    [
+        ("hub: {config: {KubeSpawner: {namespace: lab}}}", {"kubernetes.io/metadata.name": "lab"}),
+        ("hub: {extraConfig: {a: \"c.KubeSpawner.namespace = 'lab'\"}}", {"kubernetes.io/metadata.name": "lab"}),
+        (
+            "hub: {config: {MySpawner: {enable_user_namespaces: true, user_namespace_labels: {hub: lab}}}}",
+            {"hub": "lab"},
+        ),
+    ],
+)
+def test_the_class_follows_users_to_their_namespace(hub: str, match: dict[str, str]) -> None:
+    result = imported(f"{hub}\nsingleuser: {{image: {{name: a/b, tag: '1'}}}}")
+    assert value(result, "podClasses.user.match.namespaceSelector") == {"matchLabels": match}
+    assert f"{SCHEDULER}: false" in result.switch_off
+    assert "places no users" not in result.report()
+
+
+@pytest.mark.parametrize(
+    "hub",
+    [
+        "hub: {config: {KubeSpawner: {component_label: lab}}}",
+        "hub: {config: {KubeSpawner: {extra_labels: {component: lab}}}}",
+        "singleuser: {extraLabels: {component: lab}}",
+    ],
+)
+def test_the_class_follows_users_labels(hub: str) -> None:
+    assert value(imported(hub), "podClasses.user.match.labels") == {"component": "lab"}
+
+
+@pytest.mark.parametrize(
+    ("hub", "until"),
+    [
+        ("hub: {config: {KubeSpawner: {scheduler_name: mine}}}", "replaceSchedulers has mine"),
+        ("hub: {config: {KubeSpawner: {extra_pod_config: {schedulerName: mine}}}}", "replaceSchedulers has mine"),
+        ("singleuser: {extraPodConfig: {schedulerName: mine}}", "replaceSchedulers has mine"),
+        ("hub: {config: {KubeSpawner: {enable_user_namespaces: true}}}", "namespaceSelector selects"),
+        (
+            "hub: {config: {KubeSpawner: {user_namespace_template: x, enable_user_namespaces: true}}}",
+            "namespaceSelector",
+        ),
+        ("hub: {config: {KubeSpawner: {namespace: 'A b'}}}", "namespaceSelector follows the hub's"),
+    ],
+)
+def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: str, until: str) -> None:
+    result = imported(hub)
+    assert result.report().startswith("Roost places no users until ")
+    assert until in result.report().splitlines()[0]
+    assert not any(SCHEDULER in line for line in result.switch_off)
+    assert any(line.startswith(f"{SCHEDULER}: ") for line in result.keep)
+
+
+def test_what_python_does_under_a_condition_is_not_guessed() -> None:
+    code = "if x:\\n  c.KubeSpawner.namespace = 'lab'\\nc.KubeSpawner.component_label = f()\\nc.Other.namespace = 'x'"
+    assert "podClasses" not in imported(f'hub: {{extraConfig: {{a: "{code}"}}}}').values
+    assert "podClasses" not in imported("hub: {extraConfig: {a: 'this is ( no Python'}}").values
+
+
+def test_a_spawner_of_its_own_is_named() -> None:
+    result = imported("hub: {config: {JupyterHub: {spawner_class: mine.Spawner}}}")
+    assert (1, "hub.config.JupyterHub.spawner_class") in named(result)
+
+
+@pytest.mark.parametrize("moves", ["{name: a/b, tag: prod}", "{name: a/b, tag: '1', pullPolicy: Always}"])
+def test_a_tag_that_moves_is_spoken_of(moves: str) -> None:
+    assert "still count as having it" in imported(f"singleuser: {{image: {moves}}}").report()
+    assert "still count" not in imported("singleuser: {image: {name: a/b, tag: '1'}}").report()
+
+
+def test_values_inside_objects_of_argo_cd_and_flux_are_read_with_their_lines() -> None:
+    result = imported_file("argo-application")
+    assert images(result) == {"registry.example.org/lab:1"}
+    assert result.values["replaceSchedulers"] == ["jupyterhub-user-scheduler"]
+    flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  releaseName: lab\n  values:\n"
+    odd = imported_text(f"{flux}    singleuser:\n      image: {{name: a/b, tag: [1]}}\n")
+    assert (named(odd), odd.values["replaceSchedulers"]) == ([(7, "singleuser.image.tag")], ["lab-user-scheduler"])
+    sources = """
+        apiVersion: argoproj.io/v1alpha1
+        kind: Application
+        spec:
+          sources:
+            - {repoURL: a, chart: ingress, helm: {values: "controller: {}"}}
+            - chart: jupyterhub
+              helm:
+                releaseName: r
+                values: |
+                  singleuser:
+                    image: {name: a/b, tag: "1"}
+                    nodeSelector: [no]
+                valuesObject: {singleuser: {image: {tag: "2"}}}
+        """
+    both = imported(sources)
+    assert (images(both), named(both)) == ({"docker.io/a/b:2"}, [(14, "singleuser.nodeSelector")])
+
+
+def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_with_a_gpu_is_proposed() -> None:
+    result = imported_file("default-profile-with-gpu")
+    entry = only_set(result)
+    assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}
+    path = HUBS / "default-profile-with-gpu.yaml"
+    assert propose(result, [(path.name, path.read_bytes())], "hub") == []
+    second = "{display_name: B, default: true, kubespawner_override: {mem_guarantee: 3G, node_selector: {pool: b}}}"
+    chosen = imported(f"singleuser: {{profileList: [{{display_name: A}}, {second}]}}")
+    entry = only_set(chosen)
+    assert (entry["resources"]["requests"], entry["nodeSelector"]) == ({"memory": "3Gi"}, {"pool": "b"})
+
+
+def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> None:
+    odd = "{display_name: A, kubespawner_override: {mem_guarantee: 3G, node_selector: {'no label!': b}}}"
+    entry = only_set(imported(f"singleuser: {{profileList: [{odd}]}}"))
+    assert entry == {"name": "default", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}}
+
+
+def test_extra_pod_config_says_where_placeholders_and_pullers_go() -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}"
+    result = imported(f"""
+        singleuser:
+          nodeSelector: {{pool: a}}
+          extraPodConfig:
+            nodeSelector: {{pool: b}}
+            tolerations: [{{key: b, operator: Exists}}]
+            affinity: {{nodeAffinity: {required}}}
+        """)
+    defaults = value(result, "placeholder.defaults")
+    assert isinstance(defaults, dict)
+    assert defaults["nodeSelector"] == value(result, "singleuser.nodeSelector") == {"pool": "b"}
+    assert defaults["tolerations"] == [{"key": "b", "operator": "Exists"}]
+    assert defaults["requiredNodeTerms"] == value(result, "singleuser.extraNodeAffinity.required") == terms
+
+
+def test_a_short_report_says_how_much_more_there_is() -> None:
+    result = imported_file("dropped-without-a-word")
+    short = result.report(details=False).splitlines()
+    assert len(short) == 12
+    assert short[-1].startswith(f"{len(result.report().splitlines()) - 11} more lines")
+    assert short == [*result.report().splitlines()[:11], short[-1]]
