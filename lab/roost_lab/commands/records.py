@@ -74,6 +74,9 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     click.echo(f"{used or 'Nothing'} read: {len(history.pods)} pods{f' ({pods})' if pods else ''}")
     for reason, number in counts.skipped.most_common():
         click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
+    for node, behind in sorted(counts.clocks.items()):
+        how = f"{abs(behind) / 1e6:.0f} s {'behind' if behind > 0 else 'ahead'}"
+        click.echo(f"{node}: its clock was {how}; its Events have the API server's time here", err=True)
     for line in describe_waits(store):
         click.echo(line)
     if not history.pods and not code:

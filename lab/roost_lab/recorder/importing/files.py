@@ -55,6 +55,8 @@ class Counts:
     # Reason -> how many objects or lines were skipped for it, and where the first of them is: FILE:LINE.
     skipped: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    # Node -> how far its clock was behind, in µs: its Events' times were corrected.
+    clocks: dict[str, int] = field(default_factory=dict)
 
     def skip(self, reason: str, place: str) -> None:
         """Count something that is not used."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from roost_lab.recorder.importing.audit import audit_records
+from roost_lab.recorder.importing.clocks import clocks_behind, corrected
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
 from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, JSONObject, find_objects
@@ -37,6 +38,8 @@ class ImportedHistory:
     pods: dict[str, str] = field(default_factory=dict)
     # (time in µs, record, where it stands): not stored yet.
     _waiting: list[tuple[int, Record, str]] = field(default_factory=list)
+    # Events and where they stand, until the clocks of their nodes are known.
+    _events: list[tuple[JSONObject, str]] = field(default_factory=list)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
@@ -46,10 +49,24 @@ class ImportedHistory:
                     for kind, item in find_objects(value):
                         if kind == NOTHING:
                             self.counts.skip(item, place)
+                        elif kind == EVENTS:
+                            self._events.append((item, place))
                         else:
                             self._take(kind, item, place)
+                    if len(self._events) >= BATCH:
+                        self._take_events()
         finally:
+            self._take_events()
             self._store()
+
+    def _take_events(self) -> None:
+        behind = clocks_behind(item for item, _ in self._events)
+        for event, place in self._events:
+            item, node = corrected(event, behind)
+            if node:
+                self.counts.clocks[node] = max(behind[of] for of in behind if of[0] == node)
+            self._take(EVENTS, item, place)
+        self._events.clear()
 
     def _take(self, kind: str, item: JSONObject, place: str) -> None:
         try:

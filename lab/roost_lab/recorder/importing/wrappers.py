@@ -1,9 +1,10 @@
 """Find Kubernetes' objects in whatever they were exported in: lists, watch events, log lines of collectors and stores.
 
 Recognised by their fields: kubectl's lists and watches; eventrouter's {verb, event}; Loki's query results and logcli's
-{labels, line, timestamp}; CloudWatch's {events: [{message}]}, {results} of Insights and {logEvents}; the texts of
-collectors (log, message, line, msg, textPayload) and jsonPayload. kubernetes-event-exporter, Fluent Bit's
-kubernetes_events and GKE's Event log write the Event's own fields.
+{labels, line, timestamp}; CloudWatch's {events: [{message}]}, {results} of Insights and {logEvents}; hits of
+Elasticsearch and OpenSearch; Splunk's results; OpenTelemetry's records; the texts of collectors (log, message, line,
+msg, textPayload) and jsonPayload. kubernetes-event-exporter, Fluent Bit's kubernetes_events and GKE's Event log write
+the Event's own fields.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any, Final
 from roost_lab.recorder.importing.files import NOT_JSON, read_text
 
 JSONObject = dict[str, Any]
-# Text in a log line in a list of a store is three deep; nobody wraps ten times.
-_MOST_LAYERS: Final = 10
+# OpenTelemetry's lists are ten deep, and may be text in a store.
+_MOST_LAYERS: Final = 16
 # Reasons of skips are not invented by what is skipped.
 _KIND: Final = re.compile(r"[A-Z][A-Za-z]{1,40}")
 
@@ -101,12 +102,29 @@ def _loki_lines(streams: list[Any]) -> list[Any]:
 
 
 def _insights_messages(results: list[Any]) -> list[Any]:
+    if all(isinstance(row, dict) for row in results):
+        return results  # Splunk's
     return [
         cell.get("value")
         for row in results
         for cell in (row if isinstance(row, list) else ())
         if isinstance(cell, dict) and cell.get("field") == "@message"
     ]
+
+
+def _otlp_value(held: Any) -> Any:  # noqa: ANN401 - JSON
+    """What a value of OpenTelemetry's protocol in JSON stands for: opentelemetry-proto, common.proto, AnyValue."""
+    if not isinstance(held, dict) or len(held) != 1:
+        return held
+    ((key, value),) = held.items()
+    inner = value.get("values") if isinstance(value, dict) else None
+    if key == "kvlistValue" and isinstance(inner, list):
+        return {str(one.get("key")): _otlp_value(one.get("value")) for one in inner if isinstance(one, dict)}
+    if key == "arrayValue" and isinstance(inner, list):
+        return [_otlp_value(one) for one in inner]
+    if key == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal():
+        return int(value)  # protobuf writes 64 bits as text
+    return value if key in ("stringValue", "boolValue", "intValue", "doubleValue") else held
 
 
 def _as_it_is(held: Any) -> Any:  # noqa: ANN401 - JSON
@@ -124,5 +142,17 @@ _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] =
     ("logEvents", (list,), _as_it_is),
     ("results", (list,), _insights_messages),
     ("jsonPayload", (dict,), _as_it_is),
+    # Elasticsearch and OpenSearch: an answer of the search API, and a line of elasticdump.
+    ("hits", (dict, list), _as_it_is),
+    ("_source", (dict,), _as_it_is),
+    # Splunk: a line of an export, and the text that was indexed.
+    ("result", (dict,), _as_it_is),
+    ("_raw", (str,), _as_it_is),
+    # OpenTelemetry's k8sobjects, as its file exporter writes it; `Body` in stores of others.
+    ("resourceLogs", (list,), _as_it_is),
+    ("scopeLogs", (list,), _as_it_is),
+    ("logRecords", (list,), _as_it_is),
+    *((key, (dict, str), _otlp_value) for key in ("body", "Body")),
+    ("structured", (dict,), _as_it_is),
     *((key, (str, dict), _as_it_is) for key in ("log", "message", "line", "msg", "textPayload", "@message")),
 )

@@ -1,12 +1,24 @@
 """Each form of a cluster's history, by a small sample of lab/tests/data/history: the same three starts."""
 
-from datetime import timedelta
+import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.tests.history import BEGIN, as_lines, contents, import_texts, micros_of, morning, rows, uid_of
+from lab.tests.history import (
+    BEGIN,
+    as_lines,
+    contents,
+    import_texts,
+    listed,
+    micros_of,
+    morning,
+    rows,
+    seconds_text,
+    uid_of,
+)
 from lab.tests.recorded import SECOND, empty_store
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
@@ -51,6 +63,31 @@ def test_every_form_gives_the_same_three_starts(tmp_path: Path, form: str) -> No
         136 * SECOND,
         13 * SECOND,
     ]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(-30, {"node-1": 30_000_000}), (45, {"node-1": -45_000_000}), (1, {})])
+def test_a_node_with_a_wrong_clock_costs_no_figure(tmp_path: Path, seconds: int, told: dict[str, int]) -> None:
+    """Kubelets date their Events by the node's clock, the API server the objects by its own."""
+    events = morning(2).items
+    moved = json.loads(json.dumps(events))
+    for event in (event for event in moved if event["source"]):
+        for key in ("firstTimestamp", "lastTimestamp"):
+            event[key] = seconds_text(datetime.fromisoformat(event[key]) + timedelta(seconds=seconds))
+    found = []
+    for name, items in (("right", events), ("wrong", moved)):
+        (tmp_path / name).mkdir()
+        store = empty_store(tmp_path / name)
+        clocks = import_texts(store, tmp_path, listed(items)).counts.clocks
+        found.append((clocks, contents(store)))
+    assert found[0][0] == {}
+    assert found[1][0] == told
+    assert (found[0][1] == found[1][1]) == bool(told)
+
+
+def test_one_event_that_comes_late_says_nothing_of_a_clock(tmp_path: Path) -> None:
+    events = morning(1).items
+    events[-1]["metadata"]["creationTimestamp"] = seconds_text(BEGIN + timedelta(hours=9))
+    assert import_texts(empty_store(tmp_path), tmp_path, listed(events)).counts.clocks == {}
 
 
 def test_exporters_that_know_labels_tell_class_and_hub(tmp_path: Path) -> None:
