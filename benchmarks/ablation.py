@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import SCENARIOS
-from benchmarks.never_worse import HUB, Case, Job, Run, play_all, policy_of
+from benchmarks.never_worse import AUTOSCALERS, HUB, Case, Job, Run, play_all, policy_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,9 @@ PARTS: Final[dict[str, dict[str, Any]]] = {
 # With a part that is off by default.
 OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "popular images": {"popularImages": {"enabled": True}},
+    "users avoid placeholders": {"podClasses": {"user": {"avoid": {"placeholder": 1}}}},
     "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 1}}}},
+    "builds avoid users": {"podClasses": {"build": {"avoid": {"user": 1}}}},
 }
 DEFAULTS: Final = "defaults"
 EARNS: Final = 0.03
@@ -96,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="*", choices=arms, default=arms, metavar="PART", help=", ".join(arms))
     parser.add_argument("--values", nargs="+", default=[], metavar="FILE.yaml", help="more to try, over the defaults")
     parser.add_argument("--placeholders", type=int, default=25, help="of those that a scenario has, else its most")
+    parser.add_argument("--autoscaler", choices=AUTOSCALERS, default=AUTOSCALERS[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -105,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo: list[Job] = []
     for name, scenario in scenarios.items():
         number = options.placeholders if options.placeholders in scenario.placeholders else max(scenario.placeholders)
-        case = Case(name, "cluster-autoscaler", number)
+        case = Case(name, options.autoscaler, number)
         for seed in range(1, options.seeds + 1):
             todo += [Job(case, arm, seed, options.days or scenario.days) for arm in (HUB, DEFAULTS, *options.parts)]
     runs: dict[Case, dict[str, dict[int, Run]]] = {}

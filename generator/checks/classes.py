@@ -43,7 +43,8 @@ def _lint_references(report: LintReport, path: Path, pod_class: dict[str, object
         report.error((*path, "profile"), profile, f"a key of scheduler.profiles ({', '.join(sorted(profiles))})", fix)
     for side in _SIDES:
         for other in mapping(pod_class.get(side)):
-            if other not in classes:
+            # A default names a class that these values may have removed.
+            if other not in classes and not report.is_default((*path, side, other)):
                 expected = f"a key of podClasses ({', '.join(sorted(classes))})"
                 report.error((*path, side, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it.")
 

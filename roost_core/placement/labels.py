@@ -33,6 +33,8 @@ PULLING: Final = "pulling"
 OPENED: Final = "open"
 
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
+# On each node of Karpenter's.
+KARPENTER_POOL_LABEL: Final = "karpenter.sh/nodepool"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 COMPONENT_LABEL: Final = "component"

@@ -68,6 +68,10 @@ class Warm:
     nodes: int
 
 
+# The weight of an `avoid` that is to break ties and nothing else: left out wherever it would do more.
+TIE_BREAK: Final = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodClass:
     """`podClasses.<name>`: what one kind of pod gets."""
@@ -262,5 +266,8 @@ def read_pod_classes(read: Reader, value: object) -> dict[str, PodClass]:
     for pod_class in classes.values():
         for side, weights in (("join", pod_class.join), ("avoid", pod_class.avoid)):
             for other in weights.keys() - classes.keys():
+                # The chart's own, for a class that the operator removed.
+                if side == "avoid" and weights[other] == TIE_BREAK:
+                    continue
                 read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {known}")
     return classes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.labels import HOSTNAME_LABEL, KARPENTER_POOL_LABEL
+from roost_core.release.pod_classes import TIE_BREAK
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
-from webhook.rules.scheduler import own_scheduler_name
+from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +39,23 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
     """The class's `join` terms, unless the rule of warm sets yields them, and its `avoid` terms."""
     if not joins_unless_warm(case.settings, case.pod_class):
         yield from pods_to_join(case)
-    yield from _terms(case, case.pod_class.avoid, towards=False)
+    avoid = {name: weight for name, weight in case.pod_class.avoid.items() if name in case.settings.classes}
+    if TIE_BREAK in avoid.values() and (why := _why_more_than_ties(case)):
+        yield Note("avoid", f"no term of weight {TIE_BREAK}: {why}")
+        avoid = {name: weight for name, weight in avoid.items() if weight > TIE_BREAK}
+    yield from _terms(case, avoid, towards=False)
+
+
+def _why_more_than_ties(case: Case) -> str:
+    """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark; "": it can't."""
+    if not is_bound_by_roost(case):
+        return "another scheduler binds the pod, by other weights"
+    nodes = case.facts.nodes
+    if nodes is None:
+        return "nodes can't be read, so some may be Karpenter's"
+    if any(KARPENTER_POOL_LABEL in node.labels for node in nodes.values()):
+        return "Karpenter, which has nodes here, takes a preference for a requirement"
+    return ""
 
 
 def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator[PreferPods | Note]:
@@ -72,4 +89,8 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
 _GUARDED: Final = f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"
 _UNKNOWN: Final = "pods of other namespaces don't count: ResourceQuotas can't be read"
 
-RULE: Final = Rule(join_and_avoid, lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid), Reads.QUOTAS)
+RULE: Final = Rule(
+    join_and_avoid,
+    lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid),
+    Reads.NODES | Reads.LEASES | Reads.QUOTAS,
+)

@@ -36,20 +36,33 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
     "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before it calls webhooks.
     While Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it has.
     """
-    settings, chosen = case.settings, case.pod.scheduler_name
-    name = own_scheduler_name(settings, case.pod_class)
-    state = case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
-    if case.facts.scheduler_host not in (None, settings.scheduler_host):
-        # The values have just changed: whoever leads was asked for other profiles.
-        state = LeaseState.OUTDATED
-    if not chosen or chosen == DEFAULT_SCHEDULER or chosen in settings.replace_schedulers:
+    name, state = own_scheduler_name(case.settings, case.pod_class), _state(case)
+    if _may_change(case):
         if state.is_away:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
             yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
             yield SetScheduler(name)
-    elif chosen != name:
+    elif case.pod.scheduler_name != name:
         yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
+
+
+def is_bound_by_roost(case: Case) -> bool:
+    """Whether the pod names Roost's scheduler, or is about to."""
+    name = own_scheduler_name(case.settings, case.pod_class)
+    return bool(name) and (case.pod.scheduler_name == name or (_may_change(case) and not _state(case).is_away))
+
+
+def _may_change(case: Case) -> bool:
+    chosen = case.pod.scheduler_name
+    return not chosen or chosen == DEFAULT_SCHEDULER or chosen in case.settings.replace_schedulers
+
+
+def _state(case: Case) -> LeaseState:
+    if case.facts.scheduler_host not in (None, case.settings.scheduler_host):
+        # The values have just changed: whoever leads was asked for other profiles.
+        return LeaseState.OUTDATED
+    return case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
 
 
 RULE: Final = Rule(

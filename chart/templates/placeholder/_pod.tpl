@@ -3,13 +3,13 @@
 {{- /* Selector of the pods of one placeholder set. */}}
 {{- define "roost.placeholder_selector" -}}
 {{ toJson (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "roost.hub.jupyter.org/placeholder-set" $.set_name) }}{{- end }}
-{{- /* Preferred pod terms for other classes. `pairs`: `join` or `avoid` of a class. With sharedPools, pods of all hubs count. */}}
+{{- /* Preferred pod terms for other classes. `pairs`: a class's `join`. With sharedPools, pods of all hubs count. */}}
 {{- define "roost.pod_terms" -}}
 [
 {{- range $other, $weight := $.pairs }}
 {{- $match := (or (index $.root.Values.podClasses $other) (dict)).match }}
 {{- if kindIs "invalid" $match }}
-{{ fail (printf "%s%s%s" "podClasses has no class '" $other "', which a join or avoid names") }}
+{{ fail (printf "%s%s%s" "podClasses has no class '" $other "', which a join names") }}
 {{- end }}
   {
     weight: {{ toJson $weight }},
@@ -27,7 +27,7 @@
 {{- end }}
 ]{{- end }}
 {{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: while a webhook is down, placeholders must not start where
-   users don't go.
+   users don't go. But for `avoid`: only the webhook knows whether a term that breaks ties would do more.
    `attracts`: whether it prefers the node that is marked for the set. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
@@ -55,7 +55,7 @@ spec:
 {{- if $.set.tolerations }}
   tolerations: {{ toJson $.set.tolerations }}
 {{- end }}
-{{- if or (or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts) $.class.join) $.class.avoid }}
+{{- if or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts) $.class.join }}
   affinity:
 {{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts }}
     nodeAffinity:
@@ -81,11 +81,6 @@ spec:
     podAffinity:
       preferredDuringSchedulingIgnoredDuringExecution:
 {{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.join) | indent 8 }}
-{{- end }}
-{{- if $.class.avoid }}
-    podAntiAffinity:
-      preferredDuringSchedulingIgnoredDuringExecution:
-{{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.avoid) | indent 8 }}
 {{- end }}
 {{- end }}
   securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}

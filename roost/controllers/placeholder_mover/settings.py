@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roost_core.placement.labels import attract_prefix, startup_taint
+from roost_core.release.pod_classes import TIE_BREAK
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 
@@ -114,5 +115,6 @@ def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
     """Names of classes of users, and of those that placeholders keep away from."""
     users = {each.name for each in classes.values() if each.is_of_users}
-    avoided = {name for each in classes.values() if each.attract for name in each.avoid}
+    drawn = [each for each in classes.values() if each.attract]
+    avoided = {name for each in drawn for name, weight in each.avoid.items() if weight > TIE_BREAK}
     return frozenset((users | avoided) & classes.keys())

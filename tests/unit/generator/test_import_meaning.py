@@ -145,7 +145,7 @@ def test_a_hub_without_its_own_scheduler_is_not_packed_by_the_way() -> None:
     classes = value(result, "podClasses")
     assert child(classes, "user", "join") == {}
     assert child(classes, "user", "warm") is None
-    assert not child(classes, "placeholder", "avoid")
+    assert not child(classes, "placeholder", "join")
     assert value(imported(""), "podClasses.user.join") == {"user": 100}
 
 

@@ -1,10 +1,13 @@
 """Terms about other pods and about nodes: join, avoid, preferred nodes, the marked node."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
+from roost_core.placement.lease_state import LeaseState
+from roost_core.release.settings import SCHEDULER
 from tests.builders import (
     IMAGE,
     NAMESPACE,
@@ -12,6 +15,7 @@ from tests.builders import (
     RELEASE,
     Desk,
     Object,
+    build_pod,
     expression,
     facts,
     node,
@@ -25,6 +29,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, pair
+from webhook.facts import Facts
 
 USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}
@@ -34,13 +39,59 @@ def test_users_join_users() -> None:
     assert pod_terms(place(user_pod()), "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
 
 
+EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]
+
+
+@pytest.mark.parametrize("body", EACH_CLASS, ids=["user", "build", "placeholder"])
+def test_in_a_tie_pods_of_each_class_keep_off_builds(body: Object) -> None:
+    placed = place(body, HERE)
+    assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, 1)]
+    assert place(placed, HERE) == placed
+    # The author's own words stay, whatever they weigh.
+    own = {"affinity": {"podAntiAffinity": {PREFERRED: [pair(BUILDS, 7), pair(USERS, 3)]}}}
+    kept = place({**body, "spec": {**body["spec"], **own}}, HERE)
+    assert pod_terms(kept, "podAntiAffinity") == own["affinity"]["podAntiAffinity"][PREFERRED]
+
+
+KARPENTERS = facts(node("n1"), node("n2", labels={"karpenter.sh/nodepool": "users"}))
+AWAY = replace(HERE, leases={SCHEDULER: LeaseState.STALE})
+
+
+@pytest.mark.parametrize("body", EACH_CLASS, ids=["user", "build", "placeholder"])
+@pytest.mark.parametrize(
+    ("known", "changes", "why"),
+    [
+        (KARPENTERS, {}, "Karpenter"),
+        (Facts(), {}, "can't be read"),
+        (AWAY, {}, "another scheduler"),
+        (HERE, {"schedulerTarget": "none"}, "another scheduler"),
+    ],
+    ids=["beside Karpenter's nodes", "nodes unknown", "scheduler away", "no scheduler"],
+)
+def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavier_one_stays(
+    body: Object, known: Facts, changes: dict[str, Any], why: str
+) -> None:
+    desk = Desk(settings(**changes), known)
+    assert pod_terms(desk.place(body), "podAntiAffinity") == []
+    assert why in desk.decisions[0].audit["avoid"]
+    heavier = {name: {"avoid": {"build": 2}} for name in ("user", "build", "placeholder")}
+    rules = settings(**changes, podClasses=heavier)
+    assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair(BUILDS, 2)]
+
+
+def test_a_pod_that_names_another_scheduler_gets_no_term_that_breaks_ties() -> None:
+    assert pod_terms(place(user_pod(schedulerName="theirs"), HERE), "podAntiAffinity") == []
+    assert pod_terms(place(user_pod(schedulerName="hub.jhub.user"), HERE), "podAntiAffinity") == [pair(BUILDS, 1)]
+
+
+def test_without_the_class_of_builds_nobody_keeps_off_them() -> None:
+    assert pod_terms(place(user_pod(), HERE, settings(podClasses={"build": None})), "podAntiAffinity") == []
+
+
 def test_placeholders_that_avoid_users_say_so_and_users_dont_say_it_again() -> None:
     rules = settings(podClasses={"placeholder": {"avoid": {"user": 1}}})
-    users = pair({"component": "singleuser-server"}, 1)
-    assert pod_terms(place(placeholder_pod(), rules=rules), "podAntiAffinity") == [users]
-    assert pod_terms(place(user_pod(), rules=rules), "podAntiAffinity") == []
-    # By default they don't.
-    assert pod_terms(place(placeholder_pod()), "podAntiAffinity") == []
+    assert pod_terms(place(placeholder_pod(), HERE, rules), "podAntiAffinity") == [pair(BUILDS, 1), pair(USERS, 1)]
+    assert pod_terms(place(user_pod(), HERE, rules), "podAntiAffinity") == [pair(BUILDS, 1)]
 
 
 def test_an_operators_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling() -> None:
@@ -71,9 +122,9 @@ def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
 
 def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
     match = {"labels": {"component": "user-placeholder"}, "namespaceSelector": {}}
-    rules = settings(podClasses={"placeholder": {"match": match, "avoid": {"user": 1}}})
+    rules = settings(podClasses={"placeholder": {"match": match, "avoid": {"user": 2, "build": None}}})
     placed = Desk(rules).place(placeholder_pod(), namespace="placeholders")
-    assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 1, namespaces=[NAMESPACE])]
+    assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 2, namespaces=[NAMESPACE])]
 
 
 def test_an_equal_preferred_node_term_is_not_doubled_whatever_its_weight() -> None:

@@ -22,8 +22,10 @@ from tests.builders import (
     node,
     patch_of,
     patched,
+    pod_terms,
     review,
     settings,
+    spread_term,
     user_pod,
 )
 from tests.recorded_data import DATA, PODS, REVIEWS
@@ -250,7 +252,7 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) ->
     if scheduler == "build":
         assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] in {"node-a", "node-b", "node-c"}
         assert "kubernetes.io/hostname" not in str(placed["spec"]["affinity"]["nodeAffinity"])
-        assert "binderhub-build" not in str(placed["spec"]["affinity"])
+        assert pod_terms(placed, "podAntiAffinity") == [{**spread_term(), "weight": 1}]
         placed["spec"].pop("affinity")
         body["spec"].pop("affinity")
     assert_keeps(placed, body, "")

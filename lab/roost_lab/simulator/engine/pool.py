@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import Requirement, Taint, read_label_selector, read_node_term
-from roost_core.placement.labels import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
+from roost_core.placement.labels import HOSTNAME_LABEL, KARPENTER_POOL_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
-    from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
 
 _ENDLESS_BYTES: Final = 10**15
@@ -30,6 +30,8 @@ def make_node(policy: Policy, assumptions: Assumptions, name: str, now: float) -
         EPHEMERAL_STORAGE: assumptions.node_disk_bytes or _ENDLESS_BYTES,
     }
     labels = {**node_labels(policy), HOSTNAME_LABEL: name}
+    if assumptions.autoscaler is Autoscaler.KARPENTER:
+        labels[KARPENTER_POOL_LABEL] = "users"
     taints = tuple(Taint(taint, "", "NoSchedule") for taint in policy.startup_taints)
     return Node(
         name,
