@@ -3,7 +3,8 @@
 `python -m benchmarks.ablation`: all scenarios of `benchmarks.hub_scenarios` under Roost's default values, and again
 without each of `PARTS`. A figure is the change when the part goes, in the median of the seeds' differences, with the
 least and the greatest: "+40 %" of cold starts means that the part saves them. A part whose absence costs less than
-`EARNS` of cold starts, of the wait's p95 or of node-hours in every scenario is marked, and is no default.
+`EARNS` of cold starts, of the wait's p95 or of node-hours in every scenario is marked, and is no default; `TIES` are,
+since they cost nothing. `--builds` has the Binders' builds simulated, which the anti-affinities are about.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -37,12 +39,17 @@ PARTS: Final[dict[str, dict[str, Any]]] = {
     "no join": {"podClasses": {"user": {"join": {"user": None}}}},
     "no placeholders": {"placeholders": []},
 }
+# Without the anti-affinity of a class: these break ties, and need earn nothing.
+TIES: Final[dict[str, dict[str, Any]]] = {
+    f"{name}: no anti-affinity": {"podClasses": {name: {"avoid": {"build": None}}}}
+    for name in ("user", "build", "placeholder")
+}
 # With a part that is off by default.
 OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "popular images": {"popularImages": {"enabled": True}},
-    "users avoid placeholders": {"podClasses": {"user": {"avoid": {"placeholder": 1}}}},
-    "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 1}}}},
-    "builds avoid users": {"podClasses": {"build": {"avoid": {"user": 1}}}},
+    # Of weight 2: 1 is left out beside Karpenter's nodes.
+    "users avoid placeholders": {"podClasses": {"user": {"avoid": {"placeholder": 2}}}},
+    "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 2}}}},
 }
 DEFAULTS: Final = "defaults"
 EARNS: Final = 0.03
@@ -65,7 +72,7 @@ def _policy_of_job(scenario: Scenario, job: Job) -> Policy:
 def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
     if arm.endswith(".yaml"):
         return policy_of(scenario, arm, placeholders, arm)
-    overlay = {**PARTS, **OPT_IN}.get(arm)
+    overlay = {**PARTS, **TIES, **OPT_IN}.get(arm)
     if overlay is None:
         return policy_of(scenario, arm, placeholders, "")
     with tempfile.TemporaryDirectory() as folder:
@@ -93,18 +100,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Replay and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [scenario.name for scenario in SCENARIOS]
-    arms = [*PARTS, *OPT_IN]
+    arms = [*PARTS, *TIES, *OPT_IN]
     parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--parts", nargs="*", choices=arms, default=arms, metavar="PART", help=", ".join(arms))
     parser.add_argument("--values", nargs="+", default=[], metavar="FILE.yaml", help="more to try, over the defaults")
     parser.add_argument("--placeholders", type=int, default=25, help="of those that a scenario has, else its most")
     parser.add_argument("--autoscaler", choices=AUTOSCALERS, default=AUTOSCALERS[0])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--builds", action="store_true", help="simulate builds: the Binders alone")
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     options.parts = [*options.parts, *options.values]
     scenarios = {scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios}
+    if options.builds:
+        binders = {name: one for name, one in scenarios.items() if "jupyterhub" in one.hub}
+        scenarios = {name: replace(one, world={**one.world, "with_builds": True}) for name, one in binders.items()}
     todo: list[Job] = []
     for name, scenario in scenarios.items():
         number = options.placeholders if options.placeholders in scenario.placeholders else max(scenario.placeholders)

@@ -74,9 +74,9 @@ class GrowingHub:
         """The node's kubelet has pulled the image, and says so."""
         self.nodes.set_images(node, {IMAGE: 1_500_000_000})
 
-    def add_user(self, name: str, cpu: str = "1") -> None:
+    def add_user(self, name: str, cpu: str = "1", **more: Object) -> None:
         container = {"name": "notebook", "image": IMAGE, "resources": {"requests": {"cpu": cpu}}}
-        spec = {"nodeSelector": USERS, "terminationGracePeriodSeconds": 0, "containers": [container]}
+        spec = {"nodeSelector": USERS, "terminationGracePeriodSeconds": 0, "containers": [container], **more}
         metadata = {"name": name, "labels": {"component": "singleuser-server"}}
         self.stack.create_pod({"metadata": metadata, "spec": spec})
 

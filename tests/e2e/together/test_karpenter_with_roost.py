@@ -17,6 +17,8 @@ pytestmark = pytest.mark.e2e
 DECIDED_SECONDS = 8.0
 # For the controllers to see, plan and write, on a machine that does other things, too.
 SOON_SECONDS = 30.0
+BUILDS = {"component": "binderhub-build"}
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _is_puller(pod: Object) -> bool:
@@ -32,6 +34,12 @@ class Hub(GrowingHub):
 
     def placeholders_on(self, node: str) -> int:
         return len(self.pods("component=user-placeholder", node))
+
+    def add_build(self, name: str) -> None:
+        """A build that asks for more than a user: Karpenter finds its node first."""
+        container = {"name": "build", "image": IMAGE, "resources": {"requests": {"cpu": "1200m"}}}
+        spec = {"nodeSelector": USERS, "terminationGracePeriodSeconds": 0, "containers": [container]}
+        self.stack.create_pod({"metadata": {"name": name, "labels": BUILDS}, "spec": spec})
 
     def wait_for_new_node(self, known: set[str]) -> str:
         nodes = self.karpenter.wait_for_nodes(len(known) + 1)
@@ -134,3 +142,29 @@ def test_without_any_placeholder_a_user_whom_the_gate_keeps_off_asks_for_a_node_
         second = site.wait_for_new_node(set())
         # Its image never comes: nobody plays the kubelet.
         assert site.stack.wait_for_node("user-2", 60) == second
+
+
+def test_users_and_builds_that_wait_together_cost_no_node_more_for_the_anti_affinity_is_left_out(
+    growing: tuple[ControlPlane, Karpenter],
+) -> None:
+    with Hub.of(*growing, values_for(placeholders=0, mode="off")) as site:
+        site.create_pool(startup_taints=())
+        site.add_user("first", cpu="3500m")
+        site.wait_for_new_node(set())
+        site.stack.wait_for_node("first", 60)
+
+        site.add_build("build-1")
+        site.add_user("user-1")
+        assert "podAntiAffinity" not in site.cluster.pod("user-1", site.namespace)["spec"]["affinity"]
+        site.stack.wait_for_node("user-1", 60)
+        assert site.stack.wait_for_node("build-1", 60) == site.node_of("user-1")
+        stays_so(site, claims=2)
+
+        # With it Karpenter keeps the two apart, as if it were required.
+        site.add_user("fills", cpu="1600m")
+        site.stack.wait_for_node("fills", 60)
+        builds = {"labelSelector": {"matchLabels": BUILDS}, "topologyKey": "kubernetes.io/hostname"}
+        term = {"weight": 1, "podAffinityTerm": builds}
+        site.add_build("build-2")
+        site.add_user("user-2", affinity={"podAntiAffinity": {PREFERRED: [term]}})
+        site.karpenter.wait_for_nodes(4)
