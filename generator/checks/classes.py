@@ -43,7 +43,7 @@ def _lint_references(report: LintReport, path: Path, pod_class: dict[str, object
         report.error((*path, "profile"), profile, f"a key of scheduler.profiles ({', '.join(sorted(profiles))})", fix)
     for side in _SIDES:
         for other in mapping(pod_class.get(side)):
-            # A default names a class that these values may have removed.
+            # The values may have removed a class that a default names.
             if other not in classes and not report.is_default((*path, side, other)):
                 expected = f"a key of podClasses ({', '.join(sorted(classes))})"
                 report.error((*path, side, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it.")
@@ -94,29 +94,33 @@ def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) 
 
 def _lint_pairs(report: LintReport, classes: _Classes) -> None:
     """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small enough weight."""
+
+    def weight(name: str, side: str, other: str) -> float:
+        # What breaks ties by default contradicts nothing.
+        is_ours = side == "avoid" and report.is_default(("podClasses", name, side, other))
+        return 0 if is_ours else number(mapping(classes[name].get(side)).get(other))
+
     for first, second in combinations(sorted(classes), 2):
         said = [
             (first_name, side, other)
             for first_name, other in ((first, second), (second, first))
             for side in _SIDES
-            if number(mapping(classes[first_name].get(side)).get(other)) > 0
+            if weight(first_name, side, other) > 0
         ]
         if len(said) > 1:
             (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
             pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
             reason = f"{pair} are both set, and their weights add up."
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
-    for name, pod_class in classes.items():
-        own = number(mapping(pod_class.get("join")).get(name))
-        if own and number(mapping(pod_class.get("avoid")).get(name)):
+    for name in classes:
+        own = weight(name, "join", name)
+        if own and weight(name, "avoid", name):
             reason = f"{name} joins and avoids itself."
             report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
-        for other, other_class in classes.items():
+        for other in classes:
             if not own or other == name:
                 continue
-            mine, theirs = (
-                number(mapping(this.get("avoid")).get(two)) for this, two in ((pod_class, other), (other_class, name))
-            )
+            mine, theirs = weight(name, "avoid", other), weight(other, "avoid", name)
             if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
                 path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)
                 enough = int(2 * own // (mine + theirs))

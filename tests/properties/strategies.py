@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import (
+    HOME_TARGET_ANNOTATION,
+    KARPENTER_POOL_LABEL,
+    OPT_OUT_ANNOTATION,
+    POLICY_REVISION_ANNOTATION,
+)
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.facts import Facts, Homes, PlacedPod
@@ -153,7 +158,7 @@ nodes = st.lists(
         _node,
         st.sampled_from(NODE_NAMES),
         st.lists(st.sampled_from(IMAGES), max_size=2),
-        st.dictionaries(st.sampled_from(["zone", "pool"]), st.sampled_from(VALUES), max_size=1),
+        st.dictionaries(st.sampled_from(["zone", "pool", KARPENTER_POOL_LABEL]), st.sampled_from(VALUES), max_size=1),
         st.tuples(st.lists(taints, max_size=1), st.booleans(), st.booleans()),
     ),
     max_size=5,

@@ -37,6 +37,14 @@ PRIORITY_CLASSES = (
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+# What breaks ties, for each class.
+OFF_BUILDS = {
+    "weight": 1,
+    "podAffinityTerm": {
+        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+        "topologyKey": "kubernetes.io/hostname",
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +190,7 @@ class TestRecordedPods:
             term["podAffinityTerm"]["labelSelector"] == {"matchLabels": {"component": "singleuser-server"}}
             for term in attraction
         )
+        assert OFF_BUILDS in body["spec"]["affinity"]["podAntiAffinity"][PREFERRED]
         for before, after in affinity.values():
             assert keeps(before, after), (before, after)
         images = [c["image"] for c in body["spec"]["containers"]]
@@ -206,9 +215,9 @@ class TestRecordedPods:
             body["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
             == ring[0]["preference"]["matchFields"][0]["values"][0]
         )
-        # BinderHub's own sticky term and its anti-affinity are replaced, by shape.
+        # BinderHub's own sticky term and its anti-affinity, of weight 100, are replaced, by shape.
         assert "kubernetes.io/hostname" not in json.dumps(terms)
-        assert not body["spec"]["affinity"].get("podAntiAffinity", {}).get(PREFERRED)
+        assert body["spec"]["affinity"]["podAntiAffinity"][PREFERRED] == [OFF_BUILDS]
         assert all(c["resources"].get("requests") for c in body["spec"]["containers"])
 
     @pytest.mark.parametrize(
@@ -230,7 +239,7 @@ class TestRecordedPods:
     ) -> None:
         body = dry_run(control_plane, load("z2jh-user-placeholder"), stack.namespace)
         assert body["spec"]["schedulerName"] == scheduler_name(stack, "placeholder")
-        assert "podAntiAffinity" not in body["spec"]["affinity"]
+        assert body["spec"]["affinity"]["podAntiAffinity"] == {PREFERRED: [OFF_BUILDS]}
         assert "images-pulled" not in json.dumps(body)
 
 

@@ -36,7 +36,8 @@ def hub(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator
 
 
 def pod(name: str, component: str, cpu: str, **where: str) -> Object:
-    container = {"name": "main", "image": "example.org/x:1", "resources": {"requests": {"cpu": cpu, "memory": cpu + "G"}}}
+    requests = {"cpu": cpu, "memory": f"{cpu}G"}
+    container = {"name": "main", "image": "example.org/x:1", "resources": {"requests": requests}}
     metadata = {"name": name, "labels": {"component": component}}
     return {"metadata": metadata, "spec": {"nodeSelector": where, "containers": [container]}}
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import is_empty_term, read_node_rules
+from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from tests import builders
 from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
@@ -142,6 +143,9 @@ def test_weights_stay_valid_and_each_term_is_said_once(body: Object, known: Fact
         added = [term for term in find(placed) if term not in find(old)]
         assert all(1 <= term["weight"] <= 100 for term in added)
         assert all(added.count(term) == 1 for term in added)
+    breaks_ties = [term for term in pod_terms(placed, "podAntiAffinity") if term["weight"] == 1]
+    if known.nodes is None or any(KARPENTER_POOL_LABEL in one.labels for one in known.nodes.values()):
+        assert all(term in pod_terms(old, "podAntiAffinity") for term in breaks_ties)
 
 
 @given(st.binary() | st.text().map(str.encode) | draw_from.json_values.map(lambda value: json.dumps(value).encode()))

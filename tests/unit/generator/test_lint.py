@@ -374,6 +374,9 @@ def test_a_selector_of_shared_pools_stands_in_the_place_of_a_classs_own() -> Non
         "",
         "enabled: false\nplaceholders: [{name: a, replicas: 1}, {name: a, replicas: 1}]",
         "podClasses: {user: {warm: {podsPerNode: 20, spare: -5, nodes: 10}}}",
+        # What breaks ties by default contradicts nothing, and needs no class of builds.
+        "podClasses: {build: {join: {build: 3, user: 1}}, user: {join: {user: 1}}}",
+        "podClasses: {build: null}",
         "recorder: {enabled: true}",
         "recorder: {enabled: true, database: {existingSecret: a, persistence: {enabled: false, size: 0}}}",
         "recorder: {enabled: false, database: {persistence: {enabled: false}}}",
