@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import EvictPod, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.loop import LEASE_LOOK_SECONDS, MINOR_SETTLE_SECONDS
 from tests.unit.controllers.test_controllers_loop import FakeClient, World, planner_of
 
@@ -37,6 +38,23 @@ def test_however_the_wall_clock_jumps_and_the_lead_changes_no_minute_has_more_ev
         loop.turn()
     for start in times:
         assert sum(start <= moment < start + 60.0 for moment in times) <= EVICTIONS_PER_MINUTE
+
+
+def test_a_budget_of_nothing_is_never_worth_waiting_for() -> None:
+    budget = MinuteBudget(0, lambda: 1000.0)
+    budget.spend_all()
+    assert not budget.take()
+    assert budget.seconds_until_next() == float("inf")
+
+
+@given(st.integers(min_value=1, max_value=5))
+def test_waiting_as_long_as_it_says_is_enough(per_minute: int) -> None:
+    now = [1000.0]
+    budget = MinuteBudget(per_minute, lambda: now[0])
+    while budget.take():
+        now[0] += 1.0
+    now[0] += budget.seconds_until_next()
+    assert budget.take()
 
 
 class Turns:

@@ -20,11 +20,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 # First key -> whose file it is, and what checks it.
 HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
-OTHERS: Final = {
-    "releases": "a helmfile",
-    "dependencies": "a Chart.yaml",
-    "currency": "pools of the simulator: unit/simulator/test_simulator_docs.py",
-}
+OTHERS: Final = {"releases": "a helmfile", "dependencies": "a Chart.yaml"}
 # Kinds of objects -> where Roost's values are in them; () where none are.
 KINDS: Final[dict[str, tuple[str, ...]]] = {
     "Application": ("spec", "source", "helm", "valuesObject"),
