@@ -152,6 +152,7 @@ PROGRAMS: dict[str, Program] = {
             ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
+        Program("descheduler", "descheduler", "sigs.k8s.io/descheduler/cmd/descheduler", "sigs.k8s.io/descheduler"),
         # Argo CD's engine and Flux's libraries, on the control plane's own versions of what both stand on: nine in ten
         # of its packages are compiled already.
         Program("gitops", "gitops", ".", GITOPS_ENGINE, sources=("main.go", "argo.go", "flux.go")),

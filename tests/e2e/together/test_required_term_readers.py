@@ -4,7 +4,10 @@ Each user could start on a node that is pulling the image, and for a reason that
 that holds it. Rows of the table in docs/placement.md.
 """
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import STRATEGIC, Object
 from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import require_binary
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
@@ -58,6 +62,36 @@ class Pool:
     def create_pod(self, name: str, component: str, **spec: Any) -> None:
         metadata = {"name": f"{name}-{self.name}", "labels": {"component": component}}
         self.hub.stack.create_pod({"metadata": metadata, "spec": spec})
+
+    def replicate(self, name: str, expression: Object) -> str:
+        """A ReplicaSet's only pod, on the node that pulls, which must not match; returns its uid."""
+        labels = {"of": f"{name}-{self.name}"}
+        affinity = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [expression]}]
+            }
+        }
+        spec = {
+            "nodeName": self.pulls,
+            "containers": [{"name": "main", "image": IMAGE}],
+            "affinity": {"nodeAffinity": affinity},
+        }
+        template = {
+            "metadata": {"labels": labels},
+            "spec": {**spec, "nodeSelector": self.selector, "terminationGracePeriodSeconds": 0},
+        }
+        self.create(
+            "ReplicaSet",
+            labels["of"],
+            version="apps/v1",
+            spec={"selector": {"matchLabels": labels}, "template": template},
+        )
+        return str(self.replica(name)["metadata"]["uid"])
+
+    def replica(self, name: str) -> Object:
+        """That pod, or the one that came in its place."""
+        path = f"/api/v1/namespaces/{self.hub.namespace}/pods"
+        return wait_until(lambda: self.api.list(path, labelSelector=f"of={name}-{self.name}"), 30, f"pod {name}")[0]
 
     # Volumes
 
@@ -214,6 +248,44 @@ def test_a_daemon_sets_pods_come_to_the_node_that_pulls_too(pool: Pool) -> None:
         return {one["spec"].get("nodeName", "") for one in pool.api.list(path, labelSelector=f"of={pool.name}")}
 
     wait_until(lambda: nodes() == {pool.holds, pool.pulls}, 30, "a pod on each node", explain=nodes)
+
+
+def test_a_descheduler_evicts_no_user_of_the_gate(pool: Pool) -> None:
+    """It evicts pods of nodes that don't match their required terms any more, if another node does."""
+    violated = {"key": ZONE, "operator": "NotIn", "values": ["b"]}
+    gate = {"key": pool.hub.label, "operator": "NotIn", "values": ["pulling"]}
+    uids = {name: pool.replicate(name, expression) for name, expression in (("moved", violated), ("kept", gate))}
+    pool.hub.wait_for_value(pool.pulls, "open")
+    done = subprocess.run(
+        [
+            require_binary("descheduler"),
+            f"--kubeconfig={pool.hub.cluster.kubeconfig}",
+            f"--policy-config-file={_write_policy(pool)}",
+            "--disable-metrics",
+            "--secure-port=0",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert pool.replica("moved")["metadata"]["uid"] != uids["moved"]
+    assert pool.replica("kept")["metadata"]["uid"] == uids["kept"]
+
+
+def _write_policy(pool: Pool) -> Path:
+    plugin = "RemovePodsViolatingNodeAffinity"
+    kinds = ["requiredDuringSchedulingIgnoredDuringExecution"]
+    arguments = {"nodeAffinityType": kinds, "namespaces": {"include": [pool.hub.namespace]}}
+    profile = {
+        "name": "terms",
+        "pluginConfig": [{"name": "DefaultEvictor"}, {"name": plugin, "args": arguments}],
+        "plugins": {"deschedule": {"enabled": [plugin]}},
+    }
+    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    path = pool.hub.cluster.folder / "descheduler.json"
+    path.write_text(json.dumps(policy))
+    return path
 
 
 def test_no_quota_refuses_the_terms(pool: Pool) -> None:
