@@ -65,10 +65,12 @@ def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]
     fitting = merged._replace(values=copy.deepcopy(merged.values))
     mended: set[Path] = set()
     while faults:
+        # Of two faults in one list, the second is mended with the first.
+        earlier = frozenset(mended)
         for path in faults:
             place = path
             # A place that is still faulty is replaced one level up; lists as a whole, to keep indexes valid.
-            while place and (place in mended or isinstance(place[-1], int)):
+            while place and (place in earlier or isinstance(place[-1], int)):
                 place = place[:-1]
             if not place:
                 # Nothing helps: lint the defaults.
