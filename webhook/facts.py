@@ -362,6 +362,8 @@ class Facts:
     failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None: quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
+    # Extended resources that nodes may have without listing them.
+    claimable: frozenset[str] = frozenset()
     # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods without a class.
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
@@ -224,6 +225,10 @@ class _Watches:
             reads_images = bool(self._classes_that_read(Reads.WARM))
             read = partial(node_or_none, with_images=reads_images)
             self._nodes = cache("/api/v1/nodes", read, kind="nodes")
+        self._device_classes: WatchCache[frozenset[str]] | None = None
+        if settings.reads_nodes:
+            path = "/apis/resource.k8s.io/v1/deviceclasses"
+            self._device_classes = cache(path, claimable_resources, kind="deviceclasses", keeps_changes=False)
         self._priorities: WatchCache[int] | None = None
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -302,10 +307,13 @@ class _Watches:
         self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self.leases.items()})
 
     @property
+    def _of_no_class(self) -> tuple[WatchCache[Any] | None, ...]:
+        return self._nodes, self._device_classes, self._priorities, self._quotas, self._namespaces
+
+    @property
     def caches(self) -> Iterator[WatchCache[Any]]:
         """Every watch."""
-        first = (self._nodes, self._priorities, self._quotas, self._namespaces)
-        yield from (cache for cache in first if cache is not None)
+        yield from (cache for cache in self._of_no_class if cache is not None)
         yield from self._builders.values()
         yield from self._pods.values()
 
@@ -333,6 +341,14 @@ class _Watches:
         if classes is None or not _is_known(classes):
             return LOWEST_PRIORITY
         return min(classes.objects().values(), default=NO_CLASS)
+
+    @property
+    def claimable(self) -> frozenset[str]:
+        """As in `Facts`; none where it can't be known, so that the gate requires too little rather than too much."""
+        classes = self._device_classes
+        return (
+            frozenset() if classes is None or not _is_known(classes) else frozenset().union(*classes.objects().values())
+        )
 
     @property
     def quotas(self) -> Mapping[str, frozenset[str]] | None:
@@ -363,10 +379,7 @@ class _Watches:
     def start(self) -> None:
         """Give each watch its thread."""
         for cache in self.caches:
-            waits = (
-                cache not in (self._nodes, self._priorities, self._quotas, self._namespaces)
-                and self._namespaces is not None
-            )
+            waits = cache not in self._of_no_class and self._namespaces is not None
             threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
         for lease in self.leases.values():
             threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
@@ -433,6 +446,7 @@ class _Watches:
             warm={name: warm for name, warm in self._warm.items() if _is_known(self._pods[name])},
             failed_pulls=self._failed_pulls,
             quotas=self.quotas,
+            claimable=self.claimable,
             lowest_priority=self.lowest_priority,
             leases={part: lease.state for part, lease in self.leases.items()},
             scheduler_host=self.settings.scheduler_host,

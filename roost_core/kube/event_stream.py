@@ -43,7 +43,8 @@ FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
 # A server (or a proxy) that ends watches sooner, without an event, is asked less and less often.
 SHORT_WATCH_SECONDS: Final = 1.0
-FORBIDDEN: Final = 403
+# By RBAC; and a kind that the API server doesn't serve.
+_REFUSED: Final = (403, 404)
 GONE: Final = 410
 # After this long without reading, changes may have happened much earlier than they are read.
 LATE_SECONDS: Final = 1.0
@@ -141,7 +142,7 @@ class EventStream:
         self._lost = ""
         # Why the last try failed; "" if it didn't.
         self.fault = ""
-        # Whether the last try was forbidden (RBAC).
+        # Whether the last try was forbidden (RBAC), or the kind isn't served.
         self.is_forbidden = False
         self._heard_at = clock()
 
@@ -171,7 +172,7 @@ class EventStream:
     def _note_failure(self, error: ClusterError) -> None:
         self._on_error(self.kind)
         status = error.status if isinstance(error, ApiError) else None
-        self.is_forbidden = status == FORBIDDEN
+        self.is_forbidden = status in _REFUSED
         if status == GONE:
             if self._version:
                 self._say(WatchEventType.LOST, self._lost or FORGOTTEN)

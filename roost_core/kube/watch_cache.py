@@ -75,7 +75,7 @@ class WatchCache(Generic[T]):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the last try was forbidden (RBAC)."""
+        """Whether the last try was forbidden (RBAC), or the kind isn't served."""
         return self._stream.is_forbidden
 
     @property

@@ -35,6 +35,7 @@ LABELS_KEPT: Final = Belief("node labels are kept true", _STALE_SECONDS, "contro
 SCHEDULER_WORKS: Final = Belief("Roost's scheduler works", _STALE_SECONDS, "stale")
 SERVED: Final = Belief("the scheduler has the profiles of the values", LOOK_SECONDS, "outdated")
 PRIORITIES: Final = Belief("which priorities pods can have", WATCHED_SECONDS, "may-preempt")
+CLAIMABLE: Final = Belief("which resources nodes have and don't list", WATCHED_SECONDS, "no-holder-fits")
 QUOTAS: Final = Belief("no quota refuses what is added to a pod", WATCHED_SECONDS, "no affinity names other namespaces")
 PODS: Final = Belief("which pods of a class there are, and where", WATCHED_SECONDS, "no node is preferred")
 BUILDERS: Final = Belief("which nodes have a builder", WATCHED_SECONDS, "the ring is made of all nodes")
@@ -47,7 +48,7 @@ REVIEWED: Final = Belief("a build that was just reviewed is on its way", 5.0, "t
 REVIEWED_UNSEEN: Final = Belief("the same, while the watch of builds fails", 30.0, "the build is no longer counted")
 
 WEBHOOK: Final = (
-    NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, QUOTAS, PODS, BUILDERS,
+    NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, CLAIMABLE, QUOTAS, PODS, BUILDERS,
     NAMESPACES, REVIEWED, REVIEWED_UNSEEN,
 )  # fmt: skip
 

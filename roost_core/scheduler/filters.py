@@ -131,7 +131,7 @@ class Cycle(NodeFilters):
         """What one row alone decides, nominations aside: for the next pod with these needs most of it still holds."""
         needs = self.state.needs_of(self.pod.spec)
         # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.
-        key = (type(self), id(needs), id(self.profile), self._number_alone)
+        key = (type(self), id(needs), id(self.profile), self._number_alone, self.state.surroundings.claimable)
         checks = self._checks[: self._number_alone]
         if len(checks) == 1:
             find = checks[0]
@@ -189,6 +189,8 @@ class Cycle(NodeFilters):
         for name, amount in self.pod.spec.requests:
             capacity = row.allocatable.get(name, 0)
             if amount > 0 and amount > capacity - row.requested.get(name, 0) and not self._is_ignored(name):
+                if not capacity and name in self.state.surroundings.claimable:
+                    continue
                 reasons.append(f"Insufficient {name}")
                 unresolvable = unresolvable or amount > capacity
         return Rejection(tuple(reasons), unresolvable) if reasons else None

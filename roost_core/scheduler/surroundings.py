@@ -33,6 +33,8 @@ class Surroundings:
     # (kind, namespace, name): spreading by default asks for them, and for nothing else.
     services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
+    # Extended resources that DeviceClasses map to devices: a node that lists none may have them all the same.
+    claimable: frozenset[str] = frozenset()
 
 
 NO_SURROUNDINGS: Final = Surroundings()

@@ -31,10 +31,14 @@ def request_by_default(case: Case) -> Iterator[Verdict]:
 
 
 def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
-    """The pod's requests, or those that its class gives to pods without any. Raises MalformedObjectError."""
+    """What a node must be large enough for: the pod's requests, or those that its class gives to pods without any.
+
+    Without what a node may have and not list. Raises MalformedObjectError.
+    """
     by_default: Mapping[str, object] = {} if _why_none(case) else case.pod_class.resources
     container = {"resources": {"requests": by_default}}
-    return read_requests(case.pod.spec) or read_requests({"containers": [container] * len(case.pod.containers)})
+    requests = read_requests(case.pod.spec) or read_requests({"containers": [container] * len(case.pod.containers)})
+    return tuple(request for request in requests if request[0] not in case.facts.claimable)
 
 
 def may_preempt(case: Case) -> bool:

@@ -150,7 +150,8 @@ def nodes_with_room(snapshot: Snapshot, sets: Sequence[PlaceholderSet]) -> Mappi
             taken[pod.node_name][PODS] += 1
     found: dict[str, tuple[str, ...]] = {}
     for name, each in buffers.items():
-        wanted = {**_amounts(each.requests), PODS: 1}
+        amounts = _amounts(each.requests).items()
+        wanted = {**{name: amount for name, amount in amounts if name not in snapshot.claimable}, PODS: 1}
         rooms = sorted(
             (places, node.name)
             for node in snapshot.nodes.values()

@@ -74,5 +74,7 @@ class Snapshot:
     histories: Mapping[str, str] | None = None
     # By name; empty while placeholders are pods, and while the API server doesn't serve CapacityBuffers.
     capacity_buffers: Mapping[str, CapacityBufferState] = field(default_factory=dict)
+    # Extended resources that nodes may have without listing them.
+    claimable: frozenset[str] = frozenset()
     # Labels of namespaces, by name; None: no class asks for them.
     namespaces: Mapping[str, Mapping[str, str]] | None = None

@@ -260,6 +260,7 @@ def _open_to_waiting(
         failing=failing,
         since={uid: steady + now.wall - now.steady for uid, steady in since.items()},
         prefix=settings.label_prefix,
+        claimable=snapshot.claimable,
         open_after_seconds=settings.open_after_seconds,
         now=now.wall,
     )

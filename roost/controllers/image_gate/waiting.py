@@ -48,6 +48,7 @@ def plan_openings(
     failing: Mapping[str, frozenset[str]],
     since: Mapping[str, float],
     prefix: str,
+    claimable: frozenset[str],
     open_after_seconds: float,
     now: float,
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
@@ -57,17 +58,17 @@ def plan_openings(
     closed: labels that say "pulling", by node. failing: labels of images whose pull fails there; such nodes come last.
     just_opened: nodes that schedulers may not have seen opened yet.
     since: by uid, when a pod began to wait and a node got ready, on the clock of `now`, which may not be the cluster's.
-    prefix: of this hub's labels. now: Unix time.
+    prefix: of this hub's labels. claimable: resources that nodes may have without listing them. now: Unix time.
     """
     if not closed:
         return {}, None
-    waiting = _find_waiting(pods.values(), prefix, since)
+    waiting = _find_waiting(pods.values(), prefix, since, claimable)
     if not waiting:
         return {}, None
     reachable = [name for name in just_opened if name in nodes]
     # Opened before they were Ready, and still not Ready: the pods that they were opened for can't be bound yet.
     reachable += [name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, now)]
-    room = _Room(nodes, pods.values(), {*closed, *reachable})
+    room = _Room(nodes, pods.values(), {*closed, *reachable}, claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
     waits: list[float] = []
@@ -127,13 +128,19 @@ def find_since(pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at
     return since
 
 
-def _find_waiting(pods: Iterable[Pod], prefix: str, since: Mapping[str, float]) -> list[_Waiting]:
+def _find_waiting(
+    pods: Iterable[Pod], prefix: str, since: Mapping[str, float], claimable: frozenset[str]
+) -> list[_Waiting]:
     waiting = [
-        _Waiting(pod, _without_gate(pod.spec, prefix), labels)
+        _Waiting(pod, _without_claimable(_without_gate(pod.spec, prefix), claimable), labels)
         for pod in pods
         if pod.uid in since and (labels := gate_labels(pod.spec, prefix))
     ]
     return sorted(waiting, key=lambda each: (-each.pod.priority, since[each.pod.uid], each.pod.key))
+
+
+def _without_claimable(spec: PodSpec, claimable: frozenset[str]) -> PodSpec:
+    return copy_spec(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
 
 
 def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
@@ -187,7 +194,10 @@ def _is_awaited(node: Node, prefix: str, now: float) -> bool:
 class _Room:
     """Room on some nodes for a pod; pods of lower priority give way."""
 
-    def __init__(self, nodes: Mapping[str, Node], pods: Iterable[Pod], names: Iterable[str]) -> None:
+    def __init__(
+        self, nodes: Mapping[str, Node], pods: Iterable[Pod], names: Iterable[str], claimable: frozenset[str]
+    ) -> None:
+        self._claimable = claimable
         self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
         self._pods: dict[str, list[Pod]] = {name: [] for name in self._allocatable}
         for pod in pods:
@@ -205,7 +215,8 @@ class _Room:
             if other.priority >= pod.priority or not pod.preempts:
                 used[PODS] += 1
                 used.update(dict(other.spec.requests))
-        if any(amount > allocatable.get(resource, 0) for resource, amount in used.items() if amount):
+        counted = ((name, amount) for name, amount in used.items() if amount and name not in self._claimable)
+        if any(amount > allocatable.get(name, 0) for name, amount in counted):
             return False
         self._pods[name].append(pod)
         return True

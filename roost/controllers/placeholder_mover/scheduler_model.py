@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
@@ -69,6 +70,7 @@ class SchedulerModel:
 
     def _follow(self, snapshot: Snapshot) -> bool:
         nodes, pods = snapshot.nodes, snapshot.pods
+        self._state.surroundings = Surroundings(claimable=snapshot.claimable)
         for key in [key for key in self._pods if key not in pods]:
             self._forget(key)
         for name in [name for name in self._nodes if name not in nodes]:

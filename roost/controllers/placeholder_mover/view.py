@@ -87,7 +87,7 @@ class View:
         return all(
             amount <= node.allocatable.get(resource, 0) - sum(requests.get(resource, 0) for requests in used)
             for resource, amount in spec.requests
-            if amount
+            if amount and resource not in self.snapshot.claimable
         )
 
     def is_full(self, placeholder_set: PlaceholderSet, node: Node) -> bool:

@@ -21,6 +21,7 @@ from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, S
 from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
+from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_reader import read_pod
@@ -109,6 +110,10 @@ class Watching:
         if any(each.has_buffer for each in release.sets):
             path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
             self._buffers = watch(path, read_capacity_buffer, "capacitybuffers", is_vital=False, label_selector=ours)
+        self._device_classes: WatchCache[frozenset[str]] | None = None
+        if all_namespaces:
+            path = "/apis/resource.k8s.io/v1/deviceclasses"
+            self._device_classes = watch(path, claimable_resources, "deviceclasses", is_vital=False)
         self._histories: WatchCache[Mapping[str, str]] | None = None
         if release.history_name:
             name = f"metadata.name={release.history_name}"
@@ -168,6 +173,7 @@ class Watching:
         """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
         self.follow()
         buffers = {} if self._buffers is None or not self._buffers.synced else self._buffers.objects()
+        classes = () if self._device_classes is None else self._device_classes.objects().values()
         histories = None
         if self._histories is not None and self._histories.synced:
             histories = {name: text for data in self._histories.objects().values() for name, text in data.items()}
@@ -181,6 +187,7 @@ class Watching:
             capacity_buffers={each.name: each for each in buffers.values()},
             pull_events=self._pulls.objects(),
             bookings=self._booking_sources(),
+            claimable=frozenset().union(*classes),
             histories=histories,
         )
 

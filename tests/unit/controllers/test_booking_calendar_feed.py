@@ -205,7 +205,7 @@ def test_a_history_is_watched_where_the_controllers_learn_and_buffers_where_plac
     placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
     settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
     watched = [cache.kind for cache in watching_of(Settings(json_values=settings))._others]
-    assert watched == ["capacitybuffers"] * (backend == "capacityBuffer") + ["configmaps"]
+    assert watched == ["capacitybuffers"] * (backend == "capacityBuffer") + ["deviceclasses", "configmaps"]
 
 
 def test_plans_do_not_wait_for_capacity_buffers_whose_definition_may_be_gone() -> None:

@@ -70,7 +70,12 @@ def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> Pod:
 
 
 def openings(
-    nodes: list[Node], pods: list[Pod], *, just_opened: frozenset[str] = frozenset(), after: float = AFTER
+    nodes: list[Node],
+    pods: list[Pod],
+    *,
+    just_opened: frozenset[str] = frozenset(),
+    claimable: frozenset[str] = frozenset(),
+    after: float = AFTER,
 ) -> tuple[dict[str, frozenset[str]], float | None]:
     closed = {
         one.name: frozenset(key for key, value in one.labels.items() if value == "pulling")
@@ -85,6 +90,7 @@ def openings(
         failing={},
         since=true_since(nodes, pods),
         prefix=PREFIX,
+        claimable=claimable,
         open_after_seconds=after,
         now=NOW,
     )
@@ -202,6 +208,15 @@ def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_open
     # What a kubelet counts itself is known from the beginning, and so is how many of a device there are.
     assert opened([node("a", ready_for=0)], [user(cpu=5000, gpus=1)]) == set()
     assert opened([node("a", ready_for=0, gpus=1)], [user(gpus=2)]) == set()
+
+
+def test_a_user_of_what_a_device_class_maps_opens_a_node_that_does_not_list_it() -> None:
+    old = [node("a", ready_for=400, cpu=1000), node("b", ready_for=390)]
+    assert opened(old, [user(gpus=1, waits_for=12)]) == set()
+    # One that has room by all other requests, those of others counted.
+    holds = [replace(bound("c", to="b"), spec=user(gpus=3).spec), bound("d", to="a", cpu=500)]
+    mapped = frozenset({"nvidia.com/gpu"})
+    assert set(openings([*old], [*holds, user(gpus=1, waits_for=12)], claimable=mapped, after=10.0)[0]) == {"b"}
 
 
 def test_nodes_that_may_yet_get_gpus_are_all_opened_and_keep_none_that_has_one_closed() -> None:

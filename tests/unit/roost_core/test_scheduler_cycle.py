@@ -43,6 +43,14 @@ class TestFilters:
         )
         assert why(wants, state, using) == {"a": ()}
 
+    def test_what_a_device_class_maps_is_asked_of_nodes_that_list_it_alone(self) -> None:
+        state = ClusterState([node("a"), node("b", extra={"example.com/gpu": "1"})])
+        wants = pod("p", requests={"example.com/gpu": "2"})
+        lacking = ("Insufficient example.com/gpu",)
+        assert why(wants, state) == {"a": lacking, "b": lacking}
+        state.surroundings = Surroundings(claimable=frozenset({"example.com/gpu"}))
+        assert why(wants, state) == {"a": (), "b": lacking}
+
 
 class TestCycles:
     def test_without_nodes_kube_scheduler_says_so(self) -> None:

@@ -63,6 +63,11 @@ def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted
     large = node("n2", IMAGE, allocatable={"cpu": 9000, "memory": 64 * 2**30, "nvidia.com/gpu": 1, "pods": 110})
     placed, degraded, _ = degraded_outcome(body, facts(small, large))
     assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
+    # Nodes may have what a DeviceClass maps without listing it.
+    is_claimed = "nvidia.com/gpu" in asked
+    for name in ("nvidia.com/gpu", "nvidia.com/other"):
+        _, degraded, _ = degraded_outcome(body, replace(facts(small), claimable=frozenset({name})))
+        assert degraded == ("" if is_claimed and name == "nvidia.com/gpu" else "no-holder-fits")
 
 
 @pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])

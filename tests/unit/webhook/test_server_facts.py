@@ -393,6 +393,22 @@ def test_quotas_that_could_refuse_what_rules_add_are_known_in_each_namespace_wit
     kept.wait(lambda: kept.keeper.facts.quotas is None)
 
 
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_device_classes_map_is_known_until_they_can_not_be_read(server: FakeServer, kept: Kept) -> None:
+    by_name = [
+        {"metadata": {"name": name}, "spec": spec} for name, spec in (("a", {"extendedResourceName": "x/g"}), ("b", {}))
+    ]
+    server.objects[DEVICE_CLASSES, ""] = by_name
+    kept.keeper.follow(settings())
+    mapped = {"x/g", *(f"deviceclass.resource.kubernetes.io/{name}" for name in "ab")}
+    kept.wait(lambda: kept.keeper.facts.claimable == mapped)
+    server.forbidden.add(DEVICE_CLASSES)
+    kept.wait(lambda: not kept.keeper.facts.claimable)
+
+
 def priority_class(name: str, value: object, part_of: str = "") -> Object:
     return {"metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}}, "value": value}
 
@@ -664,7 +680,7 @@ def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kep
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
     kept.wait(lambda: kept.keeper.verdict().passed)
     paths = {path for path, _ in server.asked}
-    assert paths == {"/api/v1/nodes", PRIORITIES, QUOTAS, PODS}
+    assert paths == {"/api/v1/nodes", DEVICE_CLASSES, PRIORITIES, QUOTAS, PODS}
 
 
 def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:

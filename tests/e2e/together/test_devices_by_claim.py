@@ -1,0 +1,73 @@
+"""Extended resources of Dynamic Resource Allocation: no node lists them, and the gate holds for their users, too."""
+
+from typing import Any
+
+import pytest
+
+from roost_core.placement.labels import pulled_label
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+pytestmark = pytest.mark.e2e
+
+Object = dict[str, Any]
+API = "resource.k8s.io/v1"
+IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+VALUES: Object = {
+    "placeholders": [],
+    "singleuser": {"image": {"name": "quay.io/jupyter/scipy-notebook", "tag": "2026-11-03"}},
+}
+
+
+def user(name: str, resource: str) -> Object:
+    amounts = {"cpu": "100m", resource: "1"}
+    container = {"name": "main", "image": IMAGE, "resources": {"requests": amounts, "limits": amounts}}
+    metadata = {"name": name, "labels": {"component": "singleuser-server"}}
+    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}}
+
+
+def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_one(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    api, driver, label = control_plane.api, f"gpu.{namespace}.example.com", pulled_label("hub", namespace, IMAGE)
+    resource = f"{driver}/gpu"
+
+    def create(kind: str, name: str, spec: Object) -> None:
+        """A cluster-wide object, which no other test needs to mind: its names are this test's own."""
+        api.create({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec})
+
+    def add_node(name: str, *, has_device: bool) -> None:
+        fake_nodes.create(name, images={IMAGE: 10**9} if "holds" in name else {})
+        if has_device:
+            pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+            create(
+                "ResourceSlice",
+                f"{namespace}-{name}",
+                {"driver": driver, "nodeName": name, "pool": pool, "devices": [{"name": "gpu-0"}]},
+            )
+
+    selectors = [{"cel": {"expression": f"device.driver == '{driver}'"}}]
+    create("DeviceClass", namespace, {"selectors": selectors, "extendedResourceName": resource})
+    add_node("small-holds", has_device=False)
+    add_node("device-holds", has_device=True)
+    with Stack(control_plane, namespace, VALUES, controllers=True) as stack:
+
+        def says(name: str, value: str) -> bool:
+            node = api.get(f"/api/v1/nodes/{name}")
+            return node["metadata"]["labels"].get(label) == value and not node["spec"].get("taints")
+
+        for name in ("small-holds", "device-holds"):
+            wait_until(lambda: says(name, "true"), 30, f"{name} to be known to hold the image")  # noqa: B023
+        add_node("device-pulls", has_device=True)
+        wait_until(lambda: says("device-pulls", "pulling"), 30, "the other to be known to pull it")
+        implicit = f"deviceclass.resource.kubernetes.io/{namespace}"
+        for name, asks, node in (("ada", resource, "device-holds"), ("bob", implicit, "device-pulls")):
+            terms = stack.create_pod(user(name, asks))["spec"]["affinity"]["nodeAffinity"]
+            assert label in str(terms["requiredDuringSchedulingIgnoredDuringExecution"])
+            # Where no other node has a device, the gate opens.
+            assert stack.wait_for_node(name, 30) == node
+        assert says("device-pulls", "open")
+        assert not stack.webhooks[0].process.log_lines("forbidden")
