@@ -19,18 +19,16 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.e2e.pair_cases import IMAGE_BYTES, Pool
 from tests.harness.api import Api, ApiError
 from tests.harness.nodes import NODES, FakeNodes, read_taint
 from tests.harness.pods import PODS, PodKeeper
 from tests.harness.scheduler import scheduler_config
 from tests.harness.talk import say
+from tests.judge.cases import GROUP_LABEL, HOSTNAME, IMAGE_BYTES, Pool
 from tests.scheduling import filter_nodes
 
 Object = dict[str, Any]
 
-GROUP_LABEL = "example.com/node-group"
-HOSTNAME = "kubernetes.io/hostname"
 # --scan-interval is 10 s, and machines take a minute to boot; here both are shorter.
 SCAN_SECONDS = 4.0
 # How long a node must be ready to be a template; a minute there, as its boots are longer, too.

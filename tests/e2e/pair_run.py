@@ -15,11 +15,11 @@ from typing import Any, Protocol, Self
 
 import yaml
 
-from tests.e2e.pair_cases import IMAGE_BYTES, Arrival, Case, Fault, user_pod
-from tests.e2e.pair_machines import GROUP_LABEL, SCAN_SECONDS, ClusterAutoscaler, Kubelets
+from tests.e2e.pair_machines import SCAN_SECONDS, ClusterAutoscaler, Kubelets
 from tests.harness.controlplane import ControlPlane
 from tests.harness.karpenter import NODE_CLAIMS, InstanceType, Karpenter, is_booted
 from tests.harness.nodes import NODES, FakeNodes
+from tests.judge.cases import GROUP_LABEL, IMAGE_BYTES, ZONE, Arrival, Case, Fault, Pool, user_pod
 from tests.stack import ROOST, Stack
 
 Object = dict[str, Any]
@@ -160,7 +160,7 @@ class Side:
         self.grower: Grower = self._start_autoscaler(exits)
         for pool in case.pools:
             for index in range(pool.at_first):
-                self._create_node(pool, f"{self.namespace}-{pool.name}-{index}")
+                self._create_node(pool, index)
         self._at_first = {node["metadata"]["name"] for node in api.list(NODES)}
         if self.values is not None:
             stack = Stack(self.cluster, self.namespace, self.values, release=RELEASE, scheduler=False, webhook=False)
@@ -184,15 +184,16 @@ class Side:
         scaler = ClusterAutoscaler(self.cluster.api, self.case.pools, self.namespace, self.case.boot_seconds)
         return exits.enter_context(scaler)
 
-    def _create_node(self, pool: Any, name: str) -> None:
-        self.kubelets.hold(name, pool.holds)
+    def _create_node(self, pool: Pool, index: int) -> None:
+        name, holds = f"{self.namespace}-{pool.name}-{index}", pool.holds_at(index)
+        self.kubelets.hold(name, holds)
         self.nodes.create(
             name,
             cpu=pool.cpu,
             memory=pool.memory,
-            labels={GROUP_LABEL: pool.name, **pool.labels},
+            labels={GROUP_LABEL: pool.name, ZONE: pool.zone_at(index), **pool.labels},
             taints=pool.taints,
-            images=dict.fromkeys(pool.holds, IMAGE_BYTES),
+            images=dict.fromkeys(holds, IMAGE_BYTES),
             extra_resources=pool.extra_resources,
         )
         if isinstance(self.grower, ClusterAutoscaler):

@@ -96,15 +96,16 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     except MalformedObjectError:
         # The API server will reject the pod and say why; the other rules don't need requests.
         return "the pod's requests can't be read"
-    if needs.are_brought and facts.uses_only(_brought_images(case)):
-        # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
-        return "pullers bring all images of the class to every node"
     images = {}
     for reference, normalised in needs.images:
         images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
-    slots = _slots(pod_class, pod_class.warm, needs, nodes)
     failed = case.facts.failed_pulls.items()
-    for node in {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}:
+    failing = {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}
+    if needs.are_brought and not failing and facts.uses_only(_brought_images(case)):
+        # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
+        return "pullers bring all images of the class to every node"
+    slots = _slots(pod_class, pod_class.warm, needs, nodes)
+    for node in failing:
         slots.pop(node, None)
     return order_warm_nodes(pod_class.warm, slots, facts, images)
 

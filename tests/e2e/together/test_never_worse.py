@@ -12,16 +12,17 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.pair_cases import GPU_CASE, HUNG_CASE, KILLED_CASE, LARGE_CASE, LECTURE_CASE, SLOW_PULL_CASE, Case, draw
 from tests.e2e.pair_run import Pair, Side, imported_values
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
+from tests.judge.cases import GPU_CASE, HUNG_CASE, KILLED_CASE, LARGE_CASE, LECTURE_CASE, SLOW_PULL_CASE, Case, draw
 
 pytestmark = pytest.mark.e2e
 
@@ -90,4 +91,7 @@ def test_a_node_that_pulled_when_the_leading_controllers_hung(twins: Twins, tmp_
 
 @pytest.mark.parametrize("seed", seeds())
 def test_drawn(seed: int, twins: Twins, tmp_path: Path) -> None:
-    hold(draw(seed), "imported" if seed % 2 else "default", twins, tmp_path)
+    case = draw(seed)
+    profiles = tuple(replace(one, priority_class="", spread="") for one in case.profiles)
+    case = replace(case, profiles=profiles, priorities=(), others=(), failing_pulls=frozenset(), troubles=())
+    hold(case, "imported" if case.is_imported else "default", twins, tmp_path)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tests.e2e.pair_cases import GPU, GPU_TAINT, Pool, Profile, user_pod
 from tests.e2e.pair_machines import STABLE_SECONDS, ClusterAutoscaler
+from tests.judge.cases import GPU, GPU_TAINT, Pool, Profile, user_pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -560,3 +560,9 @@ def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_w
     # Roost's own scheduler puts the set first.
     own = place(user_pod(IMAGE), known([N1, N2], ("n1", IMAGE)), settings(podClasses=classes))
     assert len(pod_terms(own, "podAffinity")) == 1
+
+
+def test_where_the_pull_of_an_image_fails_that_pullers_bring_its_users_are_sent_elsewhere() -> None:
+    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+    facts = replace(known([N1, N2]), failed_pulls={("n1", managed): 990.0})
+    assert homes_of(place(user_pod(managed), facts, settings(podClasses=WARM))) == [(100, "n2")]

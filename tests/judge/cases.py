@@ -1,0 +1,473 @@
+"""What is played without Roost and with it: machines, profiles, arrivals, troubles; written down or drawn from a seed.
+
+Owns chance and shapes, no cluster. Pods are KubeSpawner's, values are zero-to-jupyterhub's.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+GPU = "nvidia.com/gpu"
+GPU_TAINT = f"{GPU}=present:NoSchedule"
+TOLERATES_GPU = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+DEDICATED_TAINT = "hub.jupyter.org/dedicated=user:NoSchedule"
+PURPOSE = {"hub.jupyter.org/node-purpose": "user"}
+BASE = "quay.io/jupyter/scipy-notebook:2026-11-03"
+OTHER = "quay.io/jupyter/pytorch-notebook:cuda12"
+IMAGE_BYTES = 3_000_000_000
+GROUP_LABEL = "example.com/node-group"
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+# Another team's namespace.
+TEAM = "team"
+# A hub's own spawn as zero-to-jupyterhub 4.4 makes it.
+_POD = (Path(__file__).parents[2] / "benchmarks" / "pods" / "user.json").read_text()
+
+
+class Fault(StrEnum):
+    """What becomes of Roost's controllers in the middle."""
+
+    NONE = "none"
+    KILLED = "killed"
+    HUNG = "hung"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Machines of one kind: those there from the beginning, and how many an autoscaler may have."""
+
+    name: str
+    cpu: str = "4"
+    memory: str = "16Gi"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    extra_resources: Mapping[str, str] = field(default_factory=dict)
+    at_first: int = 0
+    most: int = 0
+    # Images that those there from the beginning hold, and how many of them do; None: all.
+    holds: tuple[str, ...] = ()
+    holders: int | None = None
+    # Where its nodes are, in turn.
+    zones: tuple[str, ...] = ("a",)
+    # Devices of DRA under the name of an extended resource: the scheduler finds them, `allocatable` doesn't list them.
+    devices: Mapping[str, int] = field(default_factory=dict)
+
+    def holds_at(self, index: int) -> tuple[str, ...]:
+        """The images of the first, second, ... of those there from the beginning."""
+        return self.holds if self.holders is None or index < self.holders else ()
+
+    def zone_at(self, index: int) -> str:
+        """Where the first, second, ... of its nodes is."""
+        return self.zones[index % len(self.zones)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a user chooses, in KubeSpawner's terms."""
+
+    name: str
+    image: str = BASE
+    cpu: float = 1.0
+    memory_gib: int = 1
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    extra_resource_limits: Mapping[str, str] = field(default_factory=dict)
+    priority_class: str = ""
+    # "DoNotSchedule" or "ScheduleAnyway": spread over the zones.
+    spread: str = ""
+
+    def override(self) -> Object:
+        """The profile's `kubespawner_override`."""
+        found: Object = {"image": self.image, "cpu_guarantee": self.cpu, "mem_guarantee": f"{self.memory_gib}G"}
+        if self.node_selector:
+            found["node_selector"] = dict(self.node_selector)
+        if self.tolerations:
+            found["tolerations"] = [dict(one) for one in self.tolerations]
+        if self.extra_resource_limits:
+            found["extra_resource_limits"] = dict(self.extra_resource_limits)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A user who comes."""
+
+    at_seconds: float
+    profile: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """A pod of another team."""
+
+    name: str
+    # Pods of one kind are as good as each other.
+    kind: str
+    cpu: float = 1.0
+    priority_class: str = ""
+    grace_seconds: int = 0
+    # None: it has been there, on `node`, from the beginning.
+    at_seconds: float | None = None
+    node: str = ""
+
+
+class Trouble(NamedTuple):
+    """Something that happens on both sides, or to Roost alone."""
+
+    at_seconds: float
+    # cordon (a node), controllers-killed, clock (seconds that the controllers' wall clock jumps), scheduler-dies-unseen
+    # (the status with which reads of Leases are refused).
+    what: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One cluster, its autoscaler and a time of arrivals."""
+
+    name: str
+    pools: tuple[Pool, ...]
+    # The first is the hub's default.
+    profiles: tuple[Profile, ...]
+    arrivals: tuple[Arrival, ...]
+    pull_seconds: float = 6.0
+    boot_seconds: float = 4.0
+    karpenter: bool = False
+    # False where pulls take longer than anybody wants to wait here: then it's nodes that count.
+    follows_starts: bool = True
+    fault: Fault = Fault.NONE
+    fault_at_seconds: float = 0.0
+    # A second replica of the controllers, as by default.
+    has_standby: bool = False
+    # zero-to-jupyterhub's placeholders, which an import takes over.
+    user_placeholders: int = 0
+    # Whether the hub had zero-to-jupyterhub's, which an import replaces.
+    has_user_scheduler: bool = True
+    # Whether Roost's values are what an import makes of the hub's; else its defaults.
+    is_imported: bool = False
+    others: tuple[Other, ...] = ()
+    # PriorityClasses: name, value, and whether their preemptionPolicy is Never.
+    priorities: tuple[tuple[str, int, bool], ...] = ()
+    quotas: tuple[Object, ...] = ()
+    limit_ranges: tuple[Object, ...] = ()
+    # Image and node; "": on all nodes.
+    failing_pulls: frozenset[tuple[str, str]] = frozenset()
+    # Zone of a pod's volume, by the pod's key; and the keys of those whose volume is bound with them.
+    volumes: tuple[tuple[str, str], ...] = ()
+    unbound_volumes: frozenset[str] = frozenset()
+    troubles: tuple[Trouble, ...] = ()
+    # For how long it is played in the model after the last arrival.
+    plays_seconds: float = 80.0
+
+    @property
+    def images(self) -> frozenset[str]:
+        """Images that have to be pulled; all others are everywhere."""
+        return frozenset(profile.image for profile in self.profiles)
+
+    def pull_fails(self, node: str, image: str) -> bool:
+        """Whether no pull of the image succeeds on the node."""
+        return not self.failing_pulls.isdisjoint({(image, node), (image, "")})
+
+    def profile(self, name: str) -> Profile:
+        """The profile of that name."""
+        return next(one for one in self.profiles if one.name == name)
+
+    def hub_values(self) -> Object:
+        """The values file that such a hub has under zero-to-jupyterhub."""
+        first = self.profiles[0]
+        name, _, tag = first.image.rpartition(":")
+        singleuser: Object = {
+            "image": {"name": name, "tag": tag},
+            "cpu": {"guarantee": first.cpu},
+            "memory": {"guarantee": f"{first.memory_gib}G"},
+        }
+        if len(self.profiles) > 1:
+            singleuser["profileList"] = [
+                {"display_name": one.name, "kubespawner_override": one.override()} for one in self.profiles
+            ]
+        scheduling = {
+            "userPlaceholder": {"enabled": self.user_placeholders > 0, "replicas": self.user_placeholders},
+            "userScheduler": {"enabled": self.has_user_scheduler},
+        }
+        return {"singleuser": singleuser, "scheduling": scheduling}
+
+    def default_values(self) -> Object:
+        """Roost's values with nothing set but the hub's images, which no default can know."""
+        singleuser = self.hub_values()["singleuser"]
+        return {"singleuser": {key: singleuser[key] for key in ("image", "profileList") if key in singleuser}}
+
+
+def user_pod(name: str, profile: Profile) -> Object:
+    """The pod that KubeSpawner makes, with its home on the node: there is no storage here."""
+    body: Object = json.loads(_POD)
+    body["metadata"]["name"] = f"jupyter-{name}"
+    body["metadata"]["labels"]["hub.jupyter.org/username"] = name
+    spec = body["spec"]
+    spec["volumes"] = [{"name": "home", "emptyDir": {}}]
+    spec["terminationGracePeriodSeconds"] = 0
+    (container,) = spec["containers"]
+    container["image"] = profile.image
+    requests: Object = {"cpu": profile.cpu, "memory": profile.memory_gib * 1024**3}
+    limits = dict(profile.extra_resource_limits)
+    container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
+    if profile.node_selector:
+        spec["nodeSelector"] = dict(profile.node_selector)
+    spec["tolerations"] = [*spec["tolerations"], *(dict(one) for one in profile.tolerations)]
+    if profile.priority_class:
+        spec["priorityClassName"] = profile.priority_class
+    if profile.spread:
+        selector = {"matchLabels": {"component": "singleuser-server"}}
+        constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": profile.spread, "labelSelector": selector}
+        spec["topologySpreadConstraints"] = [constraint]
+    return body
+
+
+def other_pod(other: Other) -> Object:
+    """The pod of another team."""
+    container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": str(other.cpu)}}}
+    spec: Object = {"containers": [container], "terminationGracePeriodSeconds": other.grace_seconds}
+    if other.priority_class:
+        spec["priorityClassName"] = other.priority_class
+    return {"metadata": {"name": other.name, "labels": {"team": other.kind}}, "spec": spec}
+
+
+def burst(profile: str, count: int, *, at: float = 0.0, during: float = 2.0) -> tuple[Arrival, ...]:
+    """So many users, evenly over a time."""
+    return tuple(Arrival(at_seconds=at + during * index / count, profile=profile) for index in range(count))
+
+
+# Written down: each failed under Roost 0.1.0.
+
+GPU_CASE = Case(
+    name="gpu",
+    # The puller tolerates the users' taints, and not the GPU's; the recipe has no node selector.
+    pools=(
+        Pool(name="cpu", at_first=2, holds=(BASE,)),
+        Pool(name="gpu", at_first=1, taints=(GPU_TAINT,), extra_resources={GPU: "2"}, most=2),
+    ),
+    profiles=(
+        Profile(name="plain"),
+        Profile(name="gpu", extra_resource_limits={GPU: "1"}, tolerations=(TOLERATES_GPU,)),
+    ),
+    # The third finds both GPUs taken: it is the autoscaler's to see.
+    arrivals=(*burst("plain", 2), *burst("gpu", 3, at=1.0)),
+    pull_seconds=2.0,
+)
+LARGE_CASE = Case(
+    name="60-gi",
+    pools=(Pool(name="small", at_first=2, holds=(BASE,)), Pool(name="large", cpu="16", memory="128Gi", most=2)),
+    profiles=(Profile(name="plain"), Profile(name="large", memory_gib=60)),
+    arrivals=(*burst("plain", 2), *burst("large", 2, at=1.0)),
+    pull_seconds=2.0,
+)
+LECTURE_CASE = Case(
+    name="lecture",
+    # Of four CPU Karpenter leaves 3.9: three users a machine.
+    pools=(Pool(name="users", labels=PURPOSE, at_first=1, most=12, holds=(BASE,)),),
+    profiles=(Profile(name="plain"),),
+    arrivals=burst("plain", 20, during=6.0),
+    pull_seconds=8.0,
+    karpenter=True,
+)
+
+
+# A pull that takes longer than the case; meanwhile a group's only node is one that pulls, and its template a copy.
+_SLOW = (
+    Pool(name="old", labels=PURPOSE, at_first=1, most=1, holds=(BASE,)),
+    Pool(name="new", labels=PURPOSE, at_first=1, most=6),
+)
+SLOW_PULL_CASE = Case(
+    name="slow-pull",
+    pools=_SLOW,
+    profiles=(Profile(name="plain"),),
+    arrivals=burst("plain", 12),
+    pull_seconds=90.0,
+    follows_starts=False,
+)
+# Growth begins when all replicas are gone: nobody says anything of the new nodes.
+KILLED_CASE = Case(
+    name="controllers-killed",
+    pools=(Pool(name="users", labels=PURPOSE, at_first=1, most=4, holds=(BASE,)),),
+    profiles=(Profile(name="plain"),),
+    arrivals=(*burst("plain", 2), *burst("plain", 5, at=3.0)),
+    pull_seconds=3.0,
+    fault=Fault.KILLED,
+    fault_at_seconds=2.0,
+)
+# The leader hangs, and a node stays as it said last: pulling. The other replica takes over.
+HUNG_CASE = Case(
+    name="controllers-hung",
+    pools=_SLOW,
+    profiles=(Profile(name="plain"),),
+    arrivals=burst("plain", 7, at=2.0),
+    pull_seconds=90.0,
+    follows_starts=False,
+    fault=Fault.HUNG,
+    fault_at_seconds=1.0,
+    has_standby=True,
+)
+
+
+# PriorityClasses of a cluster: name, value, and whether their preemptionPolicy is Never.
+PRIORITIES = (("premium", 1000, False), ("spare", -3, False))
+# Classes whose pods can't take the room of Roost's own: an exception of promise 8. So in cases with these there are no
+# placeholders, and nodes have a little more room than users need, as real ones do.
+UNLIKE_PLACEHOLDERS = (("polite", 500, True), ("batch", -100, False))
+# So many hubs' values are rendered; all else is of a seed of its own.
+HUBS = 12
+
+
+def draw(seed: int) -> Case:
+    """A case by chance."""
+    pools, profiles, more = _hub(Random(f"hub {seed % HUBS}"))
+    chance = Random(seed)
+    # One node holds the image, others pull it for long, and there are no more: where the gate has most to answer for.
+    is_tight = chance.random() < 0.4
+    grows = not is_tight and chance.random() < 0.6
+    zones = chance.choice([("a",), ("a", "b")])
+    has_placeholders = not more["is_imported"] or more["user_placeholders"] > 0
+    priorities = (*PRIORITIES, *(() if has_placeholders else UNLIKE_PLACEHOLDERS)) if chance.random() < 0.6 else ()
+    classes = [name for name, _, _ in priorities]
+    pools = [
+        _size(chance, pool, zones, grows=grows, is_tight=is_tight, is_exact="batch" not in classes) for pool in pools
+    ]
+    profiles = [_vary(chance, profile, classes) for profile in profiles]
+    arrivals = _arrivals(chance, [one.name for one in profiles])
+    pull_seconds = 90.0 if is_tight else chance.choice([1.0, 6.0, 12.0, 90.0])
+    nodes = [f"{pool.name}-{index}" for pool in pools for index in range(pool.at_first)]
+    return Case(
+        name=f"drawn-{seed}",
+        pools=tuple(pools),
+        profiles=tuple(profiles),
+        arrivals=arrivals,
+        pull_seconds=pull_seconds,
+        boot_seconds=chance.choice([4.0, 8.0]),
+        follows_starts=pull_seconds < 60.0,
+        fault=Fault.KILLED if chance.random() < 0.2 else Fault.NONE,
+        fault_at_seconds=chance.uniform(0.0, 4.0),
+        has_standby=True,
+        priorities=priorities,
+        others=(*_residents(chance, pools[0], classes), *_team(chance, classes)),
+        failing_pulls=_failing(chance, profiles, nodes),
+        troubles=_troubles(chance, nodes),
+        **more,
+    )
+
+
+def _hub(chance: Random) -> tuple[list[Pool], list[Profile], Object]:
+    """What a hub's values say, and the nodes that they are written for."""
+    dedicated = chance.random() < 0.3
+    taints = (DEDICATED_TAINT,) if dedicated else ()
+    labels = PURPOSE if dedicated or chance.random() < 0.5 else {}
+    pools = [Pool(name="users", labels=labels, taints=taints, holds=(BASE,))]
+    profiles = [Profile(name="plain", cpu=chance.choice([0.5, 1.0, 1.5]), memory_gib=chance.randint(1, 3))]
+    if chance.random() < 0.5:
+        pools.append(Pool(name="gpu", taints=(GPU_TAINT,), extra_resources={GPU: "2"}))
+        image = chance.choice([BASE, OTHER])
+        profiles.append(
+            Profile(name="gpu", image=image, extra_resource_limits={GPU: "1"}, tolerations=(TOLERATES_GPU,))
+        )
+    if chance.random() < 0.5:
+        large = {"size": "large"}
+        selected = chance.random() < 0.5
+        pools.append(Pool(name="large", cpu="16", memory="128Gi", labels={**labels, **large}))
+        profiles.append(
+            Profile(name="large", memory_gib=chance.choice([30, 60]), node_selector=large if selected else {})
+        )
+    if chance.random() < 0.4:
+        # An image that no node holds yet.
+        profiles.append(Profile(name="other", image=OTHER, cpu=0.5))
+    more = {
+        "is_imported": chance.random() < 0.6,
+        "user_placeholders": chance.choice([0, 0, 3]),
+        "has_user_scheduler": chance.random() < 0.7,
+    }
+    return pools, profiles, more
+
+
+def _size(chance: Random, pool: Pool, zones: tuple[str, ...], *, grows: bool, is_tight: bool, is_exact: bool) -> Pool:
+    at_first = chance.randint(2 if is_tight else 1, 3) if pool.name == "users" else chance.randint(0, 1)
+    more = {"users": 7, "gpu": 2, "large": 3}[pool.name] if grows else 0
+    cpu = chance.choice([4.0, 8.0]) if pool.name == "users" else float(pool.cpu)
+    holders = 1 if is_tight else chance.randint(0, at_first) if chance.random() < 0.6 else at_first
+    return replace(
+        pool,
+        at_first=at_first,
+        most=at_first + more,
+        cpu=str(cpu if is_exact else cpu + 0.1),
+        holders=holders,
+        zones=zones,
+    )
+
+
+def _vary(chance: Random, profile: Profile, classes: Sequence[str]) -> Profile:
+    name = chance.choice(["", "", *(one for one in classes if one != "batch")])
+    return replace(profile, priority_class=name, spread=chance.choice(["", "", "", "DoNotSchedule", "ScheduleAnyway"]))
+
+
+def _arrivals(chance: Random, names: Sequence[str]) -> tuple[Arrival, ...]:
+    arrivals: list[Arrival] = []
+    at = 0.0
+    for _ in range(chance.randint(1, 2)):
+        during = chance.uniform(0.5, 3.0)
+        for _ in range(chance.randint(2, 8)):
+            # The default profile half of the time.
+            name = names[0] if chance.random() < 0.5 else chance.choice(names)
+            arrivals.append(Arrival(at_seconds=at + chance.uniform(0.0, during), profile=name))
+        at += during + chance.uniform(2.0, 12.0)
+    return tuple(sorted(arrivals, key=lambda one: one.at_seconds))
+
+
+def _residents(chance: Random, pool: Pool, classes: Sequence[str]) -> list[Other]:
+    """Other teams' pods, which are on users' nodes from the beginning."""
+    found: list[Other] = []
+    for index in range(pool.at_first):
+        left = float(pool.cpu) - 0.5
+        while left >= 1.0 and chance.random() < 0.5:
+            cpu = chance.choice([one for one in (1.0, 2.0, 3.0) if one <= left])
+            left -= cpu
+            name = chance.choice(["", *classes])
+            found.append(
+                Other(
+                    name=f"resident-{len(found)}",
+                    kind=f"resident {name}",
+                    cpu=cpu,
+                    priority_class=name,
+                    grace_seconds=chance.choice([0, 5, 60]),
+                    node=f"{pool.name}-{index}",
+                )
+            )
+    return found
+
+
+def _team(chance: Random, classes: Sequence[str]) -> list[Other]:
+    """Other teams' pods, which come meanwhile."""
+    count = chance.randint(1, 3) if chance.random() < 0.3 else 0
+    name = chance.choice(["", *classes])
+    return [
+        Other(name=f"job-{index}", kind=f"job {name}", priority_class=name, at_seconds=chance.uniform(0.0, 8.0))
+        for index in range(count)
+    ]
+
+
+def _failing(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Pulls that never succeed: on a node, or everywhere."""
+    if chance.random() > 0.3 or not nodes:
+        return frozenset()
+    image = chance.choice(profiles).image
+    return frozenset({(image, node) for node in nodes if chance.random() < 0.4})
+
+
+def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
+    found: list[Trouble] = []
+    if nodes and chance.random() < 0.1:
+        found.append(Trouble(chance.uniform(0.0, 6.0), "cordon", chance.choice(nodes)))
+    if chance.random() < 0.15:
+        found.append(Trouble(chance.uniform(0.0, 6.0), "clock", chance.choice(["-60", "-3600", "60"])))
+    return tuple(found)

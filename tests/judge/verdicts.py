@@ -1,0 +1,94 @@
+"""Say who fared worse with Roost: deleted, refused, misplaced, re-spawned, stranded or late; Roost's own pods aside.
+
+Pods of one kind are as good as each other, so what is compared are numbers and moments of a kind.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tests.judge.cases import Case
+from tests.judge.roost_here import Release, imported, release_of
+from tests.judge.world import Fate, World
+
+# imageGate.openAfterSeconds twice, for where the first node was the wrong one, and a step of plan, write and scheduler.
+LATE_SECONDS = 20.0 + 5.0
+
+
+class Victim(NamedTuple):
+    """Somebody who fared worse."""
+
+    kind: str
+    what: str
+    why: str
+    # Not shown to be Roost's doing: the same pods on other nodes, as chance would have it.
+    is_drift: bool = False
+
+    def __str__(self) -> str:
+        return f"{'drift: ' if self.is_drift else ''}{self.kind}: {self.what}: {self.why}"
+
+
+def release_for(case: Case) -> Release:
+    return release_of(json.dumps(imported(case.hub_values()) if case.is_imported else case.default_values()))
+
+
+class Trial(NamedTuple):
+    """Both plays of a case, and who fared worse."""
+
+    without: World
+    with_roost: World
+    victims: list[Victim]
+
+
+def try_case(case: Case) -> Trial:
+    """Play a case without and with Roost, and judge."""
+    without = World(case, None).play()
+    with_roost = World(case, release_for(case)).play()
+    return Trial(without, with_roost, list(find_victims(case, without, with_roost)))
+
+
+def find_victims(case: Case, without: World, with_roost: World) -> Iterable[Victim]:
+    kinds = dict.fromkeys(fate.kind for fate in without.fates.values())
+    for key, fate in with_roost.fates.items():
+        if not fate.is_own and fate.refused and not without.fates[key].refused:
+            yield Victim(fate.kind, "refused", f"{key}: {fate.refused}")
+        if fate.misplaced:
+            yield Victim(fate.kind, "misplaced", fate.misplaced)
+    for kind in kinds:
+        before, after = ([one for one in world.fates.values() if one.kind == kind] for world in (without, with_roost))
+        # Whoever pre-empts anyway waits for as long as the victims take to go, and Roost's own may change who that is.
+        causes = {without.fates[fate.deleted_for].kind for fate in without.fates.values() if fate.deleted_for}
+        yield from _compare(case, kind, before, after, pre_empts_anyway=kind in causes)
+
+
+def _compare(
+    case: Case, kind: str, before: Sequence[Fate], after: Sequence[Fate], *, pre_empts_anyway: bool
+) -> Iterable[Victim]:
+    deleted = sum(fate.deleted is not None for fate in before)
+    gone = [fate for fate in after if fate.deleted is not None]
+    if len(gone) > deleted:
+        whom = ", ".join(sorted({fate.deleted_for for fate in gone}))
+        is_drift = not any(fate.is_deleted_by_roost for fate in gone)
+        yield Victim(kind, "deleted", f"{len(gone)} for {whom}; {deleted} without", is_drift)
+    tries, tried = (sum(fate.respawns for fate in one) for one in (before, after))
+    if tried > tries:
+        lured = sum(fate.lured for fate in after)
+        yield Victim(kind, "re-spawned", f"{tried} times; {tries} without; {lured} lured", not lured)
+    kept = max((fate.kept_waiting for fate in after), default=0.0)
+    for step, allowed in (("bound", LATE_SECONDS), ("running", LATE_SECONDS + case.pull_seconds)):
+        moments, reached = (
+            sorted(moment for fate in one if (moment := getattr(fate, step)) is not None) for one in (before, after)
+        )
+        late = [
+            f"{then:.0f} s for {moment:.0f} s"
+            for moment, then in zip(moments, reached, strict=False)
+            if then > moment + allowed
+        ]
+        is_drift = kept <= LATE_SECONDS or pre_empts_anyway
+        if len(reached) < len(moments):
+            why = f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
+            yield Victim(kind, "stranded", why, is_drift)
+            return
+        if late:
+            yield Victim(kind, "late", f"{step} at {', '.join(late)}; kept waiting for {kept:.0f} s", is_drift)
+            return

@@ -1,0 +1,625 @@
+"""Play a case second by second: an API server's admission, the scheduler's model, kubelets, an autoscaler and a hub.
+
+Owns what becomes of each pod. What the model lacks is stood in for by Kubernetes' documented rules, as little as the
+cases need: built-in admission (`admission.py`), bound volumes as a required zone, grace periods, pulls.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from roost.controllers.contract.actions import Action, ChangeNode, EvictPod, Outcome, ScaleSet
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.runtime.watching import read_stateful_set
+from roost_core.objects.node import Node, read_node
+from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod, copy_pod, copy_spec
+from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.selectors import NodeTerm, Requirement, Taint, untolerated
+from roost_core.placement.kubelet_pulls import PullEvent
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.preemption import Nomination
+from roost_core.scheduler.profile import default_profile
+from roost_core.scheduler.state import ClusterState
+from tests.builders import NAMESPACE
+from tests.judge.admission import Refused, admit
+from tests.judge.cases import (
+    GROUP_LABEL,
+    HOSTNAME,
+    IMAGE_BYTES,
+    TEAM,
+    ZONE,
+    Arrival,
+    Case,
+    Pool,
+    Trouble,
+    other_pod,
+    user_pod,
+)
+from tests.judge.roost_here import Release, RoostHere, copied
+from tests.scheduling import filter_nodes
+
+Object = dict[str, Any]
+EPOCH = 1_800_000_000.0
+# Before anybody comes, Roost has so long to label nodes and place its own pods.
+SETTLE_SECONDS = 10
+# A server that hasn't started by then is deleted, and its user tries again: so often.
+START_TIMEOUT, RETRIES = 40.0, 2
+BACK_OFF_SECONDS, FAULT_SECONDS = 10.0, 2.0
+NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+DAEMON_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+    for key, effect in (
+        ("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"),
+    )
+]  # fmt: skip
+CLUSTER_PROFILE = default_profile(NEWEST_MINOR)
+
+
+@lru_cache(maxsize=1024)
+def stamp(now: float) -> str:
+    """A moment of the world as the API writes it."""
+    seconds = int(EPOCH + now)
+    # The whole world lasts some minutes: the day stays.
+    day, rest = divmod(seconds, 86400)
+    assert day == 20833
+    return f"2027-01-15T{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}Z"
+
+
+@dataclass(slots=True)
+class Fate:
+    """What became of one pod; times are seconds since the first arrival's moment."""
+
+    # Its profile's name, or its team's: pods of one kind are as good as each other.
+    kind: str
+    created: float
+    is_own: bool = False
+    bound: float | None = None
+    running: float | None = None
+    # Why it was refused at admission.
+    refused: str = ""
+    # When it was pre-empted, and for which pod. By Roost: that pod, as it was sent, had room beside others'.
+    deleted: float | None = None
+    deleted_for: str = ""
+    is_deleted_by_roost: bool = False
+    # For how many seconds it had no node though it had had one as it was sent, beside Roost's own.
+    kept_waiting: float = 0.0
+    # Where it was bound against its own rules.
+    misplaced: str = ""
+    # How often it was bound where a pull was known to fail, though it had room, as it was sent, where none fails.
+    lured: int = 0
+    respawns: int = 0
+    node: str = ""
+    # It names a scheduler that is no longer there, from a moment when nobody could know.
+    is_excused: bool = False
+
+
+class World:
+    """`World(case, release).play()`; release: None: Roost isn't there."""
+
+    def __init__(self, case: Case, release: Release | None) -> None:
+        self.case = case
+        self.now = -float(SETTLE_SECONDS)
+        self.fates: dict[str, Fate] = {}
+        # What happened, in words, for a report.
+        self.journal: list[str] = []
+        self.nodes: dict[str, Node] = {}
+        self.bodies: dict[str, Object] = {}
+        self.pods: dict[str, Pod] = {}
+        self.added: dict[str, float] = {}
+        self._roost = RoostHere(release) if release is not None else None
+        self._release = release
+        self._profiles = dict(release.profiles) if release is not None else {}
+        self._profiles[DEFAULT_SCHEDULER] = CLUSTER_PROFILE
+        self._state = ClusterState()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = count()
+        self._version = 0
+        self._kept = -1
+        self._tried: dict[str, int] = {}
+        # Pods as they were sent, and by uid at which version of the world each had room, or hadn't.
+        self._sent: dict[str, Pod] = {}
+        self._had_room: dict[str, tuple[int, bool]] = {}
+        self._held: dict[str, set[str]] = {}
+        self._pulls: dict[tuple[str, str], str] = {}
+        # Node and image of pulls that another than Roost's own pods saw fail.
+        self._failed: set[tuple[str, str]] = set()
+        self._events: dict[str, PullEvent] = {}
+        self._sets = {body["metadata"]["name"]: body for body in release.of_kind("StatefulSet")} if release else {}
+        self._daemons = release.of_kind("DaemonSet") if release else []
+        self._classes = {name: (value, never) for name, value, never in case.priorities}
+        for body in release.of_kind("PriorityClass") if release else ():
+            never = body.get("preemptionPolicy") == "Never"
+            self._classes[body["metadata"]["name"]] = body["value"], never
+        self._zones: dict[str, str] = dict(case.volumes)
+        self._refusing: set[str] = set()
+        self._begin()
+
+    # Time
+
+    def play(self) -> "World":
+        """Until nothing more comes, and everybody has had time."""
+        last = self.case.arrivals[-1].at_seconds if self.case.arrivals else 0.0
+        end = last + self.case.plays_seconds
+        while self.now < end:
+            self._second()
+            self.now += 1.0
+        return self
+
+    def at(self, when: float, what: Callable[[], None]) -> None:
+        heappush(self._due, (when, next(self._number), what))
+
+    def _second(self) -> None:
+        while self._due and self._due[0][0] <= self.now:
+            heappop(self._due)[2]()
+        self._keep_sets()
+        self._schedule()
+        self._count_waits()
+        if self._roost is not None:
+            if self.now % 2 == 0:
+                self._renew_leases()
+            self._roost.look(self.now)
+            self._roost.plan(self._snapshot(), EPOCH, self._apply)
+        if self.now >= 0 and self.now % SCAN_SECONDS == 0:
+            self._scan()
+
+    def _renew_leases(self) -> None:
+        assert self._roost is not None
+        rules = self._roost.release.rules
+        if self._roost.controllers_run:
+            self._roost.renew("controllers", "a", stamp(self.now))
+        if "scheduler" in rules.leases and self._scheduler_runs:
+            self._roost.renew("scheduler", f"{rules.scheduler_host}_a", stamp(self.now))
+
+    # The beginning
+
+    def _begin(self) -> None:
+        case = self.case
+        self._scheduler_runs = True
+        if self._roost is not None:
+            classes = [{"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities] + (
+                self._release.of_kind("PriorityClass") if self._release else []
+            )
+            self._roost.tell_cluster(classes, case.quotas)
+            self._renew_leases()
+            self._roost.look(self.now)
+        for pool in case.pools:
+            for index in range(pool.at_first):
+                self._add_node(pool, f"{pool.name}-{index}", ready=True, holds=pool.holds_at(index))
+        for other in case.others:
+            come = partial(self._create, other_pod(other), other.kind, namespace=TEAM, node=other.node)
+            if other.at_seconds is None:
+                come()
+            else:
+                self.at(other.at_seconds, come)
+        for index, arrival in enumerate(case.arrivals):
+            self.at(arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival))
+        for trouble in case.troubles:
+            self.at(trouble.at_seconds, partial(self._strike, trouble))
+
+    def _strike(self, trouble: Trouble) -> None:
+        self._say(f"{trouble.what} {trouble.target}")
+        if trouble.what == "cordon" and trouble.target in self.nodes:
+            self._set_node(replace(self.nodes[trouble.target], unschedulable=True))
+        roost = self._roost
+        if roost is None:
+            return
+        if trouble.what == "controllers-killed":
+            roost.controllers_run = False
+        elif trouble.what == "clock":
+            roost.clock_off = float(trouble.target)
+        elif trouble.what == "scheduler-dies-unseen":
+            roost.refuses_leases = int(trouble.target)
+            self._scheduler_runs = False
+            self._profiles = {DEFAULT_SCHEDULER: CLUSTER_PROFILE}
+
+    # Nodes
+
+    def _add_node(self, pool: Pool, name: str, *, ready: bool, holds: Iterable[str] = ()) -> None:
+        zone = pool.zone_at(sum(node.labels[GROUP_LABEL] == pool.name for node in self.nodes.values()))
+        taints = [dict(zip(("key", "value", "effect"), _split(taint), strict=True)) for taint in pool.taints]
+        body = {
+            "metadata": {
+                "name": name,
+                "uid": f"{name}-{self.now}",
+                "labels": {HOSTNAME: name, ZONE: zone, GROUP_LABEL: pool.name, **pool.labels},
+                "creationTimestamp": stamp(self.now),
+            },
+            "spec": {"taints": taints if ready else [*taints, NOT_READY._asdict()]},
+            "status": {
+                "allocatable": {"cpu": pool.cpu, "memory": pool.memory, "pods": "110", **pool.extra_resources},
+                "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(self.now)}],
+            },
+        }
+        self._held[name] = set(holds)
+        self._set_node(self._with_images(read_node(body)))
+
+    def _with_images(self, node: Node) -> Node:
+        images = dict.fromkeys(sorted(self._held[node.name]), IMAGE_BYTES)
+        return replace(node, images={"registry.k8s.io/pause:3.10.1": 1, **images}, image_count=len(images) + 1)
+
+    def _set_node(self, node: Node) -> None:
+        self.nodes[node.name] = node
+        self._version += 1
+        pool = self._pool_of(node)
+        # Devices of DRA aren't in `allocatable`; the scheduler finds them all the same.
+        self._state.set_node(replace(node, allocatable={**node.allocatable, **pool.devices}) if pool.devices else node)
+        if self._roost is not None:
+            self._roost.tell_node(node.name, node)
+
+    def _pool_of(self, node: Node) -> Pool:
+        return next(pool for pool in self.case.pools if pool.name == node.labels[GROUP_LABEL])
+
+    # Pods
+
+    def _arrive(self, name: str, arrival: Arrival) -> None:
+        profile = self.case.profile(arrival.profile)
+        body = user_pod(name, profile)
+        self._create(body, profile.name, fate_name=f"jupyter-{name}")
+        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile.name, 1))
+
+    def _retry(self, body: Object, kind: str, tries: int) -> None:
+        """The hub gives a server up that hasn't started, and its user tries again."""
+        key = f"{NAMESPACE}/{body['metadata']['name']}"
+        fate = self.fates[key]
+        if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
+            return
+        if fate.bound is None:
+            # Nobody takes a pod for broken that waits for room.
+            return
+        self._say(f"{key} is given up on {fate.node} and comes again")
+        fate.respawns += 1
+        self._remove(key)
+        self._create(body, kind, fate_name=body["metadata"]["name"])
+        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, kind, tries + 1))
+
+    def _create(
+        self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "", fate_name: str = ""
+    ) -> None:
+        name = body["metadata"]["name"]
+        key = f"{namespace}/{name}"
+        before = self.fates.get(key)
+        fate = self.fates[key] = before or Fate(kind, self.now, is_own=_is_own(body))
+        fate.bound = fate.running = None
+        body = copied(body)
+        body["metadata"] |= {
+            "namespace": namespace,
+            "uid": f"{name}-{next(self._number)}",
+            "creationTimestamp": stamp(self.now),
+        }
+        there = [one for one in self.bodies.values() if one["metadata"]["namespace"] == namespace]
+        change = None
+        if self._roost is not None and not node:
+
+            def change(sent: Object) -> Object:
+                self._sent[key] = read_pod(sent)
+                return self._roost.review(sent, namespace) if self._roost is not None else sent
+
+        try:
+            body = admit(
+                body, there, self._classes, quotas=self.case.quotas, limit_ranges=self.case.limit_ranges, change=change
+            )
+        except Refused as error:
+            self._say(f"{key} is refused: {error}")
+            fate.refused = str(error)
+            return
+        body["status"] = {"phase": "Pending", "conditions": []}
+        if (
+            self._roost is not None
+            and not self._scheduler_runs
+            and body["spec"].get("schedulerName") not in self._profiles
+        ):
+            fate.is_excused = self.now < self._knows_at
+        if node:
+            body["spec"]["nodeName"] = node
+        self._set_pod(key, body)
+        if node:
+            self._bound(key, node)
+
+    @property
+    def _knows_at(self) -> float:
+        """From when on the webhook must have noticed that the scheduler died."""
+        return next(t.at_seconds for t in self.case.troubles if t.what == "scheduler-dies-unseen") + 32.0
+
+    def _set_pod(self, key: str, body: Object) -> None:
+        self.bodies[key] = body
+        pod = self.pods[key] = read_pod(body, keep_containers=True)
+        self._state.add_pod(pod)
+        if self._roost is not None:
+            self._roost.tell_pod(key, body, pod.labels)
+
+    def _remove(self, key: str) -> None:
+        pod = self.pods.pop(key, None)
+        if pod is None:
+            return
+        self._version += 1
+        del self.bodies[key]
+        if self._state.get_pod(key) is not None:
+            self._state.remove_pod(key)
+        if self._roost is not None:
+            self._roost.tell_pod(key, None, pod.labels)
+
+    # The scheduler
+
+    def _schedule(self) -> None:
+        waiting = [pod for pod in self.pods.values() if not pod.node_name and not pod.leaving]
+        for pod in sorted(waiting, key=lambda pod: (-pod.priority, pod.created, pod.key)):
+            profile = self._profiles.get(pod.scheduler_name)
+            if profile is None or pod.key not in self.pods or self._tried.get(pod.uid) == self._version:
+                continue
+            decision = schedule(self._as_scheduled(pod), self._state, profile)
+            self._tried[pod.uid] = self._version
+            if decision.node is not None:
+                self._question(pod, decision.node)
+                self.bodies[pod.key]["spec"]["nodeName"] = decision.node
+                self.bodies[pod.key]["status"] |= {"conditions": [], "nominatedNodeName": ""}
+                self._refresh_pod(pod.key)
+                self._bound(pod.key, decision.node)
+                continue
+            self._mark_unschedulable(pod.key)
+            if decision.nomination is not None:
+                self._preempt(pod, decision.nomination)
+
+    def _count_waits(self) -> None:
+        if self._roost is None:
+            return
+        for key, pod in self.pods.items():
+            if not pod.node_name and not self.fates[key].is_own and self._has_room_as_sent(pod):
+                self.fates[key].kept_waiting += 1.0
+
+    def _has_room_as_sent(self, pod: Pod) -> bool:
+        """Whether the pod as it was sent would fit now, if Roost's own pods weren't there."""
+        version, had_room = self._had_room.get(pod.uid, (-1, False))
+        if version != self._version:
+            own = [key for key in self.pods if self.fates[key].is_own]
+            with self._state.without(pod.key, *own):
+                sent = self._as_scheduled(self._sent[pod.key])
+                had_room = schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node is not None
+            self._had_room[pod.uid] = self._version, had_room
+        return had_room
+
+    def _question(self, pod: Pod, node: str) -> None:
+        """Note what speaks against a node by the pod as it was sent: its own rules, and pulls known to fail there."""
+        failing = [image for image in pod.spec.images if (node, image) in self._failed]
+        if pod.key not in self._sent or not (failing or pod.spec.spread_constraints):
+            return
+        fate = self.fates[pod.key]
+        verdicts = filter_nodes(self._as_scheduled(self._sent[pod.key]), self._state, CLUSTER_PROFILE)
+        if (verdict := verdicts[node]) is not None:
+            fate.misplaced = f"{pod.key} on {node}: {', '.join(verdict.reasons)}"
+        fate.lured += bool(failing) and any(
+            verdict is None and not any(self._fails(name, image) for image in failing)
+            for name, verdict in verdicts.items()
+        )
+
+    def _as_scheduled(self, pod: Pod) -> Pod:
+        """With its volume's zone, which is as binding as a required term."""
+        zone = self._zones.get(pod.key)
+        if not zone:
+            return pod
+        here = Requirement(ZONE, "In", frozenset({zone}))
+        terms = pod.spec.required_node_terms
+        zoned = [NodeTerm((*term.expressions, here), term.fields) for term in terms or (NodeTerm((), ()),)]
+        return copy_pod(pod, spec=copy_spec(pod.spec, required_node_terms=tuple(zoned)))
+
+    def _mark_unschedulable(self, key: str) -> None:
+        status = self.bodies[key]["status"]
+        if not status["conditions"]:
+            told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            status["conditions"] = [{**told, "lastTransitionTime": stamp(self.now)}]
+            self._refresh_pod(key)
+
+    def _refresh_pod(self, key: str) -> None:
+        self._set_pod(key, self.bodies[key])
+
+    def _preempt(self, pod: Pod, nomination: Nomination) -> None:
+        self.bodies[pod.key]["status"]["nominatedNodeName"] = nomination.node
+        self._refresh_pod(pod.key)
+        for victim in nomination.victims:
+            self._say(f"{victim.key} is deleted on {nomination.node} for {pod.key}")
+            fate = self.fates[victim.key]
+            fate.deleted, fate.deleted_for = self.now, pod.key
+            if self._roost is not None:
+                fate.is_deleted_by_roost = self.fates[pod.key].is_own or self._has_room_as_sent(pod)
+            self._end(victim.key)
+        self._version += 1
+
+    def _end(self, key: str) -> None:
+        """Delete with the pod's grace: one whose containers haven't started goes at once."""
+        body = self.bodies[key]
+        grace = body["spec"].get("terminationGracePeriodSeconds", 30) if self.fates[key].running is not None else 0
+        uid = body["metadata"]["uid"]
+        body["metadata"]["deletionTimestamp"] = stamp(self.now)
+        disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        body["status"]["conditions"] = [*body["status"]["conditions"], disrupted]
+        self._refresh_pod(key)
+        self.at(self.now + max(1.0, grace), lambda: self._gone(key, uid))
+
+    def _gone(self, key: str, uid: str) -> None:
+        if key in self.pods and self.pods[key].uid == uid:
+            self._remove(key)
+
+    # Kubelets
+
+    def _bound(self, key: str, node: str) -> None:
+        self._say(f"{key} is bound to {node}")
+        fate = self.fates[key]
+        fate.bound, fate.node = self.now, node
+        if key in self.case.unbound_volumes:
+            self._zones.setdefault(key, self.nodes[node].labels[ZONE])
+        self._sync(key)
+
+    def _images(self, body: Object) -> Mapping[str, frozenset[str]]:
+        """What each container waits for: its image and those that it mounts."""
+        volumes = {one["name"]: one["image"]["reference"] for one in body["spec"].get("volumes", ()) if "image" in one}
+        return {
+            one["name"]: frozenset(
+                image
+                for image in (one["image"], *(volumes.get(m["name"], "") for m in one.get("volumeMounts", ())))
+                if image in self.case.images
+            )
+            for one in body["spec"]["containers"]
+        }
+
+    def _sync(self, key: str) -> None:
+        """A kubelet looks at one of its pods: it pulls what is missing, and starts what can start."""
+        body = self.bodies.get(key)
+        if body is None or body["metadata"].get("deletionTimestamp"):
+            return
+        node = body["spec"]["nodeName"]
+        states, runs = [], True
+        for name, images in self._images(body).items():
+            missing = [image for image in images if image not in self._held[node]]
+            for image in missing:
+                self._pull(node, image)
+                if self._pulls[node, image] and not self.fates[key].is_own:
+                    self._failed.add((node, image))
+            fault = next((fault for image in missing if (fault := self._pulls.get((node, image), ""))), "")
+            runs = runs and not missing
+            waiting = {"reason": fault or "ContainerCreating", "message": ""}
+            state = {"waiting": waiting} if missing else {"running": {}}
+            states.append(
+                {"name": name, "imageID": "" if missing else "sha256:1", "ready": not missing, "state": state}
+            )
+        status = body["status"]
+        if status.get("containerStatuses") == states:
+            return
+        status["containerStatuses"] = states
+        if runs:
+            status |= {"phase": "Running", "startTime": stamp(self.now)}
+            self.fates[key].running = self.now
+        self._refresh_pod(key)
+
+    def _fails(self, node: str, image: str) -> bool:
+        return image not in self._held[node] and self.case.pull_fails(node, image)
+
+    def _pull(self, node: str, image: str) -> None:
+        if (node, image) not in self._pulls:
+            self._pulls[node, image] = ""
+            seconds = FAULT_SECONDS if self.case.pull_fails(node, image) else self.case.pull_seconds
+            self.at(self.now + seconds, lambda: self._pulled(node, image))
+
+    def _pulled(self, node: str, image: str) -> None:
+        if self.case.pull_fails(node, image):
+            if not self._pulls[node, image]:
+                self._say(f"the pull of {image} fails on {node}")
+            self._pulls[node, image] = "ErrImagePull"
+            self.at(self.now + BACK_OFF_SECONDS, lambda: self._pulled(node, image))
+        else:
+            self._say(f"{image} is on {node}")
+            self._held[node].add(image)
+            self._set_node(self._with_images(self.nodes[node]))
+        for key, pod in list(self.pods.items()):
+            if pod.node_name == node:
+                self._tell_of_pull(key, pod, image)
+                self._sync(key)
+
+    def _tell_of_pull(self, key: str, pod: Pod, image: str) -> None:
+        if image in self._held[pod.node_name] and any(
+            image in images for images in self._images(self.bodies[key]).values()
+        ):
+            self._events[f"{pod.name}.{image}"] = PullEvent(
+                pod.name, pod.uid, pod.node_name, image, "Pulled", "", EPOCH + self.now
+            )
+
+    # What keeps Roost's own pods
+
+    def _keep_sets(self) -> None:
+        if self._kept == self._version:
+            return
+        self._kept = self._version
+        for name, body in self._sets.items():
+            template = body["spec"]["template"]
+            for ordinal in range(body["spec"].get("replicas", 1)):
+                if f"{NAMESPACE}/{name}-{ordinal}" not in self.pods:
+                    owner = {
+                        "apiVersion": "apps/v1",
+                        "kind": "StatefulSet",
+                        "name": name,
+                        "uid": name,
+                        "controller": True,
+                    }
+                    metadata = {**template["metadata"], "name": f"{name}-{ordinal}", "ownerReferences": [owner]}
+                    self._create({"metadata": metadata, "spec": template["spec"]}, "own")
+        for body in self._daemons:
+            name, template = body["metadata"]["name"], body["spec"]["template"]
+            for node in self.nodes.values():
+                if f"{NAMESPACE}/{name}-{node.name}" not in self.pods:
+                    self._create_daemon_pod(name, template, node)
+
+    def _create_daemon_pod(self, name: str, template: Object, node: Node) -> None:
+        spec = copied(template["spec"])
+        spec["tolerations"] = [*spec.get("tolerations", ()), *DAEMON_TOLERATIONS]
+        field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
+        pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": pinned}}
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name, "controller": True}
+        body = {
+            "metadata": {**template["metadata"], "name": f"{name}-{node.name}", "ownerReferences": [owner]},
+            "spec": spec,
+        }
+        rules = read_pod(body).spec
+        # The controller looks at taints without those of a node that starts; NoSchedule keeps the pod pending.
+        if untolerated(node.taints, rules.tolerations) is None and all(
+            node.labels.get(key) == value for key, value in rules.node_selector
+        ):
+            self._create(body, "own")
+
+    # What controllers read and write
+
+    def _snapshot(self) -> Snapshot:
+        sets = {name: read_stateful_set(body) for name, body in self._sets.items()}
+        return Snapshot(
+            self._release.rules.name if self._release else "",
+            NAMESPACE,
+            nodes=self.nodes,
+            pods=self.pods,
+            stateful_sets=sets,
+            pull_events=self._events,
+            histories={},
+        )
+
+    def _apply(self, action: Action) -> Outcome:
+        match action:
+            case ChangeNode():
+                node = self.nodes[action.node]
+                self._say(str(action))
+                labels = {key: value for key, value in node.labels.items() if key not in action.remove_labels}
+                taints = tuple(taint for taint in node.taints if taint.key not in action.remove_taints)
+                self._set_node(replace(node, labels={**labels, **action.set_labels}, taints=taints))
+            case EvictPod():
+                self._say(str(action))
+                self._end(f"{action.namespace}/{action.name}")
+            case ScaleSet():
+                self._sets[action.name] = copied(self._sets[action.name])
+                self._sets[action.name]["spec"]["replicas"] = action.replicas
+            case _:
+                pass
+        return Outcome.DONE
+
+    # The autoscaler
+
+    def _scan(self) -> None:
+        """Filled in by cases that grow."""
+
+    def _say(self, what: str) -> None:
+        self.journal.append(f"{self.now:4.0f} s  {what}")
+
+
+SCAN_SECONDS = 4
+
+
+def _split(taint: str) -> tuple[str, str, str]:
+    """`key=value:effect` in its parts."""
+    pair, _, effect = taint.rpartition(":")
+    key, _, value = pair.partition("=")
+    return key, value, effect
+
+
+def _is_own(body: Object) -> bool:
+    return bool(body["metadata"].get("labels", {}).get(PART_OF_LABEL) == OWN_PART)
