@@ -38,7 +38,7 @@ def waits_by_the_clusters_clock(pods: Any, before: Any, now: Moment, at_most: fl
 @pytest.mark.parametrize(
     ("undone", "what", "seeds"),
     [
-        ((require_images, "_may_preempt", lambda _case: False), "deleted", range(10)),
+        ((require_images, "may_preempt", lambda _case: False), "deleted", range(10)),
         ((require_images, "_is_spread", lambda _case: False), "misplaced", range(40, 50)),
         ((gate, "find_since", waits_by_the_clusters_clock), "stranded", range(100, 110)),
     ],
