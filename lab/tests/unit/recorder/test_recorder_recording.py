@@ -153,10 +153,7 @@ def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_
     cluster = Cluster()
     names = [f"p{number}" for number in range(20)]
     cluster.said += [
-        {
-            "type": "ADDED",
-            "object": pod_object(name, 11 + number, **{"cpu": "9000000000000000000"} if name == "p7" else {}),
-        }
+        {"type": "ADDED", "object": pod_object(name, 11 + number, cpu="9000000000000000000" if name == "p7" else "")}
         for number, name in enumerate(names)
     ]
     with Run(cluster, store) as run:
