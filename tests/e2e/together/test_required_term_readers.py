@@ -6,6 +6,7 @@ that holds it. Rows of the table in docs/placement.md.
 
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,20 @@ def test_what_only_the_scheduler_knows_of_opens_the_node_that_pulls(
 ) -> None:
     assert pool.user(**obstacle(pool)) is True
     assert pool.node == pool.pulls
+
+
+def test_where_the_first_node_that_is_opened_is_the_wrong_one_the_others_follow(pool: Pool) -> None:
+    obstacle = volume_in_the_other_zone(pool)
+    pool.hub.nodes.set_labels(pool.pulls, {ZONE: "c"})
+    right = f"right-{pool.name}"
+    # Longer ready by a second, to which times are written.
+    time.sleep(1.1)
+    pool.hub.join(right, labels={**pool.selector, ZONE: "b"})
+    pool.hub.bind_puller(right)
+    assert pool.user(**obstacle) is True
+    pool.hub.wait_for_value(pool.pulls, "open")
+    assert pool.hub.value(right) == "pulling"
+    assert pool.node == right
 
 
 def test_a_claim_is_provisioned_where_the_gate_lets_its_user_go(pool: Pool) -> None:
