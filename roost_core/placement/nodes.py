@@ -8,20 +8,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
 from roost_core.objects.node import Node
-from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX
+from roost_core.placement.labels import HELD, KARPENTER_POOL_LABEL, PULLED_LABEL_PREFIX
 
 
 def _pulled_labels(node: Node) -> list[str]:
     return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == HELD]
 
 
+def _is_of_karpenter(node: Node | None) -> bool:
+    return node is not None and KARPENTER_POOL_LABEL in node.labels
+
+
 class Nodes(Mapping[str, Node]):
     """All nodes at one time, by name, with the sets that placement needs."""
 
-    __slots__ = ("_by_name", "holders")
+    __slots__ = ("_by_name", "holders", "of_karpenter")
 
     # Names of the nodes that have an image, by the image's label.
     holders: Mapping[str, frozenset[str]]
+    # How many are Karpenter's.
+    of_karpenter: int
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         by_name = {node.name: node for node in nodes}
@@ -31,6 +37,7 @@ class Nodes(Mapping[str, Node]):
                 holders.setdefault(label, set()).add(node.name)
         self._by_name: Mapping[str, Node] = by_name
         self.holders = {label: frozenset(names) for label, names in holders.items()}
+        self.of_karpenter = sum(map(_is_of_karpenter, by_name.values()))
 
     def __getitem__(self, name: str) -> Node:
         return self._by_name[name]
@@ -59,8 +66,10 @@ class Nodes(Mapping[str, Node]):
         """Return the nodes after `changes` (None: the node is gone); this object stays the same. Batch many changes."""
         by_name = dict(self._by_name)
         holders: dict[str, set[str]] = {}
+        of_karpenter = self.of_karpenter
         for name, node in changes.items():
             before = by_name.get(name)
+            of_karpenter += _is_of_karpenter(node) - _is_of_karpenter(before)
             if node is not None:
                 by_name[name] = node
             elif before is not None:
@@ -75,7 +84,7 @@ class Nodes(Mapping[str, Node]):
                 holders.setdefault(label, set(self.holders.get(label, ()))).add(name)
         new = type(self).__new__(type(self))
         new._by_name = by_name
-        new.holders = self.holders
+        new.holders, new.of_karpenter = self.holders, of_karpenter
         if holders:
             merged = {**self.holders, **{label: frozenset(names) for label, names in holders.items()}}
             new.holders = {label: names for label, names in merged.items() if names}

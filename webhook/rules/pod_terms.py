@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roost_core.placement.labels import HOSTNAME_LABEL, KARPENTER_POOL_LABEL
+from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.pod_classes import TIE_BREAK
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
@@ -53,7 +53,7 @@ def _why_more_than_ties(case: Case) -> str:
     nodes = case.facts.nodes
     if nodes is None:
         return "nodes can't be read, so some may be Karpenter's"
-    if any(KARPENTER_POOL_LABEL in node.labels for node in nodes.values()):
+    if nodes.of_karpenter:
         return "Karpenter, which has nodes here, takes a preference for a requirement"
     return ""
 

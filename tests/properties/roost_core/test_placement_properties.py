@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from roost_core.objects.node import Node
 from roost_core.placement.home_load import choose_homes
+from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import node
@@ -56,18 +57,22 @@ def test_a_home_is_always_found_and_keeps_the_rings_order_unless_all_are_overloa
 changes = st.lists(
     st.dictionaries(
         st.sampled_from(draw_from.NODE_NAMES),
-        st.none() | st.tuples(st.lists(st.sampled_from(draw_from.IMAGES)), st.booleans()),
+        st.none() | st.tuples(st.lists(st.sampled_from(draw_from.IMAGES)), st.booleans(), st.booleans()),
     )
 )
 
 
+def drawn_node(name: str, images: list[str], ready: bool, is_of_karpenter: bool) -> Node:
+    return node(name, *images, ready=ready, labels={KARPENTER_POOL_LABEL: "users"} if is_of_karpenter else {})
+
+
 @given(changes)
 def test_nodes_changed_step_by_step_are_nodes_built_at_once(
-    steps: list[dict[str, tuple[list[str], bool] | None]],
+    steps: list[dict[str, tuple[list[str], bool, bool] | None]],
 ) -> None:
     nodes, expected = Nodes(), dict[str, Node]()
     for step in steps:
-        change = {name: None if new is None else node(name, *new[0], ready=new[1]) for name, new in step.items()}
+        change = {name: None if new is None else drawn_node(name, *new) for name, new in step.items()}
         nodes = nodes.updated(change)
         for name, fact in change.items():
             expected.pop(name, None)
@@ -75,3 +80,5 @@ def test_nodes_changed_step_by_step_are_nodes_built_at_once(
                 expected[name] = fact
         anew = Nodes(expected.values())
         assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
+        karpenters = sum(KARPENTER_POOL_LABEL in one.labels for one in expected.values())
+        assert nodes.of_karpenter == anew.of_karpenter == karpenters
