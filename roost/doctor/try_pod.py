@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -55,7 +56,7 @@ def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     metadata = given.get("metadata") or {}
     annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _WRITTEN}
-    spec = {key: value for key, value in (given.get("spec") or _SPEC).items() if key != "nodeName"}
+    spec = {key: value for key, value in (given.get("spec") or copy.deepcopy(_SPEC)).items() if key != "nodeName"}
     # With a token each admission would add a volume of another name.
     spec["automountServiceAccountToken"] = False
     return {

@@ -18,6 +18,14 @@ def _check(install: Install) -> Told:
             "place, so the image gate only prefers nodes that have the images.",
             "Nothing need be done. Without such classes, the gate keeps users off those nodes.",
         )
+    given = [name for name, one in install.values["podClasses"].items() if one.get("resources")]
+    if below and given:
+        yield Finding(
+            "warning",
+            f"Pods of {_named(below)} rank below those of class {', '.join(given)}, which get no requests: the "
+            "scheduler could delete such pods for them.",
+            "Nothing need be done, they run as without Roost. Without such classes, they get requests.",
+        )
     settings = install.values["priorityClasses"]
     pulled = {name: value for name, value in below.items() if value < settings["puller"]}
     if pulled and settings["enabled"] and install.values["prePuller"]["enabled"]:

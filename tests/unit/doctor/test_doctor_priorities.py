@@ -5,6 +5,8 @@ import pytest
 from tests.unit.doctor.whole_cluster import Cluster, Object
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+BUILDS = "rank below those of class build, which get no requests"
+BARE = "podClasses: {build: {resources: null}}\n"
 PREFERS = "imageGate: {mode: prefer}\n"
 
 
@@ -19,15 +21,15 @@ OWN = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_clas
     ("values", "classes", "told"),
     [
         ("", [*OWN, priority_class("critical", 1000)], []),
-        ("", [*OWN, priority_class("batch", -3)], ["batch (-3) rank below users"]),
+        ("", [*OWN, priority_class("batch", -3)], ["batch (-3) rank below users", BUILDS]),
         (
             "",
             [priority_class("batch", -100)],
-            ["batch (-100) rank below users", "batch (-100) rank below Roost's puller"],
+            ["batch (-100) rank below users", BUILDS, "batch (-100) rank below Roost's puller"],
         ),
-        (PREFERS, [priority_class("batch", -100)], ["batch (-100) rank below Roost's puller"]),
-        (PREFERS + "priorityClasses: {puller: -100, placeholder: -110}\n", [priority_class("batch", -100)], []),
-        (PREFERS + "prePuller: {enabled: false}\n", [priority_class("batch", -100)], []),
+        (PREFERS, [priority_class("batch", -100)], [BUILDS, "batch (-100) rank below Roost's puller"]),
+        (PREFERS + "priorityClasses: {puller: -100, placeholder: -110}\n" + BARE, [priority_class("batch", -100)], []),
+        (PREFERS + "prePuller: {enabled: false}\n" + BARE, [priority_class("batch", -100)], []),
     ],
 )
 def test_classes_whose_pods_could_be_deleted_for_roosts_are_named(

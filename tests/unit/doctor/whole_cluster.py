@@ -25,6 +25,8 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 BUDGETS: Final = "/apis/policy/v1/namespaces/jhub/poddisruptionbudgets"
+QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
+LIMIT_RANGES: Final = "/api/v1/namespaces/jhub/limitranges"
 NODES: Final = "/api/v1/nodes"
 # The puller brings this image.
 LISTED: Final = "singleuser: {image: {name: a/b, tag: '1'}}"
@@ -68,6 +70,8 @@ class Cluster:
             "/apis/scheduling.k8s.io/v1/priorityclasses": [],
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
+            QUOTAS: [],
+            LIMIT_RANGES: [],
             NODE_LEASES: [],
             LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
