@@ -116,6 +116,17 @@ def read_folder(path: str) -> Objects:
     return objects
 
 
+def read_manifests(path: str) -> Objects:
+    """Read a folder, or a file, of manifests. Raises UsageError when there are none."""
+    place = Path(path)
+    if place.is_dir():
+        return read_folder(path)
+    found = parse_manifests(_read(place), path)
+    if found is None:
+        raise UsageError(f"{path}: found no manifests, expected those of `roost render`, a folder or a file.")
+    return found
+
+
 def parse_manifests(data: bytes, name: str) -> Objects | None:
     """Read one file's manifests; None when these are values: some document lacks apiVersion or kind."""
     try:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from generator.faults import UsageError
 from generator.pipeline import make
+from generator.render.diff import compare, read_manifests, show
 from generator.render.output import stream, write_folder
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from generator.render.manifests import Manifest
 
 
@@ -23,9 +28,10 @@ def manifests(options: RenderOptions) -> list[Manifest]:
     return made
 
 
-def run(options: RenderOptions, output_dir: str | None, only: str | None = None) -> int:
+def run(options: RenderOptions, output_dir: str | None, only: str | None = None, check: str | None = None) -> int:
     """Write all manifests to stdout, or replace the folder `output_dir` with them and a kustomization.
 
+    check: a folder or file of manifests; what it has otherwise is shown, with exit code 1, and nothing is written.
     only: "cluster" for the objects without a namespace, "namespace" for what `clusterResources: false` installs; both
     whatever the values say there.
     """
@@ -36,6 +42,8 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     made = manifests(options)
     if only == "cluster":
         made = [manifest for manifest in made if not manifest.identity.namespace]
+    if check is not None:
+        return _check(made, check)
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0
@@ -44,10 +52,26 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     return 0
 
 
+def _check(made: Sequence[Manifest], place: str) -> int:
+    changes = compare(read_manifests(place), {manifest.identity: manifest.body for manifest in made})
+    if not changes:
+        return 0
+    sys.stdout.write(show(changes, coloured=False))
+    how = f"--output-dir {place}" if Path(place).is_dir() else f"> {place}"
+    what = "object differs" if len(changes) == 1 else "objects differ"
+    sys.stderr.write(f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n")
+    return 1
+
+
 @click.command("render")
 @values_options
 @click.option(
     "--output-dir", metavar="FOLDER", help="Write one file per object and a kustomization; the folder is replaced."
+)
+@click.option(
+    "--check",
+    metavar="PATH",
+    help="Write nothing; exit with 1 and show the difference if the manifests of this folder or file are others.",
 )
 @click.option(
     "--only",
@@ -55,15 +79,18 @@ def run(options: RenderOptions, output_dir: str | None, only: str | None = None)
     help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
     "clusterResources: false.",
 )
-def _command(*, options: RenderOptions, output_dir: str | None, only: str | None) -> int:
+def _command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None) -> int:
     """Render values to Kubernetes manifests.
 
     \b
     roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
+    roost render -f values.yaml --check manifests    # in CI: are the committed ones what the values render?
     roost render -f values.yaml --only cluster > for-the-clusters-operator.yaml
     """
-    return run(options, output_dir, only)
+    if check is not None and output_dir is not None:
+        raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
+    return run(options, output_dir, only, check)
 
 
 COMMAND: Final = _command

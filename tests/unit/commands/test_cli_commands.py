@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from generator.render.diff import parse_manifests
 from generator.values.sources import MAX_FILE_BYTES
@@ -202,6 +203,37 @@ def test_a_rendered_folder_is_no_different_from_its_values(roost: _Run, tmp_path
     assert f"kubectl apply -k {out}" in done.err
     (tmp_path / "values.yaml").write_text("")
     assert roost("diff", out, tmp_path / "values.yaml").code == 0
+
+
+def test_render_checks_what_is_committed(roost: _Run, tmp_path: Path) -> None:
+    out, one = tmp_path / "out", tmp_path / "one.yaml"
+    roost("render", "--output-dir", out)
+    one.write_text(f"# a comment\n{roost('render').out}")
+    for place in (out, one):
+        same = roost("render", "--check", place)
+        assert (same.code, same.out) == (0, "")
+    done = roost("render", "--check", out, "--set", "webhook.replicas=3")
+    assert (done.code, "1 object differs" in done.err) == (1, True)
+    assert "spec.replicas:\n      - 2\n      + 3\n" in done.out
+    (deployment,) = out.glob("deployment-*webhook.yaml")
+    deployment.unlink()
+    gone = roost("render", "--check", out)
+    assert (gone.code, gone.out.splitlines()[0][:12]) == (1, "+ Deployment")
+    values = tmp_path / "values.yaml"
+    values.write_text("{}")
+    for odd in (values, tmp_path / "nowhere", tmp_path):
+        assert roost("render", "--check", odd).code in (1, 2)
+    assert roost("render", "--check", out, "--output-dir", out).code == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.yaml", "out", "values.yaml"]
+
+
+def test_hooks_of_pre_commit_call_commands_that_there_are(roost: _Run) -> None:
+    hooks = yaml.safe_load((Path(__file__).parents[3] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert [hook["id"] for hook in hooks] == ["roost-validate", "roost-render"]
+    for hook in hooks:
+        program, command = hook["entry"].split()
+        assert program == "roost"
+        assert roost(command, "--help").code == 0
 
 
 def test_nothing_is_written_when_the_values_are_faulty(roost: _Run, tmp_path: Path) -> None:

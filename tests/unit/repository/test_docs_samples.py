@@ -20,7 +20,13 @@ REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 # First key -> whose file it is, and what checks it.
 HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
-OTHERS: Final = {"releases": "a helmfile", "dependencies": "a Chart.yaml"}
+OTHERS: Final = {
+    "releases": "a helmfile",
+    "dependencies": "a Chart.yaml",
+    "repos": "pre-commit's",
+    "jobs": "GitHub's",
+    "manifests": "a job of GitLab's",
+}
 # Kinds of objects -> where Roost's values are in them; () where none are.
 KINDS: Final[dict[str, tuple[str, ...]]] = {
     "Application": ("spec", "source", "helm", "valuesObject"),
