@@ -4,5 +4,4 @@
 collects the values and notes, `printing.py` prints them, `summary.py` says what Roost will do with them.
 By subject: `hub.py` (scheduler, priorities, core pods), `users.py` (sizes, nodes, placeholders), `images.py` (images,
 profiles, pullers), `builds.py` (BinderHub), `resources.py` and `quantities.py`. `unread.py` names what has no place.
-`spawn_page.py` makes lines for the hub's own values.
 """

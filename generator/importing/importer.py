@@ -25,7 +25,6 @@ from generator.importing.source import (
     misshapen_sections,
     show_key,
 )
-from generator.importing.spawn_page import spawn_page_note, spawn_page_values
 from generator.importing.summary import summary_of
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
@@ -62,11 +61,9 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", 
     draft = Draft(defaults, places, release)
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
-    spawn_page = ""
     if charts.has_hub:
         map_hub(draft, charts)
-        spawn_page = spawn_page_values(charts.hub, filename)
-        draft.notes.append(spawn_page_note(charts.hub))
+        draft.notes.append(_spawn_page_note(charts.hub))
     map_builds(draft, charts)
     pieces = _valid_pieces(draft, defaults)
     merged, comments = merge_pieces(pieces, defaults)
@@ -77,7 +74,6 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", 
         switch_off=list(draft.switch_off),
         notes=draft.notes,
         comments=comments,
-        spawn_page=spawn_page,
         hub_path=charts.hub.path if charts.has_hub else None,
         profiles=child(charts.hub.data, "singleuser", "profileList") if charts.has_hub else None,
     )
@@ -143,6 +139,13 @@ def _chosen_hub(
 def _has(values: Mapping[str, object], path: Path) -> bool:
     """Whether a file says anything of the hub at `path`: at the top, one of a hub's keys."""
     return path in find_hubs(values) or bool(path and child(values, *path))
+
+
+def _spawn_page_note(hub: HubSection) -> str:
+    if child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
+        key = hub.show("hub.config.KubeSpawner.events_enabled")
+        return f"{key} is false: the spawn page shows no Events, so nobody reads Roost's start notices there."
+    return "docs/start-notices.md has lines for the hub's values: the scheduler's warnings in plain words."
 
 
 def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Path | None) -> Charts:

@@ -53,8 +53,6 @@ class ImportResult:
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
     summary: Summary = field(default_factory=lambda: Summary([], [], is_inert=False))
-    # For the hub's own values (`spawn_page.py`); "" where there is no hub.
-    spawn_page: str = ""
     # Where the hub's values are; None: there is no hub.
     hub_path: Path | None = None
     # The hub's singleuser.profileList as it is there; what Roost reads of it is in `values`.

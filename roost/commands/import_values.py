@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from generator.faults import Fault, UsageError, ValuesError
+from generator.faults import UsageError
 from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
@@ -17,21 +17,10 @@ from generator.importing.proposals import pointer, print_proposals, propose
 from generator.values.files import read_file
 
 
-def run(
-    files: Sequence[str], release: str, hub: str | None = None, *, spawn_page: bool = False, details: bool = False
-) -> int:
-    """Print the values to stdout, with proposals as comments below, and the report of the import to stderr.
-
-    spawn_page: print the lines for the hub's own values instead, and no report.
-    """
+def run(files: Sequence[str], release: str, hub: str | None = None, *, details: bool = False) -> int:
+    """Print the values to stdout, with proposals as comments below, and the report of the import to stderr."""
     layers = [(file, read_file(file)) for file in files]
     result = import_layers(layers, release, hub)
-    if spawn_page:
-        if not result.spawn_page:
-            fix = "Name the hub's own file, too."
-            raise ValuesError([Fault(result.filename, 0, "", "no hub", "values of zero-to-jupyterhub", fix)])
-        sys.stdout.write(result.spawn_page)
-        return 0
     proposals = propose(result, layers, release, hub)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(result.report(pointer(proposals), details=details))
@@ -71,18 +60,8 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
-@click.option(
-    "--spawn-page", is_flag=True, help="Print lines for the hub's own values instead: plain words for users who wait."
-)
 def _command(
-    *,
-    files: tuple[str, ...],
-    folders: tuple[Path, ...],
-    many: bool,
-    release: str,
-    hub: str | None,
-    spawn_page: bool,
-    details: bool,
+    *, files: tuple[str, ...], folders: tuple[Path, ...], many: bool, release: str, hub: str | None, details: bool
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
@@ -91,18 +70,17 @@ def _command(
     \b
     roost import hub-values.yaml > values.yaml
     roost import common.yaml staging.yaml > values.yaml
-    roost import hub-values.yaml --spawn-page > spawn-page.yaml
     roost import --folder hubs/ > values.yaml
     """
     if folders or many:
-        if hub or spawn_page:
-            raise UsageError("--folder and --many are for many hubs: leave out --hub and --spawn-page")
+        if hub:
+            raise UsageError("--folder and --many are for many hubs: leave out --hub")
         if not folders and not files:
             raise UsageError("--many: found no FILE, expected one for each hub")
         return run_many(files, folders)
     if not files:
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
-    return run(files, release, hub, spawn_page=spawn_page, details=details)
+    return run(files, release, hub, details=details)
 
 
 COMMAND: Final = _command

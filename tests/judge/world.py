@@ -15,7 +15,7 @@ from roost.controllers.contract.actions import Action, ChangeNode, EvictPod, Out
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.runtime.watching import read_stateful_set
 from roost_core.objects.node import Node, read_node
-from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod, copy_pod, copy_spec
+from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, untolerated
 from roost_core.placement.kubelet_pulls import PullEvent
@@ -405,7 +405,7 @@ class World:
         here = Requirement(ZONE, "In", frozenset({zone}))
         terms = pod.spec.required_node_terms
         zoned = [NodeTerm((*term.expressions, here), term.fields) for term in terms or (NodeTerm((), ()),)]
-        return copy_pod(pod, spec=copy_spec(pod.spec, required_node_terms=tuple(zoned)))
+        return replace(pod, spec=replace(pod.spec, required_node_terms=tuple(zoned)))
 
     def _mark_unschedulable(self, key: str) -> None:
         status = self.bodies[key]["status"]

@@ -9,12 +9,12 @@ an autoscaler reads from a node that it uses as a template.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
 from roost.controllers.image_gate.closed_or_open import is_startup_taint
 from roost_core.objects.node import node_covers
-from roost_core.objects.pod import PodSpec, copy_spec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.beliefs import DEVICES, STARTING
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.snapshot import Moment
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
+    from roost_core.objects.pod import Pod, PodSpec
 
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
@@ -140,7 +140,7 @@ def _find_waiting(
 
 
 def _without_claimable(spec: PodSpec, claimable: frozenset[str]) -> PodSpec:
-    return copy_spec(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
+    return replace(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
 
 
 def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
@@ -149,9 +149,9 @@ def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
         others = tuple(expression for expression in term.expressions if not is_gate(expression, prefix))
         if not (others or term.fields):
             # Terms are ORed, and this one requires nothing else.
-            return copy_spec(spec, required_node_terms=None)
+            return replace(spec, required_node_terms=None)
         terms.append(NodeTerm(others, term.fields))
-    return copy_spec(spec, required_node_terms=tuple(terms))
+    return replace(spec, required_node_terms=tuple(terms))
 
 
 def _may_admit(spec: PodSpec, node: Node, now: float) -> bool:

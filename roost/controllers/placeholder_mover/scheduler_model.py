@@ -6,10 +6,10 @@ whatever it was before, and `undo` reverts the moves that a plan tried.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
@@ -17,6 +17,7 @@ from roost_core.scheduler.surroundings import Surroundings
 if TYPE_CHECKING:
     from roost.controllers.contract.snapshot import Snapshot
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_core.scheduler.profile import Profile
 
 
@@ -100,7 +101,7 @@ class SchedulerModel:
         """Predict where the pod would go if evicted now; if that is the target, move it there until `undo`."""
         self.predictions += 1
         before = self._state.remove_pod(pod.key)
-        unbound = copy_pod(pod, node_name="", nominated_node="", phase="Pending")
+        unbound = replace(pod, node_name="", nominated_node="", phase="Pending")
         try:
             decision = schedule(unbound, self._state, profile, with_preemption=False)
         except Exception:
@@ -108,7 +109,7 @@ class SchedulerModel:
             raise
         if decision.node == target:
             self._tried.append(before)
-            self._state.add_pod(copy_pod(pod, node_name=target))
+            self._state.add_pod(replace(pod, node_name=target))
             return Prediction.TARGET
         self._state.add_pod(before)
         return Prediction.REJECTED if target in decision.rejections else Prediction.ELSEWHERE

@@ -253,19 +253,6 @@ def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) 
     assert roost("import").code == 2
 
 
-def test_import_prints_lines_for_the_hubs_own_values(roost: _Run, tmp_path: Path) -> None:
-    hub, service = tmp_path / "hub.yaml", tmp_path / "service.yaml"
-    hub.write_text("singleuser: {memory: {guarantee: 2G}}\n")
-    service.write_text("dockerApi: {}\nconfig: {BinderHub: {}}\n")
-    done = roost("import", hub, "--spawn-page")
-    assert (done.code, done.err) == (0, "")
-    assert "\n    roost-spawn-page: |\n" in done.out
-    assert roost("import", service).code == 0
-    done = roost("import", service, "--spawn-page")
-    assert (done.code, done.out) == (1, "")
-    assert f"{service}: found no hub, expected values of zero-to-jupyterhub. Name the hub's own file, too." in done.err
-
-
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "roost", *arguments]

@@ -1,7 +1,8 @@
-"""Lines for the hub's values that make the spawn page speak plainly: tried with the real KubeSpawner."""
+"""The lines for the hub's values that make the spawn page speak plainly, tried with the real KubeSpawner."""
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from traitlets.config import Config
 
 from generator.importing.importer import import_layers
 from generator.importing.source import child
+from generator.locations import chart_folder
 from generator.values.loader import load
 from tests.e2e.spawned import SpawnedUser
 
@@ -30,8 +32,11 @@ UNSCHEDULABLE = (
 )
 
 
-def values_of(text: str) -> Mapping[str, object]:
-    return load(import_layers([("hub.yaml", text)]).spawn_page.encode(), "spawn-page.yaml").values
+def documented() -> Mapping[str, object]:
+    """What docs/start-notices.md gives for the hub's values."""
+    text = (chart_folder().parent / "docs" / "start-notices.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return load(block.encode(), "start-notices.md").values
 
 
 def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
@@ -92,7 +97,7 @@ def test_warnings_of_scheduler_and_autoscaler_are_said_once_in_plain_words(
         event(7, "FailedMount", "MountVolume.SetUp failed", "Warning"),
     ]
     with caplog.at_level(logging.WARNING):
-        shown = page(values_of(HUB), events, tmp_path / "kubeconfig", monkeypatch)
+        shown = page(documented(), events, tmp_path / "kubeconfig", monkeypatch)
     assert shown == [
         "2026-11-23T09:00:01Z [Normal] No node has room for your server yet.",
         "2026-11-23T09:00:02Z [Normal] It waits for a new one.",
@@ -104,17 +109,9 @@ def test_warnings_of_scheduler_and_autoscaler_are_said_once_in_plain_words(
     assert "not recognized" not in caplog.text
 
 
-def test_what_the_hub_sets_itself_stays_and_a_nested_hub_gets_nested_lines() -> None:
-    own = f"jupyterhub: {{hub: {{config: {{KubeSpawner: {{slow_spawn_message: Wait}}}}}}, {HUB.strip()}}}\n"
-    traits = child(values_of(own), "jupyterhub", "hub", "config", "KubeSpawner")
-    assert traits == {"slow_spawn_message_threshold": 60, "slow_spawn_message_frequency": 60}
-    odd = f'"3": {{jupyterhub: {{{HUB.strip()}}}}}\n'
-    assert child(values_of(odd), "3", "jupyterhub", "hub", "extraConfig", "roost-spawn-page")
-
-
 def test_the_report_points_to_the_lines_or_says_that_the_page_shows_no_events() -> None:
-    assert "--spawn-page" in import_layers([("hub.yaml", HUB)]).report()
+    assert "docs/start-notices.md has lines" in import_layers([("hub.yaml", HUB)]).report()
     without_events = HUB + "hub: {config: {KubeSpawner: {events_enabled: false}}}\n"
     silent = import_layers([("hub.yaml", without_events)]).report()
     assert "hub.config.KubeSpawner.events_enabled is false" in silent
-    assert "--spawn-page" not in silent
+    assert "has lines" not in silent

@@ -21,6 +21,7 @@ DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/val
 # First key -> whose file it is, and what checks it.
 HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
 OTHERS: Final = {
+    "hub": "lines for a hub's own values: unit/generator/test_import_spawn_page.py",
     "releases": "a helmfile",
     "dependencies": "a Chart.yaml",
     "repos": "pre-commit's",

@@ -29,7 +29,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
 from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
-from roost_core.objects.pod import ContainerState, Owner, Pod, copy_pod
+from roost_core.objects.pod import ContainerState, Owner, Pod
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
@@ -112,7 +112,7 @@ class Controls:
     def user_runs(self, pod: SimPod, image: str) -> None:
         """A user's server is up."""
         container = ContainerState(image, image, running=True, ready=True, name="notebook")
-        pod.state = copy_pod(pod.state, phase="Running", started=self._world.now, containers=(container,))
+        pod.state = replace(pod.state, phase="Running", started=self._world.now, containers=(container,))
         self._world.pods[pod.key] = pod.state
 
     def puller_began(self, node: SimNode, puller: PullerSet) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.pod import Pod, PodSpec, copy_pod, copy_spec
 from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
@@ -38,6 +38,7 @@ from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
 from webhook.rules.warm import WarmChoice, WarmNeeds, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
+    from roost_core.objects.pod import Pod, PodSpec
     from roost_core.placement.nodes import Nodes
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
@@ -263,7 +264,7 @@ class PodMaker:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         if known.met is None:
-            return copy_pod(known.state, name=name, uid=name, created=created)
+            return replace(known.state, name=name, uid=name, created=created)
         return self._with_warm_nodes(known, known.met, facts, name, created)
 
     def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
@@ -281,8 +282,8 @@ class PodMaker:
             # Applying a patch and reading the pod again costs most of an admission.
             state, images = before.state, tuple(pod.images)
             if state.spec.images != images:
-                spec = copy_spec(state.spec, images=images)
-                state = copy_pod(state, spec=self._specs.setdefault(spec, spec))
+                spec = replace(state.spec, images=images)
+                state = replace(state, spec=self._specs.setdefault(spec, spec))
         else:
             state = self.read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
         nodes = facts.nodes if Reads.NODES in decision.reads else None
@@ -311,9 +312,9 @@ class PodMaker:
                 state = known.cold or state
             elif choice is not None and choice.nodes:
                 terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
-                changes["spec"] = copy_spec(state.spec, preferred_node_terms=terms)
+                changes["spec"] = replace(state.spec, preferred_node_terms=terms)
                 changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
-        return copy_pod(state, **changes)
+        return replace(state, **changes)
 
     def _case(self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float) -> Case:
         return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
@@ -336,7 +337,7 @@ class PodMaker:
             self._specs.clear()
         policy = self._policy
         priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
-        return copy_pod(state, priority=priority.value, preempts=priority.preempts)
+        return replace(state, priority=priority.value, preempts=priority.preempts)
 
 
 @lru_cache(maxsize=65536)

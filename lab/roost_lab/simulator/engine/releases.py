@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from roost_core.objects.pod import copy_pod
 from roost_lab.simulator.engine.controls import Controls
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
 from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
@@ -44,7 +43,7 @@ class HubRelease:
         """Create a pod of a set of placeholders."""
         world = self._world
         made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())
-        return world.post(PLACEHOLDER, copy_pod(made, uid=f"{name}#{world.next_number()}"))
+        return world.post(PLACEHOLDER, replace(made, uid=f"{name}#{world.next_number()}"))
 
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.pod import copy_pod
 from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 
@@ -82,7 +82,7 @@ class Scheduling:
         self._world.journal.pod_unfit(pod, decision, now)
         if pod.waits_since is None:
             pod.waits_since = now
-            pod.state = copy_pod(pod.state, unschedulable_since=now)
+            pod.state = replace(pod.state, unschedulable_since=now)
             self._world.pods[pod.key] = pod.state
             self._world.at(now + FLUSH_SECONDS, self._flush, pod)
             if pod.launch is not None:
@@ -92,7 +92,7 @@ class Scheduling:
         self.unschedulable[pod.key] = pod
         nomination = decision.nomination if decision is not None else None
         if nomination is not None:
-            pod.state = copy_pod(pod.state, nominated_node=nomination.node)
+            pod.state = replace(pod.state, nominated_node=nomination.node)
             self._world.pods[pod.key] = pod.state
             self._world.state.add_pod(pod.state)
             for victim in nomination.victims:
@@ -117,7 +117,7 @@ class Scheduling:
     def _drop_nomination(self, pod: SimPod) -> None:
         if self._world.state.get_pod(pod.key) is not None:
             self._world.state.remove_pod(pod.key)
-        pod.state = copy_pod(pod.state, nominated_node="")
+        pod.state = replace(pod.state, nominated_node="")
         self._world.pods[pod.key] = pod.state
 
     def retry(self, node: SimNode | None = None) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from roost_core.objects.record_copier import Copier
 from roost_core.placement.nodes import Nodes
 from webhook.facts import Facts, Homes, WarmFacts
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.pods import PodMaker
     from roost_lab.simulator.setup.policy import Policy
-
-_copy_facts: Final = Copier(Facts)
 
 
 class WebhookFacts:
@@ -92,7 +89,7 @@ class WebhookFacts:
 
     def _apply(self) -> None:
         if self._home_changes:
-            self._facts = _copy_facts(self._facts, homes=self._facts.homes.updated(self._home_changes))
+            self._facts = replace(self._facts, homes=self._facts.homes.updated(self._home_changes))
             self._home_changes = {}
         for name, changes in self._warm_changes.items():
             if changes:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
-from roost_core.objects.pod import Pod, copy_pod
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.simulator.engine.bounds import BoundsMeter
@@ -33,6 +32,7 @@ from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.traces.attempt import Attempt
@@ -221,7 +221,7 @@ class World:
 
     def preempt(self, pod: SimPod) -> None:
         """A victim of pre-emption is deleted: it keeps its room until it has terminated."""
-        pod.state = copy_pod(pod.state, leaving=True, preempted=True)
+        pod.state = replace(pod.state, leaving=True, preempted=True)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.at(self.now + self.assumed.preempted_gone_seconds, self._gone, pod)
@@ -248,7 +248,7 @@ class World:
         self.scheduling.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
             self._count_cold(pod.launch, node, pod)
-        pod.state = copy_pod(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
+        pod.state = replace(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
         pod.bound_at, pod.node = now, node
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
@@ -268,7 +268,7 @@ class World:
         """A placeholder runs; its image is on every node."""
         self._count_pending(pod)
         pod.ready_at = self.now
-        pod.state = copy_pod(pod.state, phase="Running", started=self.now)
+        pod.state = replace(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.measures.level(PLACEHOLDERS, 1, self.now)

@@ -13,7 +13,6 @@ from generator.faults import Fault, Path, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.objects.pod import Pod, copy_pod, copy_spec
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.release.reader import Reader
@@ -26,6 +25,7 @@ from webhook.facts import Facts
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
+    from roost_core.objects.pod import Pod
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 
@@ -87,7 +87,7 @@ def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: Simulat
 def _why_not(pod: Pod, policy: Policy, node: Node) -> str:
     """Why a pod doesn't fit the empty node; "": it fits."""
     # Pods that it must run beside may come later.
-    alone = copy_pod(pod, spec=copy_spec(pod.spec, required_affinity=()))
+    alone = replace(pod, spec=replace(pod.spec, required_affinity=()))
     profile = policy.profile_of(pod.scheduler_name)
     decision = schedule(alone, ClusterState([node]), profile, with_preemption=False)
     return "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message

@@ -15,7 +15,7 @@ import pytest
 
 from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX, HourWitness, Played
 from lab.tests.small_worlds import WatchedWorld
-from roost_core.objects.pod import Pod, copy_pod
+from roost_core.objects.pod import Pod
 from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_core.scheduler.preemption import Nomination
 from roost_core.scheduler.profile import Profile
@@ -166,7 +166,7 @@ class StepWorld(WatchedWorld):
     def _start_placeholder(self, pod: SimPod) -> None:
         super()._start_placeholder(pod)
         real = self._stands_for[pod.order]
-        pod.state = copy_pod(pod.state, started=real.started)
+        pod.state = replace(pod.state, started=real.started)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         if real.gone_at < math.inf:
@@ -174,7 +174,7 @@ class StepWorld(WatchedWorld):
 
     def preempt(self, pod: SimPod) -> None:
         """It keeps its room until it really went."""
-        pod.state = copy_pod(pod.state, leaving=True, preempted=True)
+        pod.state = replace(pod.state, leaving=True, preempted=True)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
 

@@ -20,7 +20,7 @@ from lab.tests.e2e.simulator.hour_in_step import (
     agrees,
 )
 from roost_core.objects.node import Node, read_node
-from roost_core.objects.pod import Pod, copy_pod, copy_spec
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import SchedulingDecision, schedule
 from roost_core.scheduler.profile import Profile
@@ -199,14 +199,14 @@ class WebhookStepWorld(StepWorld):
                     break
         self.admissions[attempt.number] = cause
         # A spec of its own: of pods that are alike only the first would be tried where it doesn't fit.
-        spec = copy_spec(
+        spec = replace(
             mine.spec,
             required_node_terms=real.spec.required_node_terms,
             preferred_node_terms=real.spec.preferred_node_terms,
         )
         kept = {key: text for key, text in mine.annotations.items() if key != WARM_TARGET_ANNOTATION}
         sent = {key: text for key, text in real.annotations.items() if key == WARM_TARGET_ANNOTATION}
-        pod.state = copy_pod(mine, spec=spec, annotations={**kept, **sent})
+        pod.state = replace(mine, spec=spec, annotations={**kept, **sent})
         self.pods[pod.key] = pod.state
         self.tell_pod(pod)
 
@@ -215,7 +215,7 @@ class WebhookStepWorld(StepWorld):
         if otherwise is None:
             return self._cause_as_let_in(pod, state, profile, decision, wanted)
         # What this world's webhook and scheduler would have done together.
-        mine = agrees(schedule(copy_pod(pod, spec=otherwise.spec), state, profile), wanted)
+        mine = agrees(schedule(replace(pod, spec=otherwise.spec), state, profile), wanted)
         if mine is not None:
             return mine
         launch = self.sim_pods[pod.key].launch
