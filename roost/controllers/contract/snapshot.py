@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -20,6 +21,34 @@ class Moment(NamedTuple):
     wall: float
     # Seconds of a monotonic clock; its zero is arbitrary.
     steady: float
+
+    def began(self, timestamp: float, at_most: float) -> float:
+        """When something began, in steady seconds, by another machine's timestamp; so many seconds ago at most.
+
+        at_most: 0 for what this program saw begin: clocks differ, and jump.
+        """
+        return self.steady - min(max(0.0, self.wall - timestamp), at_most)
+
+
+class Sight(NamedTuple):
+    """A node as this program saw it come and get ready: by its own clock, in steady seconds."""
+
+    uid: str
+    created: float
+    # None: it isn't Ready.
+    ready_since: float | None
+    # The node's own word for it: with another one, it got ready again.
+    timestamp: float | None
+
+
+def see(node: Node, before: Sight | None, now: Moment, at_most: float) -> Sight:
+    """Note when a node came and got ready. at_most: as for `Moment.began`, for what is new."""
+    if before is None or before.uid != node.uid:
+        before = Sight(node.uid, now.began(node.created, at_most), None, None)
+    timestamp, ready_since = node.ready_since, before.ready_since
+    if timestamp != before.timestamp:
+        ready_since = None if timestamp is None else now.began(timestamp, at_most)
+    return Sight(node.uid, before.created, ready_since, timestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +107,9 @@ class Snapshot:
     claimable: frozenset[str] = frozenset()
     # Labels of namespaces, by name; None: no class asks for them.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
+    # By name of the node.
+    sights: Mapping[str, Sight] = field(default_factory=dict)
+
+    def sight_of(self, node: Node, now: Moment) -> Sight:
+        """Since when a node is there and Ready; by its timestamps where nobody watched, as in a replay."""
+        return self.sights.get(node.name) or see(node, None, now, math.inf)

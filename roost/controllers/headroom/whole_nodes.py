@@ -79,7 +79,11 @@ class Pool:
             if node.ready_since is not None and node_admits(placeholder_set.rules, node)
         ]
         self.is_without_nodes = not usable
-        self._settled = [node for node in usable if node.ready_since and now.wall - node.ready_since >= SETTLE_SECONDS]
+        self._settled = [
+            node
+            for node in usable
+            if (since := snapshot.sight_of(node, now).ready_since) is not None and now.steady - since >= SETTLE_SECONDS
+        ]
 
     def waited_for(self) -> frozenset[str]:
         """Return uids of nodes younger than a pod of the set on them, which was pending when they joined."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,12 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sized
 
     from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
-    from roost.controllers.contract.snapshot import Moment
+    from roost.controllers.contract.snapshot import Moment, Snapshot
     from roost.controllers.image_gate.closed_or_open import Opening
     from roost.controllers.image_gate.facts import Fact, PodEvidence, PullFault
     from roost.controllers.image_gate.settings import GateSettings
     from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
     from roost_core.release.image_gate import ManagedImage
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
@@ -68,7 +68,9 @@ class PlanContext:
 
     settings: GateSettings
     now: Moment
-    pods: Iterable[Pod]
+    snapshot: Snapshot
+    # Nothing is remembered: this replica has just begun to lead.
+    is_first: bool
     # The last written condition, by node.
     conditions: Mapping[str, SetCondition]
     # Whether a puller's pod can be expected on every node that it tolerates.
@@ -79,7 +81,8 @@ class PlanContext:
     @cached_property
     def required_labels(self) -> frozenset[str]:
         """The image labels that pending pods require."""
-        pending = [pod.spec for pod in self.pods if not (pod.node_name or pod.is_finished or pod.leaving)]
+        pods = self.snapshot.pods.values()
+        pending = [pod.spec for pod in pods if not (pod.node_name or pod.is_finished or pod.leaving)]
         keys = {key for spec in pending for key, _ in spec.node_selector}
         for spec in pending:
             for term in spec.required_node_terms or ():
@@ -90,7 +93,7 @@ class PlanContext:
     @cached_property
     def users(self) -> frozenset[tuple[str, str]]:
         """Nodes and image labels of bound pods that must keep off nodes that are pulling the image."""
-        bound = [pod for pod in self.pods if pod.node_name and not pod.is_finished]
+        bound = [pod for pod in self.snapshot.pods.values() if pod.node_name and not pod.is_finished]
         prefix = self.settings.label_prefix
         return frozenset((pod.node_name, label) for pod in bound for label in gate_labels(pod.spec, prefix))
 
@@ -124,19 +127,17 @@ class NodeShare:
     def _ready_since(self) -> float | None:
         if self.before is not None and self.before.ready_since is not None:
             return self.before.ready_since
-        if self.node.ready_since is None:
-            return None
-        return self.now.steady - max(0.0, self.now.wall - self.node.ready_since)
+        return self.context.snapshot.sight_of(self.node, self.now).ready_since
 
     def waiting_since(self) -> float:
         """Since when the node has waited for images, in steady seconds."""
         if self.before is not None and self.before.waiting_since is not None:
             return self.before.waiting_since
         created = max((pod.pod.created for pod in self.evidence), default=None)
-        if created is None or self.ready_since is None or (self.before is not None and self.before.wanted):
+        if created is None or self.ready_since is None or not self.context.is_first:
             return self.now.steady
         # A new leader's first look: the puller's pod was created when its images began to be awaited.
-        return max(self.ready_since, self.now.steady - max(0.0, self.now.wall - created))
+        return max(self.ready_since, self.now.began(created, math.inf))
 
 
 def join_references(images: Iterable[ManagedImage]) -> str:

@@ -156,7 +156,8 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     context = PlanContext(
         settings=settings,
         now=now,
-        pods=snapshot.pods.values(),
+        snapshot=snapshot,
+        is_first=memory.waiting is None,
         has_puller=_has_puller(evidence.values(), settings),
         conditions=memory.conditions,
         image_bytes=dict(memory.image_bytes),
@@ -253,16 +254,15 @@ def _open_to_waiting(
     since = {**(memory.waiting or {})}
     since.update((one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None)
     return plan_openings(
-        snapshot.nodes,
-        snapshot.pods,
+        snapshot,
         closed,
         {name for name, _ in fresh},
         failing=failing,
-        since={uid: steady + now.wall - now.steady for uid, steady in since.items()},
+        since=since,
         prefix=settings.label_prefix,
         claimable=snapshot.claimable,
         open_after_seconds=settings.open_after_seconds,
-        now=now.wall,
+        now=now,
     )
 
 

@@ -23,7 +23,7 @@ from roost_core.placement.labels import OPENED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from roost.controllers.contract.snapshot import Moment
+    from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
     from roost_core.objects.node import Node
     from roost_core.objects.pod import Pod, PodSpec
 
@@ -40,8 +40,7 @@ class _Waiting(NamedTuple):
 
 
 def plan_openings(
-    nodes: Mapping[str, Node],
-    pods: Mapping[str, Pod],
+    snapshot: Snapshot,
     closed: Mapping[str, frozenset[str]],
     just_opened: Iterable[str],
     *,
@@ -50,24 +49,32 @@ def plan_openings(
     prefix: str,
     claimable: frozenset[str],
     open_after_seconds: float,
-    now: float,
+    now: Moment,
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
     Returns the labels by node, and the seconds until a pod that is waiting now has waited long enough; None: no pod is.
     closed: labels that say "pulling", by node. failing: labels of images whose pull fails there; such nodes come last.
     just_opened: nodes that schedulers may not have seen opened yet.
-    since: by uid, when a pod began to wait and a node got ready, on the clock of `now`, which may not be the cluster's.
-    prefix: of this hub's labels. claimable: resources that nodes may have without listing them. now: Unix time.
+    since: by uid, when a pod began to wait and a node got ready, in steady seconds. prefix: of this hub's labels.
+    claimable: resources that nodes may have without listing them.
     """
     if not closed:
         return {}, None
+    nodes, pods = snapshot.nodes, snapshot.pods
+
+    def may_admit(spec: PodSpec, name: str) -> bool:
+        node = nodes[name]
+        return _may_admit(spec, node, snapshot.sight_of(node, now), now.steady)
+
     waiting = _find_waiting(pods.values(), prefix, since, claimable)
     if not waiting:
         return {}, None
     reachable = [name for name in just_opened if name in nodes]
     # Opened before they were Ready, and still not Ready: the pods that they were opened for can't be bound yet.
-    reachable += [name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, now)]
+    reachable += [
+        name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, snapshot, now)
+    ]
     room = _Room(nodes, pods.values(), {*closed, *reachable}, claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
@@ -80,12 +87,12 @@ def plan_openings(
         overdue: list[str] = []
         for name in sorted(by_age, key=lambda name: bool(pending.labels & failing.get(name, frozenset()))):
             node = nodes[name]
-            if not (pending.labels & closed[name]) or not _may_admit(pending.spec, node, now):
+            if not (pending.labels & closed[name]) or not may_admit(pending.spec, name):
                 continue
             # The wait counts from before the node joined or was Ready: it may have been added for this very pod, an
             # autoscaler that finds the pod kept off it adds another, and a pod that is bound late waits behind all
             # pulls requested there since.
-            waited = now - waiting_since
+            waited = now.steady - waiting_since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
                 continue
@@ -94,7 +101,7 @@ def plan_openings(
                 continue
             due.append(name)
             # For how long the pod could have been bound there.
-            bindable_seconds = now - max(waiting_since, since.get(node.uid, now))
+            bindable_seconds = now.steady - max(waiting_since, since.get(node.uid, now.steady))
             if bindable_seconds >= PATIENCE * open_after_seconds:
                 overdue.append(name)
             else:
@@ -103,7 +110,7 @@ def plan_openings(
             continue
         chosen = [*overdue, *unsure]
         if not overdue:
-            open_ones = [name for name in reachable if _may_admit(pending.spec, nodes[name], now)]
+            open_ones = [name for name in reachable if may_admit(pending.spec, name)]
             # A node that is open to others may still be closed to this pod's image. How many pods a node without its
             # devices will take is unknown, so it counts as full; if no other has room, all of those are opened.
             chosen = next(([name] for name in (*open_ones, *due) if room.take(name, pending.pod)), [*due, *unsure])
@@ -123,8 +130,7 @@ def find_since(pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at
     since: dict[str, float] = {}
     for pod in pods:
         if pod.unschedulable_since is not None and waits_at_gate(pod):
-            waited = min(max(0.0, now.wall - pod.unschedulable_since), at_most)
-            since[pod.uid] = before.get(pod.uid, now.steady - waited)
+            since[pod.uid] = before.get(pod.uid, now.began(pod.unschedulable_since, at_most))
     return since
 
 
@@ -154,9 +160,9 @@ def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
     return replace(spec, required_node_terms=tuple(terms))
 
 
-def _may_admit(spec: PodSpec, node: Node, now: float) -> bool:
+def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
     """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were there."""
-    is_starting = _is_starting(node, now)
+    is_starting = _is_starting(node, sight, now)
     taints = [taint for taint in node.taints if not is_startup_taint(taint)] if is_starting else node.taints
     return (
         (node.ready or is_starting)
@@ -164,14 +170,14 @@ def _may_admit(spec: PodSpec, node: Node, now: float) -> bool:
         and (not node.unschedulable or tolerates_cordon(spec.tolerations))
         and untolerated(taints, spec.tolerations) is None
         and node_matches(spec, node.name, node.labels)
-        and node_covers(_certain_requests(spec, node, now), node.allocatable)
+        and node_covers(_certain_requests(spec, node, sight, now), node.allocatable)
     )
 
 
-def _certain_requests(spec: PodSpec, node: Node, now: float) -> Iterable[tuple[str, int]]:
+def _certain_requests(spec: PodSpec, node: Node, sight: Sight, now: float) -> Iterable[tuple[str, int]]:
     """Return the pod's requests without devices that a young node may not report yet."""
-    is_young = node.ready_since is not None and now - node.ready_since < DEVICES.age_seconds
-    if not (is_young or _is_starting(node, now)):
+    is_young = sight.ready_since is not None and now - sight.ready_since < DEVICES.age_seconds
+    if not (is_young or _is_starting(node, sight, now)):
         return spec.requests
     return [
         (name, amount)
@@ -180,13 +186,13 @@ def _certain_requests(spec: PodSpec, node: Node, now: float) -> Iterable[tuple[s
     ]
 
 
-def _is_starting(node: Node, now: float) -> bool:
+def _is_starting(node: Node, sight: Sight, now: float) -> bool:
     """Whether a node has just registered, and should soon be Ready."""
-    return not node.ready and now - node.created < STARTING.age_seconds
+    return not node.ready and now - sight.created < STARTING.age_seconds
 
 
-def _is_awaited(node: Node, prefix: str, now: float) -> bool:
-    return _is_starting(node, now) and any(
+def _is_awaited(node: Node, prefix: str, snapshot: Snapshot, now: Moment) -> bool:
+    return _is_starting(node, snapshot.sight_of(node, now), now.steady) and any(
         value == OPENED and label.startswith(prefix) for label, value in node.labels.items()
     )
 

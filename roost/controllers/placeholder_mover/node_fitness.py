@@ -18,7 +18,7 @@ from roost_core.release.image_gate import serving
 
 if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot
+    from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
     from roost.controllers.placeholder_mover.settings import MoverSettings
     from roost.controllers.placeholder_mover.view import View
 
@@ -138,7 +138,7 @@ class NodeJudge:
         lost_at = self._history.lost.get(node.uid)
         if lost_at is not None:
             seconds_left = lost_at + flap_seconds - self._now.steady
-        elif node.ready_since is not None and node.ready_since - node.created > flap_seconds:
+        elif (sight := self._sight(node)).ready_since is not None and sight.ready_since - sight.created > flap_seconds:
             # It became ready long after it joined, so it was ready before.
             seconds_left = flap_seconds - self._ready_seconds(node)
         else:
@@ -156,7 +156,11 @@ class NodeJudge:
         return False
 
     def _ready_seconds(self, node: Node) -> float:
-        return 0.0 if node.ready_since is None else max(0.0, self._now.wall - node.ready_since)
+        ready_since = self._sight(node).ready_since
+        return 0.0 if ready_since is None else self._now.steady - ready_since
+
+    def _sight(self, node: Node) -> Sight:
+        return self._view.snapshot.sight_of(node, self._now)
 
     @cached_property
     def _held_labels(self) -> frozenset[str]:

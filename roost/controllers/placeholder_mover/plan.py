@@ -108,7 +108,7 @@ def _gauges(view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds:
         back_off = moves.back_offs.get(name)
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
-            ages[name,] = max(0.0, now.wall - snapshot.nodes[mark.node].created)
+            ages[name,] = now.steady - snapshot.sight_of(snapshot.nodes[mark.node], now).created
     held: dict[tuple[str, ...], float] = {(name, reason.text): number for name, (reason, number) in holds.items()}
     return {
         "placeholders": states,

@@ -402,8 +402,9 @@ class _Work:
             return view.full
         if name in self.starting:
             return "busy"
-        ready_seconds = 0.0 if state.ready_since is None else self.now.wall - state.ready_since
-        if not is_kept and name not in self.occupied and ready_seconds >= NEW_NODE_SECONDS:
+        ready_since = self.snapshot.sight_of(state, self.now).ready_since
+        is_new = ready_since is None or self.now.steady - ready_since < NEW_NODE_SECONDS
+        if not is_kept and name not in self.occupied and not is_new:
             return "empty"
         return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from roost.controllers.contract.pod_kinds import (
     is_z2jh_puller,
     waits_at_gate,
 )
-from roost.controllers.contract.snapshot import CapacityBufferState, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Sight, Snapshot, StatefulSetState, see
 from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
@@ -50,6 +51,7 @@ class Watching:
         on_minor_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods.
 
@@ -147,6 +149,8 @@ class Watching:
                     field_selector=f"metadata.name={HUB_BOOKINGS}",
                 )
         self._nodes_now: dict[str, Node] = {}
+        self._sights: dict[str, Sight] = {}
+        self._clock, self._wall, self._at_most = clock, wall, math.inf
         self._pods_now: dict[str, Pod] = {}
 
     def start(self, stop: threading.Event) -> None:
@@ -165,7 +169,13 @@ class Watching:
 
     def follow(self) -> None:
         """Take in what changed; call it while no snapshot is needed, or changes pile up."""
-        _follow(self._nodes_now, self._nodes)
+        has_listed, now = self._nodes.synced, Moment(self._wall(), self._clock())
+        for name, node in _follow(self._nodes_now, self._nodes).items():
+            before = self._sights.pop(name, None)
+            if node is not None:
+                self._sights[name] = see(node, before, now, self._at_most)
+        # What the first list shows was there before this program; whatever comes later is seen to come.
+        self._at_most = 0.0 if has_listed else math.inf
         _follow(self._pods_now, self._pods)
         self._read_pod.drop_all_but(self._pods_now)
 
@@ -189,6 +199,7 @@ class Watching:
             bookings=self._booking_sources(),
             claimable=frozenset().union(*classes),
             histories=histories,
+            sights=self._sights,
         )
 
     def _booking_sources(self) -> Mapping[str, BookingSource]:
@@ -248,12 +259,14 @@ def _pulls(labels: Mapping[str, str]) -> bool:
     return is_puller(labels) or is_popular_puller(labels) or is_z2jh_puller(labels)
 
 
-def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> None:
-    for key, changed in cache.take_changes().items():
+def _follow(known: dict[str, Any], cache: WatchCache[Any]) -> Mapping[str, Any]:
+    changes = cache.take_changes()
+    for key, changed in changes.items():
         if changed is None:
             known.pop(key, None)
         else:
             known[key] = changed
+    return changes
 
 
 def read_stateful_set(item: JSONObject) -> StatefulSetState:

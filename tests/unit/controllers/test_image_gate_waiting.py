@@ -83,8 +83,7 @@ def openings(
         if "pulling" in one.labels.values()
     }
     found = plan_openings(
-        {one.name: one for one in nodes},
-        {one.key: one for one in pods},
+        Snapshot(RELEASE, NAMESPACE, {one.name: one for one in nodes}, {one.key: one for one in pods}),
         closed,
         just_opened,
         failing={},
@@ -92,7 +91,7 @@ def openings(
         prefix=PREFIX,
         claimable=claimable,
         open_after_seconds=after,
-        now=NOW,
+        now=Moment(NOW, NOW),
     )
     return dict(found[0]), found[1]
 
