@@ -69,7 +69,7 @@ class Decision(NamedTuple):
     # may-preempt: with fewer nodes to choose from, the pod might take the place of another; spread: it is spread
     # evenly, and a closed zone would not count.
     degraded: str = ""
-    # Why the pod was left to the cluster's scheduler (stale, never-held, outdated); "" when it wasn't.
+    # Why the pod was left to the cluster's scheduler (stale, never-held, unknown, outdated); "" when it wasn't.
     left_to_cluster: str = ""
     # JSON Patch.
     operations: Sequence[Operation] = ()

@@ -22,7 +22,7 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
 from roost_core.objects.selectors import read_label_selector
-from roost_core.placement.beliefs import FAILED_PULL, WATCHED_SECONDS
+from roost_core.placement.beliefs import EARLIER, FAILED_PULL, WATCHED_SECONDS
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -105,9 +105,11 @@ class FactsKeeper:
         self._has_facts = False
         # What the facts were made of, as in `_Watches.known`.
         self._known: list[bool] = []
+        # When the watches were last replaced.
+        self._replaced_at = 0.0
 
     def follow(self, settings: ReleaseSettings) -> None:
-        """Watch what these rules need. The old facts stay in use until the new watches have listed."""
+        """Watch what these rules need. The old facts stay in use until the new watches have listed, or for a while."""
         with self._replacing:
             before = self._watches
             if before is None or not _same_watches(before.settings, settings):
@@ -122,7 +124,7 @@ class FactsKeeper:
             # A system without room for threads. Those that did start end, and the next call begins anew.
             watches.stop.set()
             raise
-        self._watches = watches
+        self._watches, self._replaced_at = watches, self._clock()
         if before is not None:
             before.stop.set()
         # What was listed before the line above was not yet looked for here.
@@ -171,7 +173,8 @@ class FactsKeeper:
 
     def _swap(self) -> None:
         watches = self._watches
-        if watches is None or not watches.has_listed():
+        has_time = not self._has_facts or self._clock() - self._replaced_at <= EARLIER.age_seconds
+        if watches is None or (has_time and not watches.has_listed()):
             return
         # Before: what changes meanwhile is noticed by the next look.
         self._known = watches.known

@@ -42,6 +42,7 @@ BUILDERS: Final = Belief("which nodes have a builder", WATCHED_SECONDS, "the rin
 NAMESPACES: Final = Belief(
     "labels of namespaces", WATCHED_SECONDS, "pods of classes that select by them stay as they are"
 )
+EARLIER: Final = Belief("what was known by earlier values", _STALE_SECONDS, "what isn't listed by then is unknown")
 # A watch shows a new pod within about a second. What it never shows was rejected after the webhook, or never existed.
 REVIEWED: Final = Belief("a build that was just reviewed is on its way", 5.0, "the build is no longer counted")
 # While the watch is known to be broken: later it will show what was created meanwhile.
@@ -49,7 +50,7 @@ REVIEWED_UNSEEN: Final = Belief("the same, while the watch of builds fails", 30.
 
 WEBHOOK: Final = (
     NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, CLAIMABLE, QUOTAS, PODS, BUILDERS,
-    NAMESPACES, REVIEWED, REVIEWED_UNSEEN,
+    NAMESPACES, EARLIER, REVIEWED, REVIEWED_UNSEEN,
 )  # fmt: skip
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from roost_core.release.pod_classes import PodClass
 
 _AWAY_BECAUSE: Final = {
+    LeaseState.UNKNOWN: "the Lease of Roost's scheduler couldn't be read yet",
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
     LeaseState.NEVER_HELD: "Roost's scheduler has never held its Lease",
     LeaseState.OUTDATED: "the scheduler that leads has other profiles, and one with these hasn't started yet",
@@ -38,7 +39,7 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
     """
     name, state = own_scheduler_name(case.settings, case.pod_class), _state(case)
     if _may_change(case):
-        if state.is_away:
+        if state is not LeaseState.HELD:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
             yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
@@ -50,7 +51,7 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
 def is_bound_by_roost(case: Case) -> bool:
     """Whether the pod names Roost's scheduler, or is about to."""
     name = own_scheduler_name(case.settings, case.pod_class)
-    return bool(name) and (case.pod.scheduler_name == name or (_may_change(case) and not _state(case).is_away))
+    return bool(name) and (case.pod.scheduler_name == name or (_may_change(case) and _state(case) is LeaseState.HELD))
 
 
 def _may_change(case: Case) -> bool:
@@ -62,7 +63,8 @@ def _state(case: Case) -> LeaseState:
     if case.facts.scheduler_host not in (None, case.settings.scheduler_host):
         # The values have just changed: whoever leads was asked for other profiles.
         return LeaseState.OUTDATED
-    return case.facts.leases.get(SCHEDULER, LeaseState.UNKNOWN)
+    # Where the Lease isn't watched, nothing speaks against it.
+    return case.facts.leases.get(SCHEDULER, LeaseState.HELD)
 
 
 RULE: Final = Rule(

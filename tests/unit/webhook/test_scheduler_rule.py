@@ -10,7 +10,7 @@ from tests.builders import Desk, patched, place, required_terms, settings, user_
 from tests.unit.webhook.small_hub import HERE, KEEPS_OFF
 
 
-@pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD])
+@pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
 @pytest.mark.parametrize("own", ["default-scheduler", "", "hub-user-scheduler"])
 def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: str, state: LeaseState) -> None:
     desk = Desk(settings(replaceSchedulers=["hub-user-scheduler"]), replace(HERE, leases={SCHEDULER: state}))
@@ -31,9 +31,9 @@ def test_a_leader_that_was_asked_for_other_profiles_is_not_named() -> None:
     assert placed["spec"]["schedulerName"] == "default-scheduler"
 
 
-@pytest.mark.parametrize("state", [LeaseState.HELD, LeaseState.UNKNOWN])
-def test_a_scheduler_that_is_there_or_of_which_nothing_is_known_is_named(state: LeaseState) -> None:
-    desk = Desk(known=replace(HERE, leases={SCHEDULER: state}))
+@pytest.mark.parametrize("leases", [{SCHEDULER: LeaseState.HELD}, {}])
+def test_a_scheduler_that_is_there_or_whose_lease_is_not_watched_is_named(leases: dict[str, LeaseState]) -> None:
+    desk = Desk(known=replace(HERE, leases=leases))
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.user"
     assert [decision.left_to_cluster for decision in desk.decisions] == [""]
 
