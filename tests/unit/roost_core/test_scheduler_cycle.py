@@ -92,6 +92,27 @@ def test_a_node_without_any_room_told_scores_nothing() -> None:
     assert table.points["NodeResourcesFit"] == [0]
 
 
+@pytest.mark.parametrize(
+    ("size", "holders", "nodes", "expected"),
+    [(2048, 1, 20, 8), (2048, 1, 4, 50), (2048, 19, 20, 100), (500, 1, 20, 0), (500, 2, 4, 23)],
+)
+def test_where_counts_of_images_are_fresh_rare_images_count_little(
+    size: int, holders: int, nodes: int, expected: int
+) -> None:
+    images = {"image:1": size * 2**20}
+    state = ClusterState([node(f"n{index}", images=images if index < holders else {}) for index in range(nodes)])
+    points = score_nodes(pod("p"), state.rows, state, DEFAULT).points["ImageLocality"]
+    assert (points[0], points[-1]) == (expected, 0)
+
+
+def test_the_first_report_of_a_size_counts_until_nobody_has_the_image() -> None:
+    state = ClusterState([node("a", images={"i:1": 5}), node("b", images={"i:1": 7})])
+    state.set_node(node("a"))
+    assert state.images["i:1"].size_bytes == 5
+    state.set_node(node("b", images={"i:1": 9}))
+    assert state.images["i:1"].size_bytes == 9
+
+
 def test_a_budget_protects_better_than_priority() -> None:
     budget = DisruptionBudget("hub", frozenset({Requirement("app", "In", frozenset({"x"}))}))
     protected = pod("x", on="a", priority=-10, requests={"cpu": "1"}, labels={"app": "x"})
