@@ -48,6 +48,8 @@ _IN_PLAIN_WORDS: Final[Mapping[str, str]] = {
     "volume node affinity conflict": "A volume of it can only be used in another zone than the nodes with room: add a "
     "node in the volume's zone (kubectl get pv).",
     "unbound immediate PersistentVolumeClaims": "A volume claim of it is not bound: kubectl describe pvc says why.",
+    "cannot allocate all claims": "Devices that it claims are in use, or on no node with room: kubectl get "
+    "resourceclaims,resourceslices.",
     "max volume count": "Nodes have as many volumes attached as they can: add a node.",
 }
 # Advice after which a new node is not what it needs most.

@@ -66,9 +66,9 @@ class Model:
         # The last relevant change for schedulers, of a node or of a pod on a node.
         self._changed_us: int | None = None
 
-    def namespaces_changed(self, labels: Mapping[str, Mapping[str, str]]) -> None:
-        """Update the namespaces' labels, which pod affinity terms may select."""
-        self._state.surroundings = Surroundings(namespaces=labels)
+    def surroundings_changed(self, namespaces: Mapping[str, Mapping[str, str]], claimable: frozenset[str]) -> None:
+        """Update the namespaces' labels, which pod affinity terms may select, and what DeviceClasses map."""
+        self._state.surroundings = Surroundings(namespaces=namespaces, claimable=claimable)
 
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""
@@ -111,6 +111,8 @@ class Model:
             preferred, (verdict, note) = decision.node, self._verdict(decision, pod, binding.node_name)
             if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
                 verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
+            if verdict == Verdict.DIFFERS and self._claims(pod):
+                verdict, note = Verdict.UNKNOWN, f"{note}, but it claims devices, which the model leaves out"
             if decision.table is None and not decision.rejections and decision.node is not None:
                 # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
@@ -135,13 +137,17 @@ class Model:
         with self._state.without(pod.state.key):
             rejections = self._schedule(pod, "").rejections
             found = [
-                (shortfalls(pod.state, row, profile, rejections.get(row.name)), row)
+                (shortfalls(pod.state, row, profile, rejections.get(row.name), self._state.surroundings.claimable), row)
                 for row in self._state.rows.values()
             ]
             found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
             kept = found[: self._max_candidates]
             candidates = self._columns(pod, [row for _, row in kept], rejections, None)
             return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
+
+    def _claims(self, pod: PodReading) -> bool:
+        claimable = self._state.surroundings.claimable
+        return pod.has_claims or any(name in claimable for name, _ in pod.state.spec.requests)
 
     def _schedule(self, pod: PodReading, nominated: str) -> SchedulingDecision:
         pending = replace(pod.state, node_name="", nominated_node=nominated)

@@ -89,6 +89,8 @@ class PodReading:
     reason: str
     # Names of the remaining scheduling gates.
     gates: tuple[str, ...]
+    # It has `spec.resourceClaims`.
+    has_claims: bool
 
     def condition(self, kind: str) -> Condition:
         """The condition of a type; one without a status if it isn't there."""
@@ -217,6 +219,7 @@ def read_pod(
         containers=tuple(_containers(item, status)),
         reason=str(status.get("reason") or ""),
         gates=tuple(str(gate.get("name") or "") for gate in item["spec"]["schedulingGates"]) if state.gated else (),
+        has_claims=bool(item["spec"].get("resourceClaims")),
     )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache
+from roost_core.objects.device_classes import claimable_resources
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.live_starts import LiveStarts
@@ -146,6 +147,13 @@ class Recording:
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
         )
+        self._device_classes: WatchCache[frozenset[str]] = WatchCache(
+            client,
+            "/apis/resource.k8s.io/v1/deviceclasses",
+            claimable_resources,
+            kind="deviceclasses",
+            on_error=metrics.count_stream_error,
+        )
         # Pods' specs, each cached once.
         self._specs: dict[PodSpec, PodSpec] = {}
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
@@ -188,8 +196,8 @@ class Recording:
         Raises RecordingError when a stream has ended.
         """
         self._stop = stop
-        cache = threading.Thread(target=self._namespaces.run, args=(stop,), name="watch-namespaces", daemon=True)
-        cache.start()
+        for cache in (self._namespaces, self._device_classes):
+            threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
         while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
             # A pod's class may depend on its namespace's labels.
             pass
@@ -238,8 +246,10 @@ class Recording:
                 notice = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
             except queue.Empty:
                 return
-            if self._model is not None and self._namespaces.take_changes():
-                self._model.namespaces_changed(self._namespaces.objects())
+            changes = {**self._namespaces.take_changes(), **self._device_classes.take_changes()}
+            if self._model is not None and changes:
+                claimable = frozenset[str]().union(*self._device_classes.objects().values())
+                self._model.surroundings_changed(self._namespaces.objects(), claimable)
             self._follow(notice)
             if self._stop.is_set():
                 return

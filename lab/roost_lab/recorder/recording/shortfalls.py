@@ -47,11 +47,13 @@ _TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *TAINTED.reasons, *OTHER_NODES
 _INSUFFICIENT: Final = "Insufficient "
 
 
-def shortfalls(pod: Pod, row: NodeRow, profile: Profile, rejection: Rejection | None) -> list[JSONObject]:
+def shortfalls(
+    pod: Pod, row: NodeRow, profile: Profile, rejection: Rejection | None, claimable: frozenset[str] = frozenset()
+) -> list[JSONObject]:
     """Everything that the node lacks for the pod; empty when the model finds that it fits."""
     if rejection is None:
         return []
-    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, profile)]
+    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, profile, claimable)]
     lacks += [
         {"kind": OTHER, "why": reason}
         for reason in rejection.reasons
@@ -109,12 +111,12 @@ def _as_text(requirement: Requirement) -> str:
     return " ".join(filter(None, (key, operator, ", ".join(sorted(values)))))
 
 
-def _of_room(pod: Pod, row: NodeRow, profile: Profile) -> Iterator[JSONObject]:
+def _of_room(pod: Pod, row: NodeRow, profile: Profile, claimable: frozenset[str]) -> Iterator[JSONObject]:
     if len(row.pods) >= row.max_pods:
         yield {"kind": ROOM, "resource": PODS, "asks": 1, "free": row.max_pods - len(row.pods), "has": row.max_pods}
     for name, asks in pod.spec.requests:
         has = row.allocatable.get(name, 0)
         free = has - row.requested.get(name, 0)
         is_ignored = name in profile.ignored_resources or name.partition("/")[0] in profile.ignored_resource_groups
-        if asks > 0 and asks > free and not is_ignored:
+        if asks > 0 and asks > free and not is_ignored and (has or name not in claimable):
             yield {"kind": ROOM, "resource": name, "asks": asks, "free": free, "has": has}

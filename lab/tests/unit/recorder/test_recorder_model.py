@@ -1,5 +1,7 @@
 """What the model says of bindings, and when it can't be trusted to say anything."""
 
+import json
+
 import pytest
 
 from lab.tests.objects import node_object, node_reading, pod_object, pod_reading
@@ -96,6 +98,32 @@ def test_a_binding_that_differs_just_after_a_change_is_unknown(change: str) -> N
     assert (judged.model_note or "").endswith(", but pods or nodes had just changed")
     story.rest()
     assert story.verdict("p", "b") == Verdict.DIFFERS
+
+
+@pytest.mark.parametrize("by_claim", [True, False])
+def test_the_model_does_not_judge_by_devices_that_a_pod_claims(*, by_claim: bool) -> None:
+    story = Story(a=4, b=4)
+    story.pod("there", "b", cpu=2)
+    story.rest()
+    item = pod_object("p", on="b", cpu="1")
+    if by_claim:
+        item["spec"]["resourceClaims"] = [{"name": "gpu"}]
+    else:
+        item["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+
+    def judge() -> tuple[str | None, str]:
+        at_us = story.now_us + MS
+        judged, _ = story.model.judge(bind_record("uid-p", at_us, "b"), pod_reading(item), at_us)
+        return judged.model, judged.model_note or ""
+
+    if not by_claim:
+        assert judge() == (Verdict.DIFFERS, "the model rejects b: Insufficient example.com/gpu")
+    story.model.surroundings_changed({}, frozenset({"example.com/gpu"}))
+    assert judge() == (Verdict.UNKNOWN, "the model prefers a, but it claims devices, which the model leaves out")
+    item["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
+    waiting = story.model.examine(pod_reading(item), story.now_us)
+    assert waiting is not None
+    assert [[lack["resource"] for lack in lacks] for lacks in json.loads(waiting.nodes)["lacks"]] == [["cpu"], ["cpu"]]
 
 
 def test_what_no_scheduler_cares_about_is_no_change() -> None:
