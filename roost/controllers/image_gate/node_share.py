@@ -92,10 +92,12 @@ class PlanContext:
 
     @cached_property
     def users(self) -> frozenset[tuple[str, str]]:
-        """Nodes and image labels of bound pods that must keep off nodes that are pulling the image."""
-        bound = [pod for pod in self.snapshot.pods.values() if pod.node_name and not pod.is_finished]
+        """Nodes and image labels of pods that are or will be there, and must keep off nodes that are pulling."""
+        # Nominated: kube-scheduler has chosen, and waits for a volume, say.
+        pods = [pod for pod in self.snapshot.pods.values() if not pod.is_finished]
         prefix = self.settings.label_prefix
-        return frozenset((pod.node_name, label) for pod in bound for label in gate_labels(pod.spec, prefix))
+        places = [(pod.node_name or pod.nominated_node, pod.spec) for pod in pods]
+        return frozenset((node, label) for node, spec in places if node for label in gate_labels(spec, prefix))
 
 
 class NodeShare:

@@ -109,6 +109,22 @@ class Pool:
         spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": resources}
         return self.create("PersistentVolumeClaim", spec=spec)
 
+    def claim_late(self, zone: str) -> Object:
+        """A claim whose volume is made in that zone once its user has a node."""
+        topology = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
+        late: Object = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
+        self.create("StorageClass", version="storage.k8s.io/v1", allowedTopologies=topology, **late)
+        return self.claim(storage_class=self.name)
+
+    def wait_for_choice(self) -> str:
+        """The node that the claim's volume is to be made for."""
+
+        def chosen() -> str:
+            annotations = self.api.get(self.claim_path)["metadata"].get("annotations", {})
+            return str(annotations.get("volume.kubernetes.io/selected-node", ""))
+
+        return wait_until(chosen, 30, "the scheduler to choose the volume's node")
+
     def provide(self, claim: Object, **more: Any) -> None:
         """Play the volume controller: a volume for the claim, and both bound."""
         reference = {"kind": "PersistentVolumeClaim", "namespace": self.hub.namespace, "name": self.name}
@@ -205,17 +221,23 @@ def test_where_the_first_node_that_is_opened_is_the_wrong_one_the_others_follow(
 
 def test_a_claim_is_provisioned_where_the_gate_lets_its_user_go(pool: Pool) -> None:
     """The binder writes its node into the claim, whose volume stays there for good."""
-    topology = [{"matchLabelExpressions": [{"key": ZONE, "values": ["b"]}]}]
-    late: Object = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topology}
-    pool.create("StorageClass", version="storage.k8s.io/v1", **late)
-    claim = pool.claim(storage_class=pool.name)
+    claim = pool.claim_late("b")
     assert pool.user(**pool.home) is True
+    assert pool.wait_for_choice() == pool.pulls
+    pool.provide(claim)
+    assert pool.node == pool.pulls
 
-    def chosen() -> str:
-        annotations = pool.api.get(pool.claim_path)["metadata"].get("annotations", {})
-        return str(annotations.get("volume.kubernetes.io/selected-node", ""))
 
-    assert wait_until(chosen, 30, "the scheduler to choose the volume's node") == pool.pulls
+def test_a_node_that_a_volume_is_made_for_is_not_closed_to_the_user_who_waits_for_it(pool: Pool) -> None:
+    """Until the volume is there the pod isn't bound; closed, the node's kubelet would refuse it then."""
+    hub, claim = pool.hub, pool.claim_late("b")
+    controllers = hub.stack.controllers[-1].process
+    controllers.freeze()
+    hub.nodes.set_labels(pool.pulls, {hub.label: None})
+    assert pool.user(**pool.home) is True
+    assert pool.wait_for_choice() == pool.pulls
+    controllers.resume()
+    hub.wait_for_value(pool.pulls, "open")
     pool.provide(claim)
     assert pool.node == pool.pulls
 

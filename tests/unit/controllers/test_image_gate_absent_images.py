@@ -188,11 +188,22 @@ def test_a_puller_that_is_replaced_opens_nothing() -> None:
     assert w.labels_next() == {label(SCIPY): "pulling"}
 
 
-@pytest.mark.parametrize(("finished", "value"), [(False, "open"), (True, "pulling")])
-def test_a_node_is_not_closed_while_a_pod_is_there_that_its_kubelet_would_refuse(finished: bool, value: str) -> None:
+@pytest.mark.parametrize(
+    ("facts", "value"),
+    [
+        ({"node_name": "a"}, "open"),
+        ({"nominated_node": "a"}, "open"),
+        ({"node_name": "b", "nominated_node": "a"}, "pulling"),
+        ({"node_name": "a", "phase": "Succeeded"}, "pulling"),
+        ({}, "pulling"),
+    ],
+)
+def test_a_node_is_not_closed_while_a_pod_is_there_that_its_kubelet_would_refuse(
+    facts: dict[str, Any], value: str
+) -> None:
     w = world(SCIPY, GPU)
     w.add_pulling()
-    user = Pod("jhub", "ada", uid="ada", node_name="a", phase="Succeeded" if finished else "Pending", spec=KEEPS_OFF)
+    user = Pod("jhub", "ada", uid="ada", spec=KEEPS_OFF, **facts)
     w.pods[user.key] = user
     assert w.labels_next() == {label(SCIPY): value, label(GPU): "pulling"}
 
