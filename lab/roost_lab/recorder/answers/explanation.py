@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
+from roost_lab.recorder.answers.pod_story import spellings
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
 
@@ -199,8 +200,18 @@ def _waits(story: PodStory) -> Iterator[str]:
         ("to become ready", started_us, ready_us),
     ):
         # A step in whole seconds may seem to come before the one that it follows.
-        if from_us is not None and to_us is not None and to_us - from_us >= US:
-            yield f"  about {show_span(to_us - from_us)} {what}"
+        if from_us is None or to_us is None or to_us < from_us:
+            continue
+        # Pulls are told by themselves.
+        span_us = to_us - story.pulled_us(from_us, to_us)
+        if span_us >= US:
+            yield f"  about {show_span(span_us)} {what}"
+    for row in story.pulling:
+        so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
+        earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None
+        last = f"; the last such pull took {show_span(earlier['last_us'])}" if earlier else ""
+        where = f" to {story.bind['node_name']}" if story.bind else ""
+        yield f"  Now: pulling {row['detail']}{where}{so_far}{last}"
 
 
 def _gates(names: Sequence[str]) -> str:

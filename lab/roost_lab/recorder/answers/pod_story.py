@@ -49,7 +49,7 @@ class PodStory:
     nodes: Sequence[Row] = ()
     # Of these, the names of those that had its image then, sorted.
     holders: Sequence[str] = ()
-    # The pulls of its image before: how many, and their median, least and longest µs; None: none recorded.
+    # The pulls of its image before: how many, the last one's µs, their median, least and longest; None: none recorded.
     earlier_pulls: Row | None = None
     # The time until which the record is complete, in µs; None: not known.
     heard_us: int | None = None
@@ -71,6 +71,20 @@ class PodStory:
     def chosen(self) -> Row | None:
         """The node that it was bound to, as a candidate."""
         return next((row for row in self.candidates if self.bind and row["node_name"] == self.bind["node_name"]), None)
+
+    @property
+    def pulling(self) -> list[Row]:
+        """Phases of images that are being pulled for it now, or whose pull fails."""
+        done = {row["image"] for row in self.pulls}
+        is_over = self.gone_us is not None or self.at(Phase.READY) is not None
+        return [
+            row for row in self.phases if row["phase"] == Phase.PULLING and row["detail"] not in done and not is_over
+        ]
+
+    def pulled_us(self, from_us: int, to_us: int) -> int:
+        """When the last pull within a span ended; `from_us` when there was none."""
+        ends: list[int] = [row["at_us"] for row in self.pulls if not row["warm"] and from_us <= row["at_us"] <= to_us]
+        return max([from_us, *ends])
 
     @property
     def others(self) -> list[Row]:
@@ -201,15 +215,23 @@ def _earlier_pulls(connection: sa.Connection, image: str, before_us: int) -> Row
     """What the pulls of an image took in the week before."""
     pull = schema.pull.c
     query = (
-        sa.select(pull.pull_and_wait_us)
+        sa.select(pull.pull_and_wait_us, pull.at_us)
         .where(pull.at_us.between(before_us - _WEEK_US, before_us), pull.warm.is_(False))
         .where(pull.image.in_(spellings(image)), pull.pull_and_wait_us.is_not(None))
         .order_by(pull.pull_and_wait_us)
     )
-    spans = list(connection.execute(query).scalars())
-    if not spans:
+    rows = list(connection.execute(query))
+    if not rows:
         return None
-    return {"count": len(spans), "median_us": spans[len(spans) // 2], "min_us": spans[0], "max_us": spans[-1]}
+    spans = [row.pull_and_wait_us for row in rows]
+    last_us = max(rows, key=lambda row: row.at_us).pull_and_wait_us
+    return {
+        "last_us": last_us,
+        "count": len(spans),
+        "median_us": spans[len(spans) // 2],
+        "min_us": spans[0],
+        "max_us": spans[-1],
+    }
 
 
 def _victims(connection: sa.Connection, decisions: Sequence[Row]) -> list[Row]:

@@ -53,7 +53,8 @@ def steps_of(story: PodStory) -> list[StartStep]:
     ):
         if from_us is not None and to_us is not None:
             # In whole seconds a step may seem to come before the one that it follows.
-            steps.append(StartStep(name, "", from_us, max(from_us, to_us)))
+            steps.append(StartStep(name, "", story.pulled_us(from_us, to_us), max(from_us, to_us)))
+    steps += [StartStep("pull", row["detail"], row["at_us"], None) for row in story.pulling]
     if scheduled_us is not None and ready_us is None and (is_watched or started_us is None):
         reached = [at_us for at_us in (scheduled_us, accepted_us, initialized_us, started_us) if at_us is not None]
         steps.append(StartStep("ready" if started_us else "containers", "", max(reached), gone_us))

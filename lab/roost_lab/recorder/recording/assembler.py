@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from roost_core.placement.kubelet_pulls import image_in_message
 from roost_lab.recorder.recording.decision_records import Judged, failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
@@ -26,6 +27,7 @@ from roost_lab.recorder.recording.pod_records import (
 from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, EventReading, NodeReading, PodReading, Step
 from roost_lab.recorder.store.records import (
     MAX_ID,
+    MAX_IMAGE,
     MAX_SCHEDULER,
     NODES,
     PODS,
@@ -392,6 +394,8 @@ class Assembler:
             return [failure, phase_record(uid, Phase.UNSCHEDULABLE, event.when, "event")]
         if kind == "Pod" and event.reason == "Pulled":
             return list(pull_records(event, uid))
+        if kind == "Pod" and event.reason == "Pulling" and (image := image_in_message(event.note)):
+            return [phase_record(uid, Phase.PULLING, event.when, "event", image[:MAX_IMAGE])]
         if kind == "Pod" and event.reason == "Preempted":
             return list(self._preempted(event, uid))
         if any(event.controller.startswith(name) for name in _AUTOSCALERS):

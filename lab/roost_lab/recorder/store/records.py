@@ -242,6 +242,7 @@ class Phase(StrEnum):
     # status.startTime: the kubelet has accepted it.
     ACCEPTED = "accepted"
     # Of one image, in `detail`.
+    PULLING = "pulling"
     PULLED = "pulled"
     INITIALIZED = "initialized"
     # Of one container, in `detail`.

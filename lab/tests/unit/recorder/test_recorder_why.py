@@ -15,6 +15,7 @@ from roost_lab.recorder.store.records import (
     NodeRecord,
     Phase,
     PreemptionRecord,
+    PullRecord,
     Record,
 )
 
@@ -87,14 +88,54 @@ def test_texts_of_the_cluster_do_not_steer_the_terminal_or_begin_lines() -> None
 # Stories from a database
 
 
-def explained(folder: Path, name: str, *records: Record) -> str:
-    """What `roost why` says of a pod when these are stored."""
+def explained(folder: Path, name: str, *records: Record, heard_us: int | None = None) -> str:
+    """What `roost why` says of a pod when these are stored. heard_us: until when the record is complete."""
     store = empty_store(folder)
-    store.write(records, {})
+    store.write(records, {} if heard_us is None else {"pods": ("1", heard_us)})
     (pod,) = find_pods(store, name)
     text = explain(read_story(store, pod))
     store.close()
     return text
+
+
+def test_a_pull_is_told_while_it_lasts_and_counted_once_afterwards(tmp_path: Path) -> None:
+    image, begin = "quay.io/a/b:1", BEGIN + HOUR
+
+    def pull(uid: str, ended_us: int, seconds: int) -> PullRecord:
+        took_us = seconds * SECOND
+        return PullRecord(
+            pod_uid=uid,
+            image=image,
+            node_name="a",
+            at_us=ended_us,
+            warm=False,
+            pull_us=took_us,
+            pull_and_wait_us=took_us,
+        )
+
+    bound = [
+        pod_record("late", image=image, created_us=begin),
+        pull("x", BEGIN + 1 * MINUTE, 40),
+        pull("y", BEGIN + 2 * MINUTE, 85),
+        bind_record("late", begin + SECOND, "a"),
+        phase_record("late", Phase.SCHEDULED, begin + SECOND),
+        phase_record("late", Phase.PULLING, begin + 2 * SECOND, image),
+    ]
+    now = explained(tmp_path, "late", *bound, heard_us=begin + 52 * SECOND)
+    assert "  Now: pulling quay.io/a/b:1 to a, 50 s so far; the last such pull took 1 min 25 s\n" in now
+    after = explained(
+        tmp_path,
+        "late",
+        *bound,
+        pull("late", begin + 92 * SECOND, 90),
+        phase_record("late", Phase.ACCEPTED, begin + SECOND),
+        phase_record("late", Phase.INITIALIZED, begin + SECOND),
+        phase_record("late", Phase.STARTED, begin + 95 * SECOND),
+        phase_record("late", Phase.READY, begin + 95 * SECOND),
+    )
+    assert "Now:" not in after
+    assert "1 min 30 s for image" in after
+    assert "about 3 s for its containers to start" in after
 
 
 def scale_up(number: int, after_us: int, count: int = 1) -> AutoscalerRecord:
