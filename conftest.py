@@ -24,6 +24,7 @@ LONG_FILES = (
     "recorder/test_recorder.py",
     "controllers/test_image_gate.py",
     "together/test_never_worse.py",
+    "together/test_rights.py",
     "controllers/test_placeholder_mover.py",
     "install/test_install.py",
     "install/test_commands_in_the_cluster.py",

@@ -39,6 +39,7 @@ def popular_document(**changes: object) -> dict[str, Any]:
             "pauseImage": "registry.k8s.io/pause:3",
             "pullSecrets": ["regcred"],
             "tolerations": values["prePuller"]["tolerations"],
+            "annotations": values["prePuller"]["annotations"],
             "priorityClassName": "hub.jhub.roost-puller",
             "serviceAccountName": "hub-roost-puller",
             "podSecurityContext": values["podSecurityContext"],

@@ -46,6 +46,8 @@ _VALUES_A_STEP: Final = 8
 _CONTAINERS_A_PASS: Final = 4
 # Operations of the answer's patch: the API server applies them one by one, and the answer grows with them.
 MAX_OPERATIONS: Final = 512
+# An answer, and what the values alone add to each pod of a class: the API server refuses a pod of 1.5 MiB.
+MAX_ANSWER_BYTES: Final = 256 * 1024
 
 
 class Bound(StrEnum):
@@ -64,6 +66,7 @@ class Bound(StrEnum):
     VALUES = "values"
     STEPS = "node-steps"
     OPERATIONS = "operations"
+    ANSWER = "answer"
 
 
 MOST: Final = {
@@ -80,6 +83,7 @@ MOST: Final = {
     Bound.VALUES: f"{MAX_VALUES} values in affinity terms",
     Bound.STEPS: f"{MAX_STEPS} steps (nodes of the cluster times the pod's rules about nodes)",
     Bound.OPERATIONS: f"{MAX_OPERATIONS} operations in a patch",
+    Bound.ANSWER: f"{MAX_ANSWER_BYTES} bytes in an answer",
 }
 
 

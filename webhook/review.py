@@ -19,7 +19,7 @@ import orjson
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
 from webhook.admission import Decision, ReviewResult, decide
-from webhook.bounds import MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
+from webhook.bounds import MAX_ANSWER_BYTES, MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
 from webhook.facts import Facts, pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
@@ -204,6 +204,9 @@ class Reviewer:
         try:
             key, decision = self._decide(review, now)
             answer = _allow(review.uid, decision)
+            if len(answer.body) > MAX_ANSWER_BYTES:
+                decision = Decision(ReviewResult.BEYOND_BOUNDS, decision.pod_class, Bound.ANSWER)
+                answer = _allow(review.uid, decision)
             if decision.home is not None and not review.is_dry_run:
                 self._ledger.record(key, decision.home, now)
         except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods

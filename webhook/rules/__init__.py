@@ -10,7 +10,10 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from roost_core.release.classes import Classes
+from webhook.bounds import MAX_ANSWER_BYTES
 from webhook.rules import (
     home,
     marked_node,
@@ -28,6 +31,7 @@ from webhook.rules.contract import Reads, Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
 
 # In the order in which they are applied, and in which their terms stand in a pod.
@@ -61,6 +65,18 @@ class Rulebook:
             name: [rule for rule in RULES if rule.applies(settings, pod_class)]
             for name, pod_class in settings.classes.items()
         }
+        # Classes whose terms alone make an answer too long: that is known before any review.
+        self.too_long = {
+            name for name, each in settings.classes.items() if self._bytes_of(each) > MAX_ANSWER_BYTES // 2
+        }
+
+    def _bytes_of(self, pod_class: PodClass) -> int:
+        """Bytes of the terms that the values give to each pod of a class."""
+        known = self.settings.classes
+        others = [known[name] for name in (*pod_class.join, *pod_class.avoid) if name in known]
+        terms: list[object] = [*pod_class.preferred_node_terms, *[each.labels for each in others]]
+        terms += [self.settings.shared_namespaces or each.namespace_selector for each in others]
+        return len(orjson.dumps(terms, default=dict))
 
     def reads(self, class_name: str) -> Reads:
         """The facts that the rules of a class read, together."""

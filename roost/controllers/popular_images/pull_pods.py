@@ -122,6 +122,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
                 PART_OF_LABEL: OWN_PART,
             },
             "annotations": {
+                **settings.annotations,
                 POPULAR_IMAGE_ANNOTATION: pull.image,
                 POPULAR_NODE_ANNOTATION: node.name,
                 POPULAR_BYTES_ANNOTATION: str(pull.image_bytes),

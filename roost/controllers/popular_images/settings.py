@@ -62,6 +62,7 @@ class PopularSettings:
     pull_secrets: tuple[str, ...]
     # As in a manifest, as are the security contexts of the pod and of its containers.
     pod_tolerations: tuple[Mapping[str, object], ...]
+    annotations: Mapping[str, str]
     priority_class: str
     service_account: str
     pod_security: Mapping[str, object]
@@ -101,6 +102,9 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
             for index, name in enumerate(read.items(puller.get("pullSecrets"), "puller.pullSecrets"))
         ),
         pod_tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
+        annotations={
+            key: str(text) for key, text in read.mapping(puller.get("annotations"), "puller.annotations").items()
+        },
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
         pod_security=read.mapping(puller.get("podSecurityContext"), "puller.podSecurityContext"),

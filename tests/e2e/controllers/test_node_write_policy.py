@@ -35,6 +35,7 @@ VALUES: dict[str, Any] = {
     "popularImages": {"enabled": True},
     "imagePullSecrets": ["registry"],
     "commonLabels": {"example.org/team": "hubs"},
+    "prePuller": {"annotations": {"sidecar.istio.io/inject": "false"}},
     "placeholders": [
         {
             "name": "default",
@@ -466,6 +467,7 @@ def pod_escapes(case: Case) -> dict[str, Write]:
         "a finalizer": pod(metadata={"finalizers": ["example.org/stay"]}),
         "an annotation that keeps its node": annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
         "another network's annotation": annotated("k8s.v1.cni.cncf.io/networks", "host"),
+        "a pullers' annotation with another value": annotated("sidecar.istio.io/inject", "true"),
         "fields that it doesn't have": pod(metadata={"managedFields": [filled_fields()]}),
         "a large annotation": annotated(labels.POPULAR_IMAGE_ANNOTATION, "x" * 200_000),
         "messages from another file": container(terminationMessagePath="/image/secrets"),
@@ -673,6 +675,9 @@ def legal_writes(case: Case) -> dict[str, Write]:
             metadata={
                 "annotations": {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu", "openshift.io/scc": "x"}
             },
+        ),
+        "a pod that pulls, seen by a policy engine": puller_pod(
+            case, metadata={"annotations": {"policies.kyverno.io/last-applied-patches": "x: y"}}
         ),
         "a pod that pulls, with the common labels": puller_pod(case, labels_={"example.org/team": "hubs"}),
         "an Event": event("new", case.namespace, **OWN_EVENT),

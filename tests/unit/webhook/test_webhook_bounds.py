@@ -128,6 +128,13 @@ def test_terms_times_images_make_no_answer_of_thousands_of_operations() -> None:
     assert desk.decisions[0].reason == Bound.OPERATIONS
 
 
+def test_the_bytes_of_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(known=KNOWN)
+    monkeypatch.setattr("webhook.review.MAX_ANSWER_BYTES", len(desk.reviewer.review(review(user_pod())).body) - 1)
+    assert patch_of(desk.answer(user_pod())) == []
+    assert (desk.decisions[-1].pod_class, desk.decisions[-1].reason) == ("user", Bound.ANSWER)
+
+
 def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() -> None:
     body = user_pod(affinity=requires_nodes(*[ANY] * 60))
     assert patch_of(Desk(known=facts(*builder_nodes(300))).answer(body))
