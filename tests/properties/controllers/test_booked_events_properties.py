@@ -36,7 +36,8 @@ def _rules(draw: st.DrawFn, first: datetime) -> str:
     parts = [f"FREQ={frequency}"]
     if draw(st.booleans()):
         parts.append(f"INTERVAL={draw(st.integers(1, 5))}")
-    if weekly and draw(st.booleans()):
+    # On some days alone only every day can be.
+    if (weekly or parts == ["FREQ=DAILY"]) and draw(st.booleans()):
         # The first must be one of its own days: RFC 5545 leaves open what else it means.
         days = draw(st.sets(st.integers(0, 6))) | {first.weekday()}
         parts.append(f"BYDAY={','.join(DAYS[day] for day in days)}")

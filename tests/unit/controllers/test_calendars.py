@@ -146,6 +146,12 @@ def test_too_many_people_are_refused() -> None:
     ]
 
 
+def test_a_rule_may_end_with_a_date_alone() -> None:
+    (event,), faults = _parse([BERLIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=31;UNTIL=20270301", PEOPLE])
+    assert not faults
+    assert _starts(event) == ["2026-12-31 09:00", "2027-01-31 09:00"]
+
+
 def test_a_rule_of_long_ago_costs_no_more_than_one_of_today() -> None:
     began = time.process_time()
     for rule in ("DAILY;COUNT=9999", "WEEKLY;COUNT=9999", "MONTHLY;COUNT=9999", "MONTHLY;BYDAY=5FR;BYMONTHDAY=1"):

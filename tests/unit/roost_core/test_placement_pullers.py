@@ -153,6 +153,15 @@ def test_who_asks_for_a_gpu_is_tolerated_where_its_taint_is_so_the_puller_goes_t
     assert tolerated == [[{"key": "nvidia.com/gpu", "operator": "Exists"}] if is_asked else []]
 
 
+def test_required_terms_of_users_are_the_pullers_and_a_profiles_own_replace_them() -> None:
+    values = singleuser(
+        profile("zone:1", node_affinity_required=[IN_A_ZONE]), extraNodeAffinity={"required": [ON_USER_NODES]}
+    )
+    default, zone = puller_groups(values, {})
+    assert default.required_terms == (ON_USER_NODES,)
+    assert zone.required_terms == (IN_A_ZONE,)
+
+
 def test_what_runs_beside_the_image_is_brought_first_to_all_its_nodes() -> None:
     values = singleuser(
         profile("gpu:1", node_selector={"pool": "gpu"}, init_containers=[{"image": "fuse:1"}]),
