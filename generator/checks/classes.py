@@ -28,6 +28,7 @@ def check_classes(report: LintReport, _release: Release) -> None:
         _lint_references(report, path, pod_class, classes)
         _lint_home(report, path, pod_class)
         _lint_warm(report, path, pod_class)
+        _lint_unread_nodes(report, path, pod_class)
         _lint_profile(report, path, pod_class)
     _lint_shared_pools(report, classes)
     _lint_pairs(report, classes)
@@ -76,10 +77,15 @@ def _lint_warm(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
     if pod_class.get("home") is not None:
         reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
         report.warn((*path, "warm"), reason, "Keep one of them.")
-    can_read = at(report.values, "webhook", "readNodes") is not False
-    if at(report.values, "admission", "mode") == "webhook" and not can_read and not report.is_default((*path, "warm")):
-        reason = "does nothing while the webhook can't read nodes (webhook.readNodes: false)."
-        report.warn((*path, "warm"), reason, "Set webhook.readNodes to true, or warm to null.")
+
+
+def _lint_unread_nodes(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
+    if at(report.values, "webhook", "readNodes") is not False or at(report.values, "admission", "mode") != "webhook":
+        return
+    for key, lacks in (("warm", "nodes"), ("resources", "PriorityClasses")):
+        if pod_class.get(key) is not None and not report.is_default((*path, key)):
+            reason = f"does nothing while the webhook can't read {lacks} (webhook.readNodes: false)."
+            report.warn((*path, key), reason, f"Set webhook.readNodes to true, or {key} to null.")
 
 
 def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:

@@ -127,6 +127,11 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
     elif memory not in (None, 0, ""):
         draft.reject(section, key, "expected bytes, or a number with K, M, G or T")
     known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
+    if not requests:
+        draft.notes.append(
+            f"{section.show(at)} is not in this file: Roost gives builds requests (podClasses.build.resources), so "
+            "that nodes fill up. Where all memory is requested, builds then wait for room; null leaves them without."
+        )
     draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods request there.")
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):

@@ -28,6 +28,9 @@ def test_a_binderhubs_builds_keep_their_home_namespace_and_size() -> None:
     assert value(result, "podClasses.build.resources") == {"cpu": "200m", "memory": "2G"}
     assert "config.KubernetesBuildExecutor.sticky_builds: false" in result.switch_off
     assert list(unmapped(result)) == ["dind.resources", "config.KubernetesBuildExecutor.node_selector"]
+    told = "config.KubernetesBuildExecutor.resources is not in this file: Roost gives builds requests"
+    bare = imported(BINDER.replace("resources: {requests: {cpu: 200m, memory: 2G}, limits: {memory: 2G}}", ""))
+    assert [any(told in note for note in each.notes) for each in (result, bare)] == [False, True]
 
 
 def test_a_binderhubs_users_have_no_guarantee_and_no_image_to_wait_for() -> None:

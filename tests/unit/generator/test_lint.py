@@ -171,6 +171,10 @@ WARNINGS = {
         "{webhook: {readNodes: false}, podClasses: {user: {warm: {spare: 2}}}}",
         "does nothing while the webhook can't read nodes",
     ),
+    "requests without PriorityClasses": (
+        "{webhook: {readNodes: false}, podClasses: {build: {resources: {cpu: 1}}}}",
+        "build.resources: does nothing while the webhook can't read PriorityClasses",
+    ),
     "pair declared twice": (
         "podClasses: {user: {avoid: {placeholder: 1}}, placeholder: {avoid: {user: 1}}}",
         "are both set, and their weights add up",
