@@ -15,7 +15,7 @@ from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import read_pod_file
-from roost.doctor.checks import BEFORE, INSTALLED, run_checks
+from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
 from roost.doctor.contract import CheckOutcome, Install
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import Client, ClusterError
@@ -61,14 +61,29 @@ def _as_json(outcomes: list[CheckOutcome]) -> str:
     )
 
 
-def _as_text(outcomes: list[CheckOutcome]) -> str:
+def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     lines = []
     for outcome in outcomes:
         if not outcome.findings:
             lines.append(f"ok       {outcome.check}: {outcome.looked_at}")
         for finding in outcome.findings:
             lines += [f"{finding.severity:8} {outcome.check}: {finding.evidence}", f"         Fix: {finding.fix}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, _sentence(outcomes, before=before)])
+
+
+def _sentence(outcomes: list[CheckOutcome], *, before: bool) -> str:
+    """Whether users are affected, or before an install, whether it can go ahead; and what to do first."""
+    found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
+    felt = [(check, one) for check, one in found if check in FELT and one.severity != "unknown"]
+    errors = [(check, one) for check, one in found if one.severity == "error"]
+    if before:
+        head = "The cluster doesn't take this install yet." if errors else "The cluster takes this install."
+    elif felt:
+        head = "Users are affected."
+    else:
+        head = "Users start, but not as the values say." if errors else "Users aren't affected."
+    urgent = (errors if before else felt or errors) or found
+    return f"{head} First: {urgent[0][0]}: {urgent[0][1].fix}" if urgent else head
 
 
 @click.command("doctor")
@@ -125,7 +140,7 @@ def _command(
     manifests = render(merged.values, release)
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
-    click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes))
+    click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes, before=before_install))
     return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
 
 

@@ -100,6 +100,9 @@ BEFORE: Final[tuple[Check, ...]] = (
     buffers.CHECK,
 )
 
+# What these find, users feel: they wait, start cold, or are refused.
+FELT: Final = frozenset({"waiting", "requests", "puller", "nodes", "labels"})
+
 
 def run_checks(install: Install, checks: Sequence[Check]) -> list[CheckOutcome]:
     """Run each check; one that the API server refuses is unknown, and the others go on."""

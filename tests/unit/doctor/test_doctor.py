@@ -79,6 +79,33 @@ def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None
         assert "docs/install-helm.md#the-image" in fix
 
 
+def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_ready() -> None:
+    cluster = Cluster()
+    deployment = cluster.objects["/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+    cluster.lists[PODS] = [{"metadata": {"name": "w-2", "labels": labels}, "status": {"conditions": [unscheduled]}}]
+    stopped = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    deployment["status"] |= {"conditions": [stopped], "updatedReplicas": 1}
+    ((severity, evidence, _),) = cluster.said("programs")
+    assert severity == "error"
+    assert "its rollout stopped with 1 of 2 pods replaced (ProgressDeadlineExceeded), so older pods serve" in evidence
+    assert "w-2 Unschedulable (0/3 nodes)" in evidence
+    deployment["status"] = {"readyReplicas": 2, "observedGeneration": 1}
+    deployment["metadata"]["generation"] = 2
+    ((_, evidence, _),) = cluster.said("programs")
+    assert "isn't rolled out yet (observedGeneration)" in evidence
+
+
+@pytest.mark.parametrize(("replicas", "severity"), [(0, "error"), (1, "warning")])
+def test_other_replicas_than_the_values_say_are_told(replicas: int, severity: str) -> None:
+    cluster = Cluster()
+    deployment = cluster.objects["/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"]
+    deployment["spec"]["replicas"] = deployment["status"]["readyReplicas"] = replicas
+    ((seen, evidence, _),) = cluster.said("programs")
+    assert (seen, f"{replicas} replicas, the values say 2" in evidence) == (severity, True)
+
+
 def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
     cluster = Cluster("prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}")
     for kind in ("DaemonSet", "StatefulSet"):

@@ -1,0 +1,43 @@
+"""`roost doctor` ends in a sentence: whether users are affected, and what to do first."""
+
+import pytest
+
+from roost.commands.doctor import _as_text
+from roost.doctor.checks import FELT, INSTALLED
+from roost.doctor.contract import CheckOutcome, Finding, Severity
+
+
+def outcome(check: str, severity: Severity) -> CheckOutcome:
+    return CheckOutcome(check, "", (Finding(severity, "seen", f"Mend {check}."),))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], "Users aren't affected."),
+        ([("budgets", "warning")], "Users aren't affected. First: budgets: Mend budgets."),
+        (
+            [("budgets", "warning"), ("leaders", "error")],
+            "Users start, but not as the values say. First: leaders: Mend leaders.",
+        ),
+        ([("leaders", "error"), ("puller", "warning")], "Users are affected. First: puller: Mend puller."),
+        ([("puller", "unknown")], "Users aren't affected. First: puller: Mend puller."),
+    ],
+)
+def test_the_last_line_says_whether_users_feel_it(found: list[tuple[str, Severity]], said: str) -> None:
+    assert _as_text([outcome(*one) for one in found], before=False).splitlines()[-1] == said
+
+
+@pytest.mark.parametrize(
+    ("severity", "said"),
+    [
+        ("error", "The cluster doesn't take this install yet. First: rights: Mend rights."),
+        ("warning", "The cluster takes this install. First: rights: Mend rights."),
+    ],
+)
+def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, said: str) -> None:
+    assert _as_text([outcome("rights", severity)], before=True).splitlines()[-1] == said
+
+
+def test_what_users_feel_is_found_by_checks_that_there_are() -> None:
+    assert {check.name for check in INSTALLED} >= FELT
