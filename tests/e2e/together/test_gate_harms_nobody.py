@@ -48,6 +48,9 @@ def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, po
         fake_nodes.create("pulls", cpu="4", labels={ZONE: "b"}, images={})
         wait_until(lambda: says("pulls", "pulling"), 30, "the other to be known to pull it")
         yield stack
+    # With one below 0 left, every gate of this cluster would only prefer.
+    for name in ("above", "below"):
+        control_plane.api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{namespace}-{name}")
 
 
 def priority_class(stack: Stack, value: int) -> str:
