@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 from generator.checks import find_hints, lint
 from generator.faults import Fault, Path, ValuesError, show_path, sort_faults
+from generator.render.manifests import Manifest
 from generator.schema.check import find_faults, find_faults_by_path
-
-if TYPE_CHECKING:
-    from generator.render.manifests import Manifest
-    from generator.values.merge import Merged
-    from generator.values.release import Release
+from generator.values.merge import Merged
+from generator.values.release import Release
 
 
 def judge(merged: Merged, release: Release) -> list[Fault]:

@@ -5,7 +5,7 @@ Each finds what fits the schema and yet doesn't do what it says. Copy `disruptio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks import (
     admission,
@@ -30,11 +30,9 @@ from generator.checks import (
     webhook,
 )
 from generator.checks.contract import Check, LintReport
+from generator.faults import Fault
+from generator.values.merge import Merged
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from generator.faults import Fault
-    from generator.values.merge import Merged
 
 CHECKS: Final[tuple[Check, ...]] = (
     admission.CHECK,

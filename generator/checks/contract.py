@@ -7,15 +7,12 @@ A check reads merged values that fit the schema and calls `report.error`, `refus
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from generator.faults import Fault, Path, Severity, describe
 from generator.render.functions import core_pod
+from generator.values.merge import Values
 from generator.values.release import Release
-
-if TYPE_CHECKING:
-    from generator.values.merge import Values
-    from generator.values.sources import Places
+from generator.values.sources import Places
 
 
 class LintReport:

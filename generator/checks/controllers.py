@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
+from generator.values.release import Release
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
 
 # Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
 _IMAGE_VOLUME_MINOR: Final = (1, 35)

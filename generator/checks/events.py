@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
+from generator.values.release import Release
 
 
 def check_events(report: LintReport, _release: Release) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, mapping, text
 from generator.checks.placeholders import is_wanted, placeholder_sets
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
+from generator.values.release import Release
 
 
 def check_gate(report: LintReport, _release: Release) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
-from generator.checks.contract import at, mapping
+from generator.checks.contract import Check, LintReport, at, mapping
+from generator.values.release import Release
 from roost_core.objects.image_references import split_reference
 from roost_core.placement.managed_images import puller_groups
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from generator.checks.contract import Check, LintReport
-    from generator.values.release import Release
 
 _SHOWN: Final = 3
 STALE: Final = "after a push, nodes with the old image still count as having it"

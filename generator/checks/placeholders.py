@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
+from generator.faults import Path
 from generator.render.functions import complete_placeholder_set
-
-if TYPE_CHECKING:
-    from generator.faults import Path
-    from generator.values.merge import Values
-    from generator.values.release import Release
+from generator.values.merge import Values
+from generator.values.release import Release
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _BUFFER: Final = "capacityBuffer"

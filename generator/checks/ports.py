@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, of_core_pod
 from generator.faults import describe
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
+from generator.values.release import Release
 
 # What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
 _PROGRAMS: Final = (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
+from generator.values.release import Release
 from roost_core.placement.labels import USER_CLASS
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
 
 # cluster-autoscaler's --expendable-pods-priority-cutoff.
 AUTOSCALER_CUTOFF: Final = -10

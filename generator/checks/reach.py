@@ -6,16 +6,14 @@ On a node that no puller reaches users start cold: their image is pulled while t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
+from generator.values.merge import Values
+from generator.values.release import Release
 from roost_core.placement.managed_images import PullerGroup, puller_groups
-
-if TYPE_CHECKING:
-    from generator.values.merge import Values
-    from generator.values.release import Release
 
 _COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, listing, mapping, text
-
-if TYPE_CHECKING:
-    from generator.faults import Path
-    from generator.values.release import Release
+from generator.faults import Path
+from generator.values.release import Release
 
 _DATABASE: Final[Path] = ("recorder", "database")
 _VARIABLE: Final = "ROOST_DATABASE"

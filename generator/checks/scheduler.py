@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
+from generator.faults import Path
+from generator.values.release import Release
 from roost_core.scheduler.plugins import FILTERS_NEED_PRE_FILTER, PLUGINS, SCORES_NEED_PRE_SCORE, is_on, names_at
-
-if TYPE_CHECKING:
-    from generator.faults import Path
-    from generator.values.release import Release
 
 _BEST_SCORE: Final = 100
 

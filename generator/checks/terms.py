@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from generator.checks.contract import at, mapping
 from generator.schema.check import why_unfit
-
-if TYPE_CHECKING:
-    from generator.values.merge import Values
+from generator.values.merge import Values
 
 
 def overrides(profile: object) -> Iterator[Values]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import Check, LintReport, at, mapping, named_by, number, of_core_pod
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
+from generator.values.release import Release
 
 _LONG_TIMEOUT_SECONDS: Final = 10
 

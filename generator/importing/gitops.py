@@ -5,17 +5,14 @@ Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from generator.faults import Path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
 from generator.values.sources import LoadedFile, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from generator.faults import Path
 
 
 class HubObject(NamedTuple):

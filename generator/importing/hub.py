@@ -8,19 +8,17 @@ Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.importing.images import map_images
 from generator.importing.reach import map_reach
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
+from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
-
-if TYPE_CHECKING:
-    from generator.importing.result import Draft
 
 # Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from generator.faults import Fault, UsageError, ValuesError
 from generator.importing.source import find_charts
 from generator.values.loader import load
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _COMMON: Final = frozenset({"common", "shared", "base", "basehub", "default", "defaults", "all"})
 _ENDINGS: Final = (".values.yaml", ".values.yml", ".yaml", ".yml")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
+from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, child
 from generator.importing.users import node_selector
-
-if TYPE_CHECKING:
-    from generator.importing.result import Draft
 
 
 def map_images(draft: Draft, charts: Charts) -> None:

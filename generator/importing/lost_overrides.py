@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.terms import lint_required_term, lint_toleration
+from generator.faults import Path
+from generator.importing.result import Draft
 from generator.importing.source import HubSection, child, kind_of
 from generator.importing.unread import SPAWNER_TRAITS
-
-if TYPE_CHECKING:
-    from generator.faults import Path
-    from generator.importing.result import Draft
 
 _Lost = tuple["Path", object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")

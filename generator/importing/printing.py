@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from generator.importing.source import Path
+from generator.importing.source import Path
 
 _MAX_WIDTH: Final = 120
 # Words, and Kubernetes quantities that have a unit.

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
 from generator.importing.profile_pools import needs_device, pool_sets
+from generator.importing.result import ImportResult
+from generator.importing.source import Path
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.placement.managed_images import puller_groups
-
-if TYPE_CHECKING:
-    from generator.importing.result import ImportResult
-    from generator.importing.source import Path
 
 Values = Mapping[str, object]
 

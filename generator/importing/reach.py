@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
-
-if TYPE_CHECKING:
-    from generator.importing.result import Draft
 
 
 class _Trait(NamedTuple):

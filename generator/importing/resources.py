@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from generator.importing.quantities import cpu_quantity, quantity
+from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
-
-if TYPE_CHECKING:
-    from generator.importing.result import Draft
 
 
 def kubernetes_resources(

@@ -6,16 +6,14 @@ import copy
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from generator.faults import Fault
+from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import HubSection, Path, child, kind_of, show_key
 from generator.importing.summary import Summary
-
-if TYPE_CHECKING:
-    from generator.faults import Fault
-    from generator.faults import Path as SourcePath
-    from generator.values.sources import Places
+from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
 # Their pods have what `corePods` says, where they say nothing themselves.

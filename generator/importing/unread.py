@@ -6,16 +6,11 @@ Nothing is guessed of Python code; it is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 
+from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from generator.importing.result import Draft
-
 
 # Traits of KubeSpawner that decide where a pod runs or how much it requests.
 SPAWNER_TRAITS: Final = (

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from generator.importing.profile_pools import User, default_user
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
+from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
 from roost_core.objects.pod import REQUIRED
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
-
-if TYPE_CHECKING:
-    from generator.importing.result import Draft
 
 
 def map_user_terms(draft: Draft, hub: HubSection) -> None:

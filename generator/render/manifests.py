@@ -7,18 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from generator.faults import Fault, GeneratorError, ValuesError
 from generator.locations import chart_folder, templates_folder
 from generator.render.environment import RestrictedEnvironment, make_environment, render_template, template_names
 from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from generator.values.release import Release
+from generator.values.release import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 # The lines that say which object a document is, as every template writes them.

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.faults import UsageError, one_line
-
-if TYPE_CHECKING:
-    from generator.render.manifests import Manifest
+from generator.render.manifests import Manifest
 
 KUSTOMIZATION: Final = "kustomization.yaml"
 # First line of Roost's kustomization: a folder without it isn't Roost's, and is left alone.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TYPE_CHECKING
 
 from jsonschema_rs import Draft7Validator
 
 from generator.faults import Fault, Path, ValuesError
 from generator.locations import chart_folder
 from generator.schema.explain import Schema, explain
-
-if TYPE_CHECKING:
-    from generator.values.merge import Merged
+from generator.values.merge import Merged
 
 
 @cache

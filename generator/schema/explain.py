@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from generator.faults import MISSING, Fault, Path, describe
-
-if TYPE_CHECKING:
-    from generator.values.merge import Merged
+from generator.values.merge import Merged
 
 Schema = dict[str, object]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -13,10 +13,8 @@ from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
 from generator.render.diff import MAX_MANIFEST_BYTES, Objects, compare, parse_manifests, read_folder, show
 from generator.values.files import parse_values, read_file
+from generator.values.release import Release
 from roost.commands.options import release_options
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
 
 SAME = 0
 DIFFERENT = 1

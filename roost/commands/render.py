@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from generator.faults import UsageError
 from generator.pipeline import make
 from generator.render.diff import compare, read_manifests, show
+from generator.render.manifests import Manifest
 from generator.render.output import stream, write_folder
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from generator.render.manifests import Manifest
 
 
 def manifests(options: RenderOptions) -> list[Manifest]:

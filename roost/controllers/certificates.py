@@ -8,10 +8,11 @@ expires. So API servers always trust the leaf that a replica serves, although ku
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.pki import (
@@ -27,10 +28,6 @@ from roost_core.kube.pki import (
 )
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
-
-if TYPE_CHECKING:
-    import threading
-
 
 log = logging.getLogger(__name__)
 

@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
-
-if TYPE_CHECKING:
-    import threading
-
 
 log = logging.getLogger(__name__)
 # Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other thread may move it on.

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.kube.client import Client, ClusterError
-
-if TYPE_CHECKING:
-    import threading
-
 
 ASK_AGAIN_SECONDS: Final = 120.0
 # During an upgrade of the control plane, its replicas have different versions.

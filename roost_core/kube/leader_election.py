@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-
-if TYPE_CHECKING:
-    import threading
-
 
 log = logging.getLogger(__name__)
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import steady_seconds
 from roost_core.placement.beliefs import LOOK_SECONDS
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
-
-if TYPE_CHECKING:
-    import threading
-
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
+from typing import Final, TextIO
 
 # The values' `corePods.logLevel`.
 LEVELS: Final = {"Debug": logging.DEBUG, "Info": logging.INFO, "Warning": logging.WARNING, "Error": logging.ERROR}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import threading
 from importlib import metadata
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    import threading
-    from types import FrameType
+from types import FrameType
+from typing import Final
 
 
 def stop_on_signals(stop: threading.Event) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from roost_core.kube.client import Client, JSONObject
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
-
-if TYPE_CHECKING:
-    from roost_core.kube.client import Client, JSONObject
 
 T = TypeVar("T")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.selectors import Requirement, read_label_selector, selector_matches
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
-
-if TYPE_CHECKING:
-    from roost_core.release.pod_classes import PodClass
+from roost_core.release.pod_classes import PodClass
 
 # Never matched by a selector: pods there run the cluster itself.
 SYSTEM_NAMESPACE: Final = "kube-system"

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import next_time, start_fault
+from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Reader
 
 # At most so many are read of one source: the values, a ConfigMap, a calendar.
 MOST_EVENTS: Final = 200

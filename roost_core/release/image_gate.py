@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import (
     NodeTerm,
     Toleration,
@@ -18,10 +19,7 @@ from roost_core.objects.selectors import (
     untolerated,
 )
 from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.release.reader import Reader
+from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.

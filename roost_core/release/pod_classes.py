@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.warm_sets import MAX_NODES, Spare
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Document, Reader
+from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")

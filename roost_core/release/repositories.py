@@ -8,13 +8,11 @@ for placement and never permissions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.image_references import image_repository
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod_body import PodBody
-    from roost_core.release.pod_classes import KeySource
+from roost_core.objects.pod_body import PodBody
+from roost_core.release.pod_classes import KeySource
 
 # Longer than any URL of a repository provider; it limits the cost of one pod.
 _MAX_KEY: Final = 4096

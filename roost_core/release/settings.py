@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.pod import Pod
 from roost_core.release.classes import Classes
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
 from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Reader, SettingsError, SettingsFault, describe
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
 
 VERSION: Final = 1
 # Keys of `leases`.

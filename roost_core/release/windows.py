@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.placement.headroom_windows import DATE_TIME, MAX_REPLICAS, TIME_ZONE, Window, is_time_zone, start_fault
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Reader
+from roost_core.release.reader import Reader
 
 _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.pod import Pod
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from roost_core.scheduler.preemption import Nomination, no_node_text, preempt
+from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
+from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.verdicts import Rejection
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
 
 NO_NODES: Final = "no nodes available to schedule pods"
 # Clusters with fewer nodes are searched completely, and at least this many fitting nodes are looked for.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from roost_core.objects.pod import HostPort, Pod
 from roost_core.scheduler.node_filters import NodeFilters
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -22,14 +24,10 @@ from roost_core.scheduler.plugins import (
     TAINT_TOLERATION,
 )
 from roost_core.scheduler.pod_affinity import OtherPods
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState, NodeColumn
 from roost_core.scheduler.topology_spread import SpreadCounts
 from roost_core.scheduler.verdicts import Check, Rejection, Verdict
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import HostPort, Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState, NodeColumn
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 _NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)

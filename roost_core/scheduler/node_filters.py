@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import (
     NodeTerm,
     count_unwanted,
@@ -18,14 +19,11 @@ from roost_core.objects.selectors import (
     tolerates_cordon,
     untolerated,
 )
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import NODE_AFFINITY, NODE_UNSCHEDULABLE, TAINT_TOLERATION
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.verdicts import Check, Rejection, Verdict
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
 
 # Verdicts of this many different specs are cached while no node changes.
 _REMEMBERED_VERDICTS: Final = 2048

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import HostPort, Pod
 from roost_core.objects.requests import CPU, MEMORY, PODS
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import HostPort, Pod
-
 
 _Key = TypeVar("_Key")
 

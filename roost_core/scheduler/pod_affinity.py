@@ -6,15 +6,13 @@ Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from roost_core.objects.pod import Pod, PodTerm
+from roost_core.scheduler.node_filters import NodeFilters
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.pod_queries import REQUIRED_ANTI_AFFINITY, PodQuery, owned_terms, term_means
 from roost_core.scheduler.verdicts import Rejection, Verdict
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, PodTerm
-    from roost_core.scheduler.node_filters import NodeFilters
-    from roost_core.scheduler.node_rows import NodeRow
 
 NO_COMPANY: Final = Rejection(("node(s) didn't match pod affinity rules",), True)
 AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), False)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from roost_core.objects.pod import Pod, PodTerm
 from roost_core.objects.selectors import Requirement, selector_matches
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, PodTerm
 
 # Kinds of pods' terms, as they act on a pod that comes.
 REQUIRED_AFFINITY: Final = "required affinity"

@@ -8,18 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.filters import Cycle
+from roost_core.scheduler.node_rows import NodeRow
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.surroundings import DisruptionBudget
 from roost_core.scheduler.verdicts import Rejection
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
-    from roost_core.scheduler.surroundings import DisruptionBudget
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING: Final = "not eligible due to a terminating pod on the nominated node."

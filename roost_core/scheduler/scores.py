@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import repeat
 from operator import add
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from roost_core.objects.pod import SpreadConstraint
 from roost_core.objects.requests import CPU, MEMORY
+from roost_core.scheduler.filters import Cycle
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import (
     BALANCED_ALLOCATION,
     DYNAMIC_RESOURCES,
@@ -29,13 +32,8 @@ from roost_core.scheduler.plugins import (
 )
 from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
 from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED
+from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import SpreadConstraint
-    from roost_core.scheduler.filters import Cycle
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.state import ClusterState
 
 MAX_SCORE: Final = 100
 HOSTNAME: Final = "kubernetes.io/hostname"

@@ -14,16 +14,14 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import HostPort, Pod, PodSpec, PodTerm
 from roost_core.objects.selectors import NodeTerm, Requirement, Toleration, selector_matches
 from roost_core.scheduler.node_rows import NodeRow, bump
 from roost_core.scheduler.pod_queries import OwnedTerm, PodQuery, own_namespaces, owned_terms
 from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import HostPort, Pod, PodSpec, PodTerm
 
 _Found = TypeVar("_Found")
 # Cached counts of selectors; the least recently used goes first.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from roost_core.objects.selectors import Requirement
+from roost_core.objects.selectors import Requirement
 
 
 @dataclass(frozen=True, slots=True)

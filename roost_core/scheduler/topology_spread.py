@@ -6,18 +6,16 @@ Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
+from roost_core.objects.pod import Pod, SpreadConstraint
 from roost_core.objects.selectors import Requirement, selector_matches
+from roost_core.scheduler.node_filters import NodeFilters
+from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.pod_queries import PodQuery
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.verdicts import Rejection, Verdict
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, SpreadConstraint
-    from roost_core.scheduler.node_filters import NodeFilters
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.state import ClusterState
 
 SKEWED: Final = Rejection(("node(s) didn't match pod topology spread constraints",), False)
 NO_TOPOLOGY: Final = Rejection(("node(s) didn't match pod topology spread constraints (missing required label)",), True)

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -18,9 +18,7 @@ from roost_lab.report.formats import to_csv, to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
-
-if TYPE_CHECKING:
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 
 @click.command("report")

@@ -11,14 +11,12 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
+from roost_lab.pages.drawing import Figure
 from roost_lab.pages.table import Cell, Table, Unit
-
-if TYPE_CHECKING:
-    from roost_lab.pages.drawing import Figure
 
 
 class Tile(NamedTuple):

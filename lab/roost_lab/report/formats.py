@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import csv_cell, data_rows, iso_time
 from roost_lab.report.sections import tables
-
-if TYPE_CHECKING:
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 # Raised when a table or a column goes.

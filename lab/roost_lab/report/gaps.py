@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
+from roost_lab.report.query import Query
 from roost_lab.report.statistics import Span, covered, unite
 from roost_lab.report.subject import Field, Report, Section, TableOf
-
-if TYPE_CHECKING:
-    from roost_lab.report.query import Query
 
 EVERYTHING: Final = "everything"
 

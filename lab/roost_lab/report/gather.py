@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.phrases import show_span
+from roost_lab.recorder.store.database import Store
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
@@ -20,9 +21,6 @@ from roost_lab.report.sections import SECTIONS
 from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.store.database import Store
 
 # How far back a report without --since reaches, in µs.
 USUAL_US: Final = 7 * 24 * 3600 * 1_000_000

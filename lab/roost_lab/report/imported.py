@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import sqlalchemy as sa
 
@@ -12,9 +12,7 @@ from roost_lab.pages.phrases import plural
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PodSource
 from roost_lab.report.query import Query, count, total
-
-if TYPE_CHECKING:
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.html_page import render
 from roost_lab.pages.phrases import plural, show_span
@@ -14,9 +14,7 @@ from roost_lab.report.gaps import unseen
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.sections import parts
 from roost_lab.report.starts import show
-
-if TYPE_CHECKING:
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 TITLE: Final = "How pods started, and where they went"
 # More hubs are counted in the title.

@@ -6,14 +6,12 @@ To add one, copy failures.py and add it here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.html_page import Part
+from roost_lab.pages.table import Table
 from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, start_times, starts
-
-if TYPE_CHECKING:
-    from roost_lab.pages.table import Table
-    from roost_lab.report.subject import Report, Section
+from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,

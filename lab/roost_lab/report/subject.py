@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
+from roost_lab.pages.drawing import Figure
 from roost_lab.pages.table import Cell, Column, Table, Unit
 from roost_lab.report.query import EVERY_POD, Query, Scope
-
-if TYPE_CHECKING:
-    from roost_lab.pages.drawing import Figure
-    from roost_lab.report.statistics import Span, Steps
+from roost_lab.report.statistics import Span, Steps
 
 NO_CLASS: Final = "no class"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_axis, plot_layout, time_text, time_ticks
 from roost_lab.report.gaps import unseen, unseen_steps
-
-if TYPE_CHECKING:
-    from roost_lab.report.subject import Report
+from roost_lab.report.subject import Report
 
 GAP: Final = Mark("--gap", "gap in the record", "gap")
 

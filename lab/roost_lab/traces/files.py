@@ -5,13 +5,11 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from io import BufferedReader
+from pathlib import Path
+from typing import Final
 
 from roost_lab.traces.counts import TraceError
-
-if TYPE_CHECKING:
-    from io import BufferedReader
-    from pathlib import Path
 
 # Launches are far shorter; a longer line must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20

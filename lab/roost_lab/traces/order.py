@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_lab.traces.chance import Chance
 from roost_lab.traces.launch_line import EXACT, MINUTE, SECOND, LaunchDetails, LaunchLine
-
-if TYPE_CHECKING:
-    from roost_lab.traces.chance import Chance
 
 # A launch so far ahead of those before is believed once the next one agrees: a single wrong year must not make all the
 # rest late, nor the replay a hundred years long.

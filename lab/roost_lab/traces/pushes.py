@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from roost_lab.traces.attempt import Attempt
-    from roost_lab.traces.chance import Chance
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.chance import Chance
 
 # Between an image's name and the time of its push, in whole seconds since 1970.
 PUSHED: Final = "+"

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
@@ -24,10 +25,6 @@ from roost_lab.traces.files import read_lines
 from roost_lab.traces.launch_line import LaunchDetails, LaunchLine, UnusableLine
 from roost_lab.traces.line_formats import LineReader
 from roost_lab.traces.order import LATE, Spreader, in_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # A line may come so much later than its time and is still played in order.
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0

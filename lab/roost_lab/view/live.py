@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from generator.values.files import read_defaults
 from roost_core.kube.client import ApiError, Client, JSONObject
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.pod import ContainerState
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
@@ -27,9 +28,6 @@ from roost_lab.recorder.recording.pod_records import disruptions, pod_record, st
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.view.moment import MINUTE_US, ClusterMoment, PodState, Row, Rows, images_of_interest, moment_of
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import ContainerState
 
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})

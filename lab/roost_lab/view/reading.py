@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -14,12 +14,10 @@ from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import read_story, spellings
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.report.query import consistent_reads, read_extent
 from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, ClusterMoment, Rows, images_of_interest, moment_of
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.store.database import Store
 
 Row = dict[str, Any]
 _MANY: Final = 500

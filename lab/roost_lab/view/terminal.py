@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,10 +20,8 @@ from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.view.live import LiveCluster
 from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState
-
-if TYPE_CHECKING:
-    from roost_lab.view.live import LiveCluster
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (

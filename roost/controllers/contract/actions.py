@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import CapacityBufferState, StatefulSetState
-    from roost_core.objects.pod import Pod
+from roost.controllers.contract.snapshot import CapacityBufferState, StatefulSetState
+from roost_core.objects.pod import Pod
 
 JSONObject = dict[str, Any]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.release.events import MOST_IN_ALL, Event, Limits, first_start_after, parse_events
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Document, Reader
+from roost_core.release.reader import Document, Reader
 
 # From so long before the beginning on, users who come are taken for the event's people.
 EARLY_SECONDS: Final = 300.0

@@ -12,20 +12,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost.controllers.contract.snapshot import Snapshot
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Window
 from roost_core.placement.labels import attract_label
+from roost_core.release.reader import Reader
+from roost_core.release.settings import ReleaseSettings
 from roost_core.release.windows import parse_windows, read_time_zone
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.release.reader import Reader
-    from roost_core.release.settings import ReleaseSettings
 
 # Cluster-autoscaler's API, which Karpenter serves too.
 CAPACITY_BUFFER_API: Final = "autoscaling.x-k8s.io/v1beta1"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Moment, Snapshot
 
 M = TypeVar("M")
 S = TypeVar("S")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.selectors import Requirement
 from roost_core.placement.labels import (
     COMPONENT_LABEL,
     OWN_COMPONENT_LABEL,
@@ -15,10 +17,6 @@ from roost_core.placement.labels import (
     PULLED_LABEL_PREFIX,
     PULLING,
 )
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, PodSpec
-    from roost_core.objects.selectors import Requirement
 
 # Part of the name of every puller's pod, of all three kinds.
 PULLER_WORD: Final = "puller"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
+from roost_core.release.reader import Document, Reader
 from roost_core.release.settings import ReleaseSettings
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Document, Reader
 
 
 class ReleaseDocument(ReleaseSettings):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-if TYPE_CHECKING:
-    from roost.controllers.contract.bookings import BookingSource
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_core.placement.kubelet_pulls import PullEvent
+from roost.controllers.contract.bookings import BookingSource
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
+from roost_core.placement.kubelet_pulls import PullEvent
 
 
 class Moment(NamedTuple):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Action, ChangeNode, Notice
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
-    from roost.controllers.placeholder_mover.view import View
-    from roost_core.objects.node import Node
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
+from roost.controllers.placeholder_mover.view import View
+from roost_core.objects.node import Node
 
 MARK: Final = "true"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import BackOff, Done, EvictPod, Notice, Outcome, backed_off
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.objects.pod import Pod
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.placeholder_mover.settings import MoverSettings
+from roost_core.objects.pod import Pod
 
 # Evictions are counted over this long.
 WINDOW_SECONDS: Final = 60.0

@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import Action, EvictPod
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.placeholder_mover.marks import NodeMark
 from roost.controllers.placeholder_mover.move_memory import WINDOW_SECONDS, Move, MoveMemory, settle_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
+from roost.controllers.placeholder_mover.view import View
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.placeholder_mover.marks import NodeMark
-    from roost.controllers.placeholder_mover.view import View
-    from roost_core.objects.pod import Pod
 
 
 def why_set_stays(

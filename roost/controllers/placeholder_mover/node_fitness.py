@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
+from roost.controllers.placeholder_mover.settings import MoverSettings
+from roost.controllers.placeholder_mover.view import View
 from roost_core.objects.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
 from roost_core.objects.node import Node, node_is_tolerated
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
 from roost_core.release.image_gate import serving
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
-    from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost.controllers.placeholder_mover.view import View
 
 
 class Reason(NamedTuple):

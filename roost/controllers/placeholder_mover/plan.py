@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges, Notice, Planned
 from roost.controllers.contract.planner import Controller
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
 from roost.controllers.placeholder_mover.moves import Hold, plan_moves
@@ -18,9 +19,6 @@ from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJu
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.placeholder_mover.view import View
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Moment, Snapshot
 
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost.controllers.contract.snapshot import Snapshot
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.profile import Profile
-
 
 # Pods added by one plan: a third of a second. A new leader evicts nothing in its first minute, so it has time.
 MAX_NEW_PODS: Final = 30_000

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import attract_prefix, startup_taint
-from roost_core.release.pod_classes import TIE_BREAK
+from roost_core.release.image_gate import Puller
+from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.objects.pod import Pod
-    from roost_core.release.image_gate import Puller
-    from roost_core.release.pod_classes import PodClass
 
 # Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {

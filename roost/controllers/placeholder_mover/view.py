@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.pod_kinds import is_popular_puller, is_puller
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.placeholder_mover.settings import MoverSettings
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import PODS
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import (
@@ -16,13 +20,6 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
     PLACEHOLDER_SET_LABEL,
 )
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.placeholder_mover.settings import MoverSettings
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod, PodSpec
 
 
 @dataclass(slots=True)

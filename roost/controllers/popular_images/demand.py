@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import NodeRules
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, PodSpec
 
 # Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
     Action,
@@ -28,6 +28,7 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.placeholder_sets import nodes_with_room
 from roost.controllers.contract.planner import Controller
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images.demand import Demand, count_users, images_of
 from roost.controllers.popular_images.pull_pods import (
     PULL_SECONDS,
@@ -43,14 +44,11 @@ from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, Popular
 from roost_core.objects.image_references import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.node import Node, node_admits
+from roost_core.objects.pod import Pod
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import read_tolerations, untolerated
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
 from roost_core.release.image_gate import serving
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.objects.pod import Pod
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0

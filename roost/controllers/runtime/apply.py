@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 from roost.controllers.contract.actions import (
@@ -30,12 +30,10 @@ from roost.controllers.contract.actions import (
     backed_off,
 )
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
+from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter, timestamp
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
-
-if TYPE_CHECKING:
-    from roost.controllers.runtime.budget import MinuteBudget
 
 log = logging.getLogger(__name__)
 

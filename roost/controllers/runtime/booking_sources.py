@@ -14,18 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import urllib3
 import yaml
 
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.runtime.calendars import parse_calendar
+from roost_core.kube.client import JSONObject
 from roost_core.release.events import MOST_EVENTS, Event, Limits, parse_events
 from roost_core.release.reader import Reader
-
-if TYPE_CHECKING:
-    from roost_core.kube.client import JSONObject
 
 log = logging.getLogger(__name__)
 

@@ -16,15 +16,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.runtime.calendar_zones import find_zone
 from roost.controllers.runtime.recurrence import LAST_DAY, DayRule, MonthRule, Rule
 from roost_core.placement.headroom_windows import local_datetime, unix_time
 from roost_core.release.events import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, Limits, make_event
-
-if TYPE_CHECKING:
-    from roost_core.release.reader import Reader
+from roost_core.release.reader import Reader
 
 _WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6})(Z?)", re.ASCII)

@@ -8,14 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost_core.kube.client import ApiError, Client, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.actions import Notice
 
 # For Events about objects without a namespace.
 CLUSTER_NAMESPACE: Final = "default"

@@ -10,16 +10,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost.controllers.contract.actions import Outcome, Planned
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import WINDOW_SECONDS
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.planner import Planner
-    from roost.controllers.runtime.apply import Applier
-    from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.controllers.runtime.metrics import ControllersMetrics
 
 log = logging.getLogger(__name__)
 

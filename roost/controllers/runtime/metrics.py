@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -16,8 +16,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-if TYPE_CHECKING:
-    from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges
+from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges
 
 PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.

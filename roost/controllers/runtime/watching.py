@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
@@ -18,24 +18,22 @@ from roost.controllers.contract.pod_kinds import (
     is_z2jh_puller,
     waits_at_gate,
 )
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Sight, Snapshot, StatefulSetState, see
 from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
+from roost_core.kube.client import Client, JSONObject
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.beliefs import SNAPSHOT
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, OWN_PART, PART_OF_LABEL
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.kube.client import Client, JSONObject
-    from roost_core.objects.pod import Pod, PodSpec
 
 
 class Watching:

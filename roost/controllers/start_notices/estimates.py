@@ -15,16 +15,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.start_notices.settings import ROOM_SECONDS
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import read_pulled_message
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 # Nothing took less: starting a container alone takes as long.
 _LEAST_SECONDS: Final = 0.5

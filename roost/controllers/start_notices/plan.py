@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Gauges, Notice, Planned
 from roost.controllers.contract.planner import Controller
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import texts
 from roost.controllers.start_notices.estimates import (
     A_NODE,
@@ -39,11 +41,7 @@ from roost.controllers.start_notices.settings import (
     WORTH_TELLING_SECONDS,
     read_notice_settings,
 )
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.objects.pod import Pod
+from roost_core.objects.pod import Pod
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from roost.controllers.contract.snapshot import Snapshot
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)

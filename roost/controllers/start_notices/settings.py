@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.release import ReleaseDocument
 
 # A start that waits shorter isn't told: there is nothing to wait for.
 ROOM_SECONDS: Final = 5.0

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from roost.controllers.start_notices.estimates import Estimate
+from roost.controllers.start_notices.estimates import Estimate
 
 ROOM: Final = "Starting a new machine for your server; usually {usual}."
 # Whether one is being started isn't known: none was seen to start.

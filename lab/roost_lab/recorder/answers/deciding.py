@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
+from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.store.records import Verdict
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 _NODE_AFFINITY: Final = "NodeAffinity"
 # What each of kube-scheduler's scores stands for in Roost's profiles.

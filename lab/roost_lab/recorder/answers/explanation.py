@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
-from roost_lab.recorder.answers.pod_story import spellings
+from roost_lab.recorder.answers.pod_story import PodStory, Row, spellings
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3

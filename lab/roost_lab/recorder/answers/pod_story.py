@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import MAX_US, US
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase, unpack_candidates
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.store.database import Store
 
 Row = Mapping[str, Any]
 _MANY: Final = 500

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_core.objects.quantities import parse_quantity
 from roost_lab.pages.dates import MAX_US, US, as_date
+from roost_lab.recorder.answers.pod_story import Row
 from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, micros
 from roost_lab.recorder.store.records import (
     MAX_NAME,
@@ -32,9 +33,6 @@ from roost_lab.recorder.store.records import (
     PodSource,
     Record,
 )
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import Row
 
 # 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147
 _GO_TIME: Final = re.compile(

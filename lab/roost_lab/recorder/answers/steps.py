@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from roost_lab.recorder.answers.pod_story import PodStory
 from roost_lab.recorder.store.records import Phase, PodSource
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import PodStory
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_lab.pages.phrases import plural, show_bytes, show_time
+from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.recording.shortfalls import CORDON, GATE, LABEL, OTHER, ROOM, TAINT
 from roost_lab.recorder.store.records import DecisionKind, Phase
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 # Resources that are counted in bytes.
 _IN_BYTES: Final = (MEMORY, "ephemeral-storage")

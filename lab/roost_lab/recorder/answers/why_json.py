@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.phrases import show_plain
 from roost_lab.recorder.answers.deciding import deciding_rule
+from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.answers.steps import steps_of
 from roost_lab.recorder.answers.waiting import advise, nodes_of, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.answers.pod_story import PodStory, Row
 
 JSONObject = dict[str, Any]
 SCHEMA: Final = "roost.hub.jupyter.org/why"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -14,10 +14,8 @@ from roost_lab.recorder.importing.clocks import clocks_behind, corrected
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
 from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, JSONObject, find_objects
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import PodRecord, Record
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.store.database import Store
 
 # Rows of one transaction.
 BATCH: Final = 5_000

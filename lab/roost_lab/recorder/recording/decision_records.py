@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_lab.recorder.recording.reading import Step
 from roost_lab.recorder.store.records import MAX_SCHEDULER, CandidatesRecord, DecisionKind, DecisionRecord
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.reading import Step
 
 # A binding with the verdict of the scheduler's model, and the nodes as they stood.
 Judged = tuple[DecisionRecord, CandidatesRecord | None]

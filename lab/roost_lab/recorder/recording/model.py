@@ -12,14 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import USER_CLASS
 from roost_core.scheduler.cycle import SchedulingDecision, feasible_wanted, schedule
+from roost_core.scheduler.node_rows import NodeRow
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.scores import ScoreTable
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
+from roost_core.scheduler.verdicts import Rejection
+from roost_lab.recorder.recording.decision_records import Judged
+from roost_lab.recorder.recording.reading import NodeReading, PodReading
 from roost_lab.recorder.recording.shortfalls import shortfalls
 from roost_lab.recorder.store.records import (
     Candidates,
@@ -30,16 +38,6 @@ from roost_lab.recorder.store.records import (
     pack_candidates,
     pack_waiting,
 )
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.scores import ScoreTable
-    from roost_core.scheduler.verdicts import Rejection
-    from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.reading import NodeReading, PodReading
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50

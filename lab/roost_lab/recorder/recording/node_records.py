@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from roost_lab.recorder.recording.reading import NodeReading, Step
 from roost_lab.recorder.store.records import MAX_IMAGE, ImageRecord, NodeChangeRecord, NodeRecord, Record
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.reading import NodeReading, Step
 
 
 def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:

@@ -10,18 +10,16 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects import pod_reader
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.timestamps import read_moment
+from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod, PodSpec
-    from roost_core.release.pod_classes import KeySource
 
 JSONObject = dict[str, Any]
 US: Final = 1_000_000

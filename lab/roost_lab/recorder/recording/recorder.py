@@ -13,15 +13,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from roost_core.kube.client import Client, JSONObject
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
+from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.live_starts import LiveStarts
+from roost_lab.recorder.recording.metrics import RecorderMetrics
+from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import (
     MICRO_US,
     US,
@@ -33,17 +38,10 @@ from roost_lab.recorder.recording.reading import (
     read_node,
     read_pod,
 )
+from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord, Record, WaitingRecord
 from roost_lab.recorder.store.records import Verdict as ModelVerdict
-
-if TYPE_CHECKING:
-    from roost_core.kube.client import Client, JSONObject
-    from roost_core.objects.pod import PodSpec
-    from roost_lab.recorder.recording.decision_records import Judged
-    from roost_lab.recorder.recording.metrics import RecorderMetrics
-    from roost_lab.recorder.recording.model import Model
-    from roost_lab.recorder.recording.settings import RecorderSettings
 
 log = logging.getLogger(__name__)
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.image_gate import Puller, selects
 from roost_core.release.pod_classes import KeySource, PodClass
 from roost_core.release.reader import Document, Reader, load_document
 from roost_core.release.settings import ReleaseSettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.
 BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")

@@ -13,8 +13,9 @@ Each is a JSON object with a `kind`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from roost_core.objects.pod import Pod
 from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import (
     PREFER_NO_SCHEDULE,
@@ -29,12 +30,9 @@ from roost_core.objects.selectors import (
 )
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod import Pod
-    from roost_core.scheduler.node_rows import NodeRow
-    from roost_core.scheduler.profile import Profile
-    from roost_core.scheduler.verdicts import Rejection
+from roost_core.scheduler.node_rows import NodeRow
+from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.verdicts import Rejection
 
 JSONObject = dict[str, Any]
 CORDON: Final = "cordon"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
+from roost_lab.simulator.engine.node_images import NodeImages, Pull
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_lab.simulator.engine.node_images import NodeImages, Pull
-    from roost_lab.simulator.setup.policy import SimulatedSet
-    from roost_lab.traces.attempt import Attempt
+from roost_lab.simulator.setup.policy import SimulatedSet
+from roost_lab.traces.attempt import Attempt
 
 
 # Each is itself alone, whatever it holds: none equals another.

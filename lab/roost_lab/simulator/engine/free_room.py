@@ -7,16 +7,14 @@ room for pods, and are left to whoever drains them; they count for the greatest 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.scheduler.node_rows import NodeRow
 from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod, PodSpec
-    from roost_core.scheduler.node_rows import NodeRow
 
 _DAEMON_SET: Final = "DaemonSet"
 

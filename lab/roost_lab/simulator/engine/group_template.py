@@ -19,14 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.image_gate.closed_or_open import AUTOSCALER_STARTUP_PREFIXES
+from roost_core.objects.node import Node
 from roost_core.placement.labels import HOSTNAME_LABEL
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.state import ClusterState
 
 # A node with such a taint counts as booting until the taint is removed.
 STARTUP_TAINTS: Final = AUTOSCALER_STARTUP_PREFIXES

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.scheduler.cycle import SchedulingDecision
-    from roost_lab.simulator.engine.entities import SimNode, SimPod
+from roost_core.objects.node import Node
+from roost_core.scheduler.cycle import SchedulingDecision
+from roost_lab.simulator.engine.entities import SimNode, SimPod
 
 
 class Journal:

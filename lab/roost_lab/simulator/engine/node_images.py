@@ -14,13 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 from math import floor, inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_core.objects.image_references import image_repository
 from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
-
-if TYPE_CHECKING:
-    from roost_lab.traces.chance import Chance
+from roost_lab.traces.chance import Chance
 
 _NOTHING: Final[dict[str, int]] = {}
 # Begins the key of a layer that later commits of the repository may keep; no image's name has a space.

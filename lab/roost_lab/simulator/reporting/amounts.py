@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_bytes, show_seconds
 from roost_lab.pages.table import Cell, Unit
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.measures import Measure
-    from roost_lab.simulator.sweep.summary import FigureChange, Value
+from roost_lab.simulator.sweep.measures import Measure
+from roost_lab.simulator.sweep.summary import FigureChange, Value
 
 MISSING: Final = "-"
 # Between the least and the greatest.

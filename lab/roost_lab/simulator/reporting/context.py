@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from roost_lab.pages.phrases import show_bytes
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.summary import Summary
-    from roost_lab.simulator.sweep.survey import Survey
+from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.simulator.sweep.survey import Survey
 
 
 class ReportContext(NamedTuple):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from roost_lab.pages.table import data_rows
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.page import parts
 from roost_lab.simulator.sweep.measures import MEASURES
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.simulator.sweep.summary import Summary
 
 SCHEMA: Final = "roost.hub.jupyter.org/simulation"
 VERSION: Final = 1

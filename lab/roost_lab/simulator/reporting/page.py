@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.html_page import Part, Tile, render
 from roost_lab.simulator.reporting import figures as draw
@@ -10,9 +10,7 @@ from roost_lab.simulator.reporting import tables as lay_out
 from roost_lab.simulator.reporting.amounts import show_amount, show_cell, show_change
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.sweep.measures import MEASURES, Measure
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import Cell, Column, Table, Unit
 from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.reporting.amounts import show_bound, show_change, show_value
+from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.reporting.context import ReportContext
-    from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.simulator.sweep.summary import Summary
 
 # Measures that are shown for each world of the sweep.
 SENSITIVE: Final = ("cold", "node_hours", "wait_p95")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -16,9 +16,7 @@ from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound,
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.tables import hubs, sensitivity, side_by_side
 from roost_lab.simulator.sweep.measures import MEASURES, Measure
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.sweep.summary import Summary, Value
+from roost_lab.simulator.sweep.summary import Summary, Value
 
 # Of a bar, in characters.
 BAR_WIDTH: Final = 24

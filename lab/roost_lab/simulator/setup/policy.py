@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -22,18 +22,16 @@ from generator.values.files import read_values
 from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
 from generator.values.release import Release
+from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from roost_core.release.settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
 from webhook.settings import parse_settings as parse_webhook_settings
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.planner import Planner
-    from roost_core.release.settings import ReleaseSettings
 
 JSONObject = dict[str, Any]
 

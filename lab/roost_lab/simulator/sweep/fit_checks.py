@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.faults import Fault, Path, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.release.reader import Reader
@@ -20,14 +22,10 @@ from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.pods import PodMaker
 from roost_lab.simulator.engine.pool import make_node
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError
+from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 from webhook.facts import Facts
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 
 _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the nodes with --set."
 

@@ -6,9 +6,10 @@ Tables, plots, JSON and the terminal show what stands here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_lab.pages.table import Unit
+from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import (
     ELSEWHERE,
     NODE_WAIT,
@@ -22,9 +23,6 @@ from roost_lab.simulator.engine.results import (
     HourRow,
     RunResult,
 )
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.engine.histogram import Histogram
 
 
 class Measure(NamedTuple):

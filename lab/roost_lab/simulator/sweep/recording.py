@@ -9,11 +9,14 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from roost_core.scheduler.cycle import SchedulingDecision
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import failed_attempt
 from roost_lab.recorder.recording.reading import NodeReading, Step
@@ -33,18 +36,12 @@ from roost_lab.recorder.store.records import (
     Record,
     StoredState,
 )
+from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.result_store import SweepError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_core.objects.node import Node
-    from roost_core.scheduler.cycle import SchedulingDecision
-    from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.sweep.run import Job
+from roost_lab.simulator.sweep.run import Job
 
 # Records that are written in one transaction.
 BATCH: Final = 10_000

@@ -12,26 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from generator.faults import UsageError
 from generator.schema.check import validate
 from generator.values.files import read_values
+from generator.values.merge import Settings
 from roost_core.release.events import Event, Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.simulator.sweep.survey import Trace
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
-
-if TYPE_CHECKING:
-    from generator.values.merge import Settings
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.sweep.survey import Trace
 
 SCHEMA: Final = "roost.hub.jupyter.org/rehearsal"
 # What is played of the day: so long before and after the beginning.

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from roost_lab.simulator.engine.journal import Journal
+from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.engine.journal import Journal
-    from roost_lab.simulator.engine.results import RunResult
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.traces.attempt import Attempt
 
 
 def replay(

@@ -12,15 +12,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from roost_lab.simulator.engine.results import RunResult
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint, result_key
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.simulator.sweep.survey import Trace
+from roost_lab.simulator.sweep.survey import Trace
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import TOTAL, HourRow, RunResult
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import show_assumption
 from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES, MEASURES, HourMeasure, Measure
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.engine.histogram import Histogram
-    from roost_lab.simulator.setup.assumptions import Assumptions
 
 # Rows of a table over time at most; beyond that, a row spans several hours.
 MOST_STEPS: Final = 400

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import InputCounts, TraceError
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.traces.attempt import Attempt
 
 # Days of made-up launches when no trace is given.
 USUAL_DAYS: Final = 10.0
