@@ -4,21 +4,17 @@ The keeper's watches and Leases are driven one message at a time, by a server th
 that may count, and only until it is too old.
 """
 
-import contextlib
-import json
 import random
-import threading
-from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.placement import beliefs
 from tests import builders
 from tests.builders import IMAGE, NAMESPACE, Desk, Object, build_pod, homes_of, pod_terms, required_terms, user_pod
+from tests.evidence import FAULTS, Server, hear
 from webhook.metrics import WebhookMetrics
 from webhook.watch import FactsKeeper
 
@@ -49,107 +45,18 @@ QUOTA: Final[Object] = {
     "metadata": {"name": "quota", "namespace": NAMESPACE},
     "spec": {"scopeSelector": {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity"}]}},
 }
-FAULTS: Final[dict[str | int, ClusterError]] = {
-    401: ApiError(401, "no token"),
-    403: ApiError(403, "no right"),
-    "out of reach": ClusterError("no route"),
-}
 
 
-class Paused(BaseException):
-    """Nothing more is said for now: ends a turn of a watch, and is no error of it."""
-
-
-class Turn(threading.Event):
-    """In place of the event that stops a watch: it goes on until it would wait."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        raise Paused
-
-
-class Kind:
-    """The objects of one kind, what happened to them, and what a watch was told of it."""
+class LeaseServer(Server):
+    """It answers for Leases, too."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Object] = {}
-        self.log: list[tuple[int, str, Object]] = []
-        # How the API server answers: "ok", "silent", "lags", "repeats", or by one of FAULTS.
-        self.mode: str | int = "ok"
-        self.told: dict[str, Object] = {}
-        self.told_version = 0
-        self.heard_at: float | None = None
-        self.is_forbidden = False
-
-    def answer(self) -> None:
-        """Raise what a request meets."""
-        if self.mode == "silent":
-            raise Paused
-        if self.mode in FAULTS:
-            self.is_forbidden = self.mode == 403
-            raise FAULTS[self.mode]
-
-
-class Server:
-    """The API server: `get`, `lines` and `find` are a client's."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.version = 1
-        self.kinds: dict[str, Kind] = {}
+        super().__init__()
         self.leases: dict[str, Object] = {}
         self.lease_modes: dict[str, str | int] = {}
         # By part: the last renewal that was told, when, and whether as the first; whether all answers since told it.
         self.renewed: dict[str, tuple[Object, float, bool]] = {}
         self.could_read: dict[str, bool] = {}
-
-    def kind(self, key: str) -> Kind:
-        return self.kinds.setdefault(key, Kind())
-
-    def _asked(self, path: str, query: Mapping[str, Any]) -> Kind:
-        return self.kind(f"{path} {query.get('labelSelector', '')}".strip())
-
-    def happen(self, key: str, name: str, item: Object | None) -> None:
-        kind = self.kind(key)
-        if item is None and name not in kind.objects:
-            return
-        self.version += 1
-        change = "DELETED" if item is None else "MODIFIED" if name in kind.objects else "ADDED"
-        made = item if item is not None else kind.objects.pop(name)
-        made = {**made, "metadata": {**made["metadata"], "resourceVersion": str(self.version)}}
-        if item is not None:
-            kind.objects[name] = made
-        kind.log.append((self.version, change, made))
-
-    def get(self, path: str, query: Mapping[str, Any]) -> Object:
-        kind = self._asked(path, query)
-        kind.answer()
-        kind.is_forbidden = False
-        kind.told, kind.told_version, kind.heard_at = dict(kind.objects), self.version, self.now
-        return {"metadata": {"resourceVersion": str(self.version)}, "items": list(kind.objects.values())}
-
-    def lines(self, path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
-        kind = self._asked(path, query)
-        kind.answer()
-        if kind.mode == 410:
-            kind.mode, kind.is_forbidden = "ok", False
-            raise ApiError(410, "too old")
-        kind.is_forbidden = False
-        since, until = int(query["resourceVersion"]), self.version - 3 * (kind.mode == "lags")
-        events = [event for event in kind.log if since < event[0] <= until]
-        if kind.mode == "repeats":
-            events = [*events, *reversed(kind.log[-4:])]
-        for version, change, item in events:
-            kind.heard_at = self.now
-            if version > kind.told_version:
-                kind.told_version = version
-                name = item["metadata"]["name"]
-                kind.told = {key: value for key, value in kind.told.items() if key != name}
-                kind.told |= {} if change == "DELETED" else {name: item}
-            yield json.dumps({"type": change, "object": item}).encode()
-        kind.heard_at = self.now
-        position = str(max(since, until, kind.told_version))
-        yield json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": position}}}).encode()
-        raise Paused
 
     def find(self, path: str, *, read_seconds: float) -> Object | None:
         part = next(part for part, name in LEASES.items() if path.endswith(name))
@@ -192,9 +99,9 @@ class World:
     """A keeper without threads, its server, and what the table says of its evidence."""
 
     def __init__(self) -> None:
-        self.server = Server()
+        self.server = LeaseServer()
         self.keeper = FactsKeeper(
-            cast("Client", self.server), WebhookMetrics("test"), lambda _ns, _name: None, clock=lambda: self.server.now
+            cast("Any", self.server), WebhookMetrics("test"), lambda _ns, _name: None, clock=lambda: self.server.now
         )
         self.desk = Desk(RULES)
         for name in NAMES:
@@ -244,8 +151,7 @@ class World:
             for lease in watches.leases.values():
                 lease.look()
             for cache in watches.caches:
-                with contextlib.suppress(Paused):
-                    cache.run(Turn())
+                hear(cache)
             self._heed_pulls()
             self._turn()
 
