@@ -1,0 +1,181 @@
+"""What one namespace's people write changes nothing for others, but within bounds that are stated here.
+
+A stranger's namespace is none of the release's hubs; a hostile hub is one. Both may write any pods and bookings.
+Their pods ask for nothing: room that is used is used, with Roost and without.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from generator.render.manifests import render
+from generator.values.files import parse_values
+from generator.values.release import Release
+from roost.controllers.contract.actions import Action, ChangeNode, CreatePod, DeletePod, EvictPod, Notice, ScaleSet
+from roost.controllers.contract.bookings import bounded
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.registry import CONTROLLERS
+from roost.controllers.runtime.booking_sources import MOST_OF_HUB, ConfigMapReader, ReadingTime, keep_config_map
+from roost.controllers.runtime.watching import PodReader
+from roost_core.placement import labels
+from roost_core.release.reader import Reader
+from tests.builders import IMAGE, NAMESPACE, RELEASE
+from tests.popular_builders import WALL, node_state
+
+Object = dict[str, Any]
+SET = "hub-roost-placeholder-default"
+HUBS = {NAMESPACE: {"hubs": "yes"}, "good": {"hubs": "yes"}, "evil": {"hubs": "yes"}, "stranger": {}}
+NODES = ("a", "b", "c")
+MOST_BOOKED = 40
+VALUES = {
+    "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}},
+    "podClasses": {
+        "user": {"match": {"namespaceSelector": {"matchLabels": {"hubs": "yes"}}}, "warm": {"podsPerNode": 3}}
+    },
+    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
+    "popularImages": {"enabled": True},
+    "events": {"enabled": True, "maxPlaceholders": MOST_BOOKED},
+}
+LABELS = {
+    "component": [*["singleuser-server"] * 4, "binderhub-build", "user-placeholder", "image-puller", "dind", "x" * 63],
+    "app": ["jupyterhub", "binder"],
+    labels.PART_OF_LABEL: [labels.OWN_PART],
+    labels.OWN_INSTANCE_LABEL: [RELEASE],
+    labels.OWN_COMPONENT_LABEL: [labels.OWN_POPULAR_PULLER, labels.OWN_PLACEHOLDER, "puller"],
+    labels.PLACEHOLDER_SET_LABEL: ["default"],
+}
+STATUSES: Sequence[Object] = (
+    {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    {"phase": "Pending"},
+    {"phase": "Failed"},
+    {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "c", "image": IMAGE, "state": {"waiting": {"reason": "ErrImagePull"}}}],
+    },
+    {"phase": "Odd", "conditions": "none", "containerStatuses": [{"name": 7, "imageID": ["x"]}]},
+)
+HOSTILE_IMAGES = (IMAGE, "evil/image:1", "x" * 4000, "quay.io/evil/\u0000:1", "")
+
+
+def document_of_release() -> Object:
+    rendered = render(parse_values(json.dumps(VALUES).encode(), "values.yaml").values, Release(RELEASE, NAMESPACE))
+    (body,) = [one.body for one in rendered if one.body["metadata"]["name"] == "hub-roost-release"]  # type: ignore[index]
+    found: Object = json.loads(cast("Object", body)["data"]["release.json"])
+    return found
+
+
+DOCUMENT = document_of_release()
+
+
+def pod_of(namespace: str, name: str, **more: Any) -> Object:
+    """A pod that asks for nothing."""
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", **more.pop("metadata", {})}
+    metadata.setdefault("creationTimestamp", "2027-01-15T07:00:00Z")
+    containers = [{"name": "c", "image": more.pop("image", IMAGE)}]
+    return {"metadata": metadata, "spec": {"containers": containers, **more.pop("spec", {})}, "status": more["status"]}
+
+
+OF_OTHERS = [
+    pod_of(
+        "good",
+        f"user-{number}",
+        image=(IMAGE, "quay.io/good/own:1")[number % 2],
+        metadata={"labels": {"component": "singleuser-server"}},
+        spec={"nodeName": NODES[number % 2]},
+        status=STATUSES[0],
+    )
+    for number in range(4)
+]
+
+
+@st.composite
+def hostile_pods(draw: st.DrawFn) -> list[Object]:
+    """Pods that say they were somebody else's."""
+    pods = []
+    for number in range(draw(st.integers(1, 5))):
+        chosen = {key: draw(st.sampled_from(values)) for key, values in LABELS.items() if draw(st.booleans())}
+        annotations = {labels.POPULAR_IMAGE_ANNOTATION: "evil/image:1", labels.POPULAR_NODE_ANNOTATION: "a"}
+        spec = {"nodeName": draw(st.sampled_from(["", *NODES, "nowhere"]))}
+        if draw(st.booleans()):
+            spec["schedulerName"] = "roost.hub.user"
+        pods.append(
+            pod_of(
+                "evil", f"p{number}", image=draw(st.sampled_from(HOSTILE_IMAGES)), spec=spec,
+                metadata={"labels": chosen, "annotations": annotations}, status=draw(st.sampled_from(STATUSES)),
+            )
+        )  # fmt: skip
+    return pods
+
+
+def booking(people: int, count: int, padding: int) -> Object:
+    entries = [
+        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"} for one in range(count)
+    ]
+    return {"events.yaml": json.dumps(entries), "notes": "x" * padding}
+
+
+BOOKINGS = st.one_of(
+    st.none(),
+    st.builds(booking, st.integers(0, 600), st.integers(0, 60), st.sampled_from([0, MOST_OF_HUB])),
+    st.builds(lambda text: {"events.yaml": text, "a.ics": text}, st.text(max_size=100)),
+)
+
+
+def moved_to(pods: Iterable[Object], namespace: str) -> list[Object]:
+    return [{**pod, "metadata": {**pod["metadata"], "namespace": namespace}} for pod in pods]
+
+
+def plans(pods: Sequence[Object], books: Object | None = None, namespace: str = "evil") -> list[Action]:
+    """What all controllers would do, in their first plans and half a minute later."""
+    read = Reader()
+    release = ReleaseDocument(read, DOCUMENT, None, 37)
+    planners = [planner for each in CONTROLLERS if (planner := each.planner(release)) is not None]
+    assert not read.faults
+    reader = PodReader(release)
+    known = {pod.key: pod for pod in map(reader, [*OF_OTHERS, *pods]) if pod is not None}
+    item = {"metadata": {"name": labels.HUB_BOOKINGS, "namespace": namespace, "uid": "1"}, "data": books}
+    assert release.events is not None
+    texts = {"1": keep_config_map(item, namespace)} if books is not None and namespace == "evil" else {}
+    sources = ConfigMapReader(release.events.limits, ReadingTime(), wall=lambda: WALL).sources(texts)
+    snapshot = Snapshot(
+        RELEASE,
+        NAMESPACE,
+        nodes={name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9}) for name in NODES},
+        pods=known,
+        namespaces=HUBS,
+        stateful_sets={SET: StatefulSetState(SET, "uid", 2)},
+        bookings={source.hub: source for source in bounded(sources)},
+    )
+    moments = [Moment(WALL + seconds, 10_000.0 + seconds) for seconds in (0.0, 30.0)]
+    return [action for moment in moments for planner in planners for action in planner.plan(snapshot, moment).actions]
+
+
+def is_about(action: Action, namespace: str) -> bool:
+    return isinstance(action, Notice) and action.namespace == namespace
+
+
+@settings(max_examples=60)
+@given(hostile_pods(), BOOKINGS)
+@example([], booking(500, 50, 0))
+def test_plans_for_others_are_as_before_but_for_what_a_hub_may_book_and_bring(
+    pods: list[Object], books: Object | None
+) -> None:
+    before = plans([])
+    assert plans(moved_to(pods, "stranger"), books, "stranger") == before
+    after = [action for action in plans(pods, books) if not is_about(action, "evil")]
+    new = [action for action in after if action not in before]
+    # A hub's people may book, and its users' images may become popular.
+    for action in new:
+        assert isinstance(action, ScaleSet | CreatePod | Notice), action
+        assert not isinstance(action, Notice) or action.name == SET, action
+    assert all(2 <= action.replicas <= 2 + MOST_BOOKED for action in new if isinstance(action, ScaleSet))
+    assert sum(isinstance(action, CreatePod) for action in new) <= len(NODES)
+    # Nobody's pods are deleted or evicted, and no node is changed.
+    assert not any(isinstance(action, EvictPod | DeletePod | ChangeNode) for action in new)
+    # What was to be done is done.
+    scaled = {action.name for action in after if isinstance(action, ScaleSet)}
+    assert all(action in after or getattr(action, "name", "") in scaled for action in before)
