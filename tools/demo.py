@@ -380,7 +380,7 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 
 
 def _replay_options(folder: Path) -> tuple[str, ...]:
-    policies = ("--policy=z2jh", "--policy=roost")
+    policies = ("--policy=z2jh-placeholders-packed", "--policy=roost")
     return (*policies, "--days=0.1", "--seeds=1", f"--results={folder / 'results'}", "--format=html")
 
 
@@ -397,7 +397,8 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
     say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
     if replay.wait(WAIT_SECONDS * 2):
         raise DemoError(f"roost simulate ended with status {replay.returncode}: {_log(folder, 'simulate')}")
-    say(f"{colour(str(PAGES / 'replay.html'), '1')}: the same launches with Roost and without (roost simulate)")
+    page = colour(str(PAGES / "replay.html"), "1")
+    say(f"{page}: launches with Roost, and with zero-to-jupyterhub and as many placeholders (roost simulate)")
 
 
 # Programs

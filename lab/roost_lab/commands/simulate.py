@@ -220,9 +220,9 @@ def _command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - c
 
     \b
     roost simulate
-    roost simulate --trace launches.jsonl.gz --policy z2jh --values tomorrow.yaml --format html > report.html
-    roost simulate --trace launches.jsonl.gz --policy z2jh --policy roost --vary sessions=short,mid,long
-    roost simulate --policy z2jh --policy roost --seeds 1 --record replays
+    roost simulate --trace launches.jsonl.gz --values today.yaml --values tomorrow.yaml --format html > report.html
+    roost simulate --policy z2jh-placeholders-packed --policy roost --vary sessions=short,mid,long
+    roost simulate --policy z2jh-placeholders-packed --policy roost --seeds 1 --record replays
     """
 
     if list_policies:

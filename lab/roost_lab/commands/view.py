@@ -105,7 +105,7 @@ def _command(
     \b
     roost view --database roost.db
     roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
-    roost view --database replays/z2jh.db --beside replays/roost.db
+    roost view --database replays/z2jh-placeholders-packed.db --beside replays/roost.db
     roost view --kubeconfig ~/.kube/config
     """
     is_live = live or kubeconfig is not None or context is not None
