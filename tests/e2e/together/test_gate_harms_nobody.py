@@ -86,6 +86,27 @@ def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower
     assert uid_of(stack, "resident") == uid
 
 
+def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_for_requests(stack: Stack) -> None:
+    below, scheduler = priority_class(stack, -100), stack.scheduler_name("user")
+    for name, zone, kind in (("resident", "a", below), ("other", "b", None)):
+        place: Object = {"schedulerName": scheduler, "nodeSelector": {ZONE: zone}, "priorityClassName": kind}
+        stack.create_pod(pod(name, "batch", cpu="3950m", **place))
+    assert [stack.wait_for_node(name) for name in ("resident", "other")] == ["holds", "pulls"]
+    uid = uid_of(stack, "resident")
+    build: Object = pod("build", "binderhub-build")
+    build["spec"]["containers"][0]["resources"] = {}
+
+    def given() -> Object:
+        tried = stack.cluster.api.create({**build, "apiVersion": "v1", "kind": "Pod"}, stack.namespace, dryRun="All")
+        resources: Object = tried["spec"]["containers"][0]["resources"]
+        return resources
+
+    wait_until(lambda: given() == {}, 20, "the webhook to hear of the PriorityClass", explain=given)
+    stack.create_pod(build)
+    assert stack.wait_for_node("build")
+    assert uid_of(stack, "resident") == uid
+
+
 def test_pods_that_must_be_spread_are_spread_over_the_zone_that_pulls_too(stack: Stack) -> None:
     constraint = {
         "maxSkew": 1,
