@@ -178,25 +178,23 @@ class Client:
         return answer
 
 
-class AccountToken:
-    """The token of the pod's service account, read again every minute: the kubelet replaces it."""
+def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[], str]:
+    """Give the header Authorization of the pod's service account, whose token the kubelet keeps in this file.
 
-    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read it for the first time. Raises OSError, ValueError."""
-        self._file, self._clock = file, clock
-        self._read()
+    It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError; later ClusterError.
+    """
+    token, until = _content(file), clock() + TOKEN_SECONDS
 
-    def header(self) -> str:
-        """The value of the header Authorization. Raises ClusterError where the file is gone."""
-        if self._clock() >= self._until:
+    def header() -> str:
+        nonlocal token, until
+        if clock() >= until:
             try:
-                self._read()
+                token, until = _content(file), clock() + TOKEN_SECONDS
             except (OSError, ValueError) as error:
                 raise unusable("the pod's service account", error) from None
-        return f"Bearer {self._token}"
+        return f"Bearer {token}"
 
-    def _read(self) -> None:
-        self._token, self._until = _content(self._file), self._clock() + TOKEN_SECONDS
+    return header
 
 
 def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
@@ -226,7 +224,7 @@ def connect_in_pod(folder: Path, environment: Mapping[str, str], on_request: Cal
     )
     # An IPv6 address.
     name = f"[{host}]" if ":" in host else host
-    return Client(f"https://{name}:{port}", pool, AccountToken(folder / "token").header, on_request)
+    return Client(f"https://{name}:{port}", pool, account_header(folder / "token"), on_request)
 
 
 def _content(file: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost_core.kube import client as kube
-from roost_core.kube.client import AccountToken, Client, ClusterError, connect_in_pod
+from roost_core.kube.client import Client, ClusterError, account_header, connect_in_pod
 from roost_core.kube.pki import make_authority, sign_leaf
 
 NOW = 1_790_000_000.0
@@ -77,16 +77,16 @@ def test_no_token_goes_to_a_server_of_another_ca_or_name(server: Server, tmp_pat
 def test_a_token_that_the_kubelet_replaced_is_used_within_a_minute(tmp_path: Path) -> None:
     seconds = 0.0
     (tmp_path / "token").write_text("first")
-    token = AccountToken(tmp_path / "token", lambda: seconds)
+    header = account_header(tmp_path / "token", lambda: seconds)
     (tmp_path / "token").write_text("second\n")
     seconds = kube.TOKEN_SECONDS - 1
-    assert token.header() == "Bearer first"
+    assert header() == "Bearer first"
     seconds = kube.TOKEN_SECONDS
-    assert token.header() == "Bearer second"
+    assert header() == "Bearer second"
     (tmp_path / "token").write_text("")
     seconds += kube.TOKEN_SECONDS
     with pytest.raises(ClusterError, match=r"service account can't be used: .*token is empty"):
-        token.header()
+        header()
 
 
 @pytest.mark.parametrize(("host", "url"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")])

@@ -189,9 +189,9 @@ class Hub:
     def _session_seconds(self, attempt: Attempt) -> float:
         if attempt.session_seconds is not None:
             return attempt.session_seconds
-        model = SESSIONS[self._world.assumed.sessions]
-        more = self._world.chance.log_normal("session", attempt.number, model.median_rest_minutes, model.sigma)
-        return self._until_culled(60.0 * (model.least_minutes + more))
+        least_minutes, median_minutes, sigma = SESSIONS[self._world.assumed.sessions]
+        more_minutes = self._world.chance.log_normal("session", attempt.number, median_minutes, sigma)
+        return self._until_culled(60.0 * (least_minutes + more_minutes))
 
     def _until_culled(self, seconds: float) -> float:
         """From now until the culler's first run after so many seconds; it runs with one phase under all policies.

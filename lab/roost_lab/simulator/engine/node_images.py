@@ -176,7 +176,7 @@ class NodeImages:
         self.disk_bytes = 0
         self._catalogue = images
         self._world = assumptions
-        self._rates = PULLS[assumptions.pulls]
+        self._fetch_rate, self._unpack_rate = PULLS[assumptions.pulls]
         self._since = since
         self._held: dict[str, _HeldImage] = {}
         # Image, on the node or on its way -> running pods.
@@ -288,7 +288,7 @@ class NodeImages:
                     missing_bytes += compressed_bytes
                     added_bytes += disk_bytes
             # Parallel pulls share the network; each unpacks by itself, one layer after the other.
-            rate = min(self._rates.fetch / at_work, self._rates.unpack)
+            rate = min(self._fetch_rate / at_work, self._unpack_rate)
             # What a lazy pull fetches later takes no turn: its container runs meanwhile.
             pull = Pull(begin, begin + missing_bytes * image.needed_share / rate + overhead, missing_bytes, True)
             self._asked += 1

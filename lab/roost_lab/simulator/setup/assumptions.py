@@ -5,38 +5,15 @@ Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A]
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 
-
-class SessionModel(NamedTuple):
-    """Minutes from ready to gone: a least time (the culler's) plus a log-normal."""
-
-    least_minutes: float
-    median_rest_minutes: float
-    sigma: float
-
-
-# [A] mean, median, p90 in minutes: 22, 20, 30; 36, 26, 62; 64, 46, 118.
-SESSIONS: Final = {
-    "short": SessionModel(14.0, 6.0, 0.765),
-    "mid": SessionModel(15.0, 11.0, 1.133),
-    "long": SessionModel(19.0, 27.0, 1.0138),
-}
-
-
-class PullModel(NamedTuple):
-    """Compressed bytes per second of one node: over the network, and when unpacking, one layer after the other."""
-
-    fetch: float
-    unpack: float
-
-
-# [A]
-PULLS: Final = {"fast": PullModel(200e6, 85e6), "middle": PullModel(60e6, 25e6), "slow": PullModel(10e6, 10e6)}
-
-
+# Minutes from ready to gone: a least time (the culler's), and median and sigma of a log-normal that comes on top. [A]
+# Mean, median, p90 in minutes: 22, 20, 30; 36, 26, 62; 64, 46, 118.
+SESSIONS: Final = {"short": (14.0, 6.0, 0.765), "mid": (15.0, 11.0, 1.133), "long": (19.0, 27.0, 1.0138)}
+# [A] Compressed bytes per second of one node: over the network, and when unpacking, one layer after the other.
+PULLS: Final = {"fast": (200e6, 85e6), "middle": (60e6, 25e6), "slow": (10e6, 10e6)}
 # Minors of Kubernetes whose kube-scheduler the model knows.
 KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1))
 

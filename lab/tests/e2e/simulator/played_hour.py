@@ -84,14 +84,12 @@ def an_hour(speed: float) -> list[Attempt]:
         if one.moment >= HOUR_BEGIN
     ]
     chosen = hour[:: max(1, len(hour) // LAUNCHES)][:LAUNCHES]
-    chance, model = Chance(1), SESSIONS["short"]
+    chance, (least, median, sigma) = Chance(1), SESSIONS["short"]
     return [
         one._replace(
             number=number,
             moment=(one.moment - HOUR_BEGIN) / speed,
-            session_seconds=60
-            * (model.least_minutes + chance.log_normal("session", number, model.median_rest_minutes, model.sigma))
-            / speed,
+            session_seconds=60 * (least + chance.log_normal("session", number, median, sigma)) / speed,
         )
         for number, one in enumerate(chosen)
     ]

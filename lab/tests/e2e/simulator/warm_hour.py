@@ -201,7 +201,7 @@ def _fill(registry: RealRegistry, attempts: Sequence[Attempt]) -> None:
     registry.push_program("pause:3.10.1")
     for reference in {*MANAGED_SIZES, *(image_reference(one.image) for one in attempts)}:
         image = images.get(reference, MANAGED_SIZES.get(reference))
-        seconds = image.compressed_bytes / PULLS[ALONE.pulls].unpack
+        seconds = image.compressed_bytes / PULLS[ALONE.pulls][1]
         registry.push_program(reference.partition("/")[2], size_bytes=int(seconds * BYTES_PER_SECOND))
 
 

@@ -16,7 +16,7 @@ from roost_lab.traces.chance import Chance
 WORLD = Assumptions(base_families=1, node_disk_bytes=10 * 10**9)
 BASE = 640_000_000
 GB = 10**9
-RATE = PULLS["middle"].unpack
+RATE = PULLS["middle"][1]
 
 
 def images(world: Assumptions = WORLD, **sizes: int) -> Images:
