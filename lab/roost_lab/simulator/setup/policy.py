@@ -25,6 +25,7 @@ from generator.values.release import Release
 from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from roost_core.release.pod_classes import TIE_BREAK
 from roost_core.release.settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
@@ -216,13 +217,20 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     is_labelled = controllers["enabled"] and controllers["replicas"]
     is_required = gate["mode"] == "requireLabel"
     static: JSONObject = {"home": None, "warm": None, "attract": False, "resources": {}}
+
+    def heavier(weights: Mapping[str, int]) -> JSONObject:
+        return {name: weight for name, weight in weights.items() if weight != TIE_BREAK}
+
     return {
         **values,
         "admission": {**values["admission"], "mode": "webhook"},
         # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none requires anything.
         "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
         "webhook": {**values["webhook"], "readNodes": True},
-        "podClasses": {name: rules and {**rules, **static} for name, rules in values["podClasses"].items()},
+        "podClasses": {
+            name: rules and {**rules, **static, "avoid": heavier(rules.get("avoid") or {})}
+            for name, rules in values["podClasses"].items()
+        },
     }
 
 

@@ -9,12 +9,14 @@ import pytest
 import yaml
 
 from lab.tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
+from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_lab.commands.simulate import SimulateOptions, run
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
-from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.engine.pool import make_node
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
@@ -27,9 +29,9 @@ def by_policy(name: str, **values: Any) -> Policy:
     return policy(name, json.dumps({"admission": {"mode": "policy"}, **values}))
 
 
-def a_user(rules: Policy, image: str = "a") -> Pod:
-    """As the hub posts it while nobody knows a node."""
-    return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes()))
+def a_user(rules: Policy, image: str = "a", *nodes: Node) -> Pod:
+    """As the hub posts it; without nodes, while nobody knows one."""
+    return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes(nodes)))
 
 
 # Rules without a webhook
@@ -41,6 +43,15 @@ def test_admission_policies_give_pods_what_needs_no_facts() -> None:
     assert [weight for weight, _ in user.spec.preferred_affinity] == [100]
     assert WARM_TARGET_ANNOTATION not in user.annotations
     assert a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name == "default-scheduler"
+
+
+@pytest.mark.parametrize("autoscaler", Autoscaler)
+def test_what_breaks_ties_is_left_out_beside_karpenters_nodes_and_by_policies(autoscaler: Autoscaler) -> None:
+    rules = policy("roost")
+    node = make_node(rules, Assumptions(autoscaler=autoscaler), "node", 0.0)
+    weights = [weight for weight, _ in a_user(rules, "a", node).spec.preferred_anti_affinity]
+    assert weights == ([] if autoscaler is Autoscaler.KARPENTER else [1])
+    assert a_user(by_policy("roost"), "a", node).spec.preferred_anti_affinity == ()
 
 
 def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webhook_does() -> None:
