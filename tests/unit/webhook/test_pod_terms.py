@@ -74,9 +74,9 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     desk = Desk(settings(**changes), known)
     assert pod_terms(desk.place(body), "podAntiAffinity") == []
     assert why in desk.decisions[0].audit["avoid"]
-    heavier = {name: {"avoid": {"build": 2}} for name in ("user", "build", "placeholder")}
+    heavier = {name: {"avoid": {"placeholder": 2}} for name in ("user", "build", "placeholder")}
     rules = settings(**changes, podClasses=heavier)
-    assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair(BUILDS, 2)]
+    assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair({"component": "user-placeholder"}, 2)]
 
 
 def test_a_pod_that_names_another_scheduler_gets_no_term_that_breaks_ties() -> None:
