@@ -5,21 +5,13 @@ Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 from generator.faults import Path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
 from generator.values.sources import LoadedFile, Source
-
-
-class HubObject(NamedTuple):
-    """The values files that an object holds, later ones over earlier, and the release; "": it names none."""
-
-    files: list[LoadedFile]
-    release: str
 
 
 class _Below(Source):
@@ -37,19 +29,20 @@ class _Below(Source):
         return max(0, depth - len(self._above)), line, in_list
 
 
-def unwrap(file: LoadedFile) -> HubObject:
-    """The file itself, unless it is such an object. Raises ValuesError when the text that it holds is no YAML."""
+def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
+    """The files that an object holds, later ones over earlier, and the release; "": it names none.
+
+    The file itself, unless it is such an object. Raises ValuesError when the text that it holds is no YAML.
+    """
     group = str(file.values.get("apiVersion", "")).partition("/")[0]
     kind = file.values.get("kind")
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
-        return HubObject([_mapping_at(file, ("spec", "values"))], _flux_release(file.values))
+        return [_mapping_at(file, ("spec", "values"))], _flux_release(file.values)
     if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
         above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
-        found = [HubObject(_argo_files(file, at), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
-        hubs = [one for one in found if _holds_hub(one)]
-        if hubs or found:
-            return (hubs or found)[0]
-    return HubObject([file], "")
+        found = [(_argo_files(file, at), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
+        return next((one for one in found if _holds_hub(one[0])), found[0])
+    return [file], ""
 
 
 def _flux_release(values: Mapping[str, object]) -> str:
@@ -90,9 +83,9 @@ def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
     return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))
 
 
-def _holds_hub(found: HubObject) -> bool:
+def _holds_hub(files: Sequence[LoadedFile]) -> bool:
     values: Mapping[str, object] = {}
-    for file in found.files:
+    for file in files:
         values = merge_maps(values, file.values)
     return find_charts(values) is not None
 

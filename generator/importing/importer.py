@@ -49,8 +49,8 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", 
     when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
     """
     objects = [unwrap(_load(name, text)) for name, text in layers]
-    loaded = [file for one in objects for file in one.files]
-    release = release or next((one.release for one in objects if one.release), "hub")
+    loaded = [file for files, _ in objects for file in files]
+    release = release or next((named for _, named in objects if named), "hub")
     values: Mapping[str, object] = {}
     for file in loaded:
         values = merge_maps(values, file.values)

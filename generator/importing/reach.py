@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
 
-
-class _Trait(NamedTuple):
-    value: object
-    # Below the hub's values.
-    keys: Path
+# Trait -> its value, and its key below the hub's values.
+_Traits = dict[str, tuple[object, Path]]
+_UNSET: tuple[object, Path] = (None, ())
 
 
 def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
@@ -28,62 +25,57 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     """
     traits = _traits(hub)
     followed: set[str] = set()
-    labels = traits.get("extra_labels")
-    component = child(labels.value, "component") if labels else None
-    source = labels if component is not None else traits.get("component_label")
-    wanted = component if component is not None else source and source.value
-    if source and isinstance(wanted, str) and wanted:
-        draft.put("podClasses.user.match.labels.component", wanted, (*hub.path, *source.keys))
+    labels, keys = traits.get("extra_labels", _UNSET)
+    component = child(labels, "component")
+    if component is None:
+        component, keys = traits.get("component_label", _UNSET)
+    if isinstance(component, str) and component:
+        draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
         followed.add("component_label")
     until = [*_follow_namespace(draft, hub, traits, followed), *_other_scheduler(draft, traits)]
     return until, followed
 
 
-def _follow_namespace(draft: Draft, hub: HubSection, traits: Mapping[str, _Trait], followed: set[str]) -> Iterator[str]:
-    several, one = traits.get("enable_user_namespaces"), traits.get("namespace")
-    selector: dict[str, object] | None = None
-    source = one
-    if several and several.value is True:
-        source, labels = several, traits.get("user_namespace_labels")
-        selector = {"matchLabels": labels.value} if labels and isinstance(labels.value, dict) and labels.value else None
-        if selector is None:
-            yield (
-                "podClasses.user.match.namespaceSelector selects the namespaces of users "
-                f"({hub.show(several.keys)}: each user has one)"
-            )
-    elif one and isinstance(one.value, str) and one.value:
-        selector = {"matchLabels": {"kubernetes.io/metadata.name": one.value}}
-    if selector and source:
+def _follow_namespace(draft: Draft, hub: HubSection, traits: _Traits, followed: set[str]) -> Iterator[str]:
+    (several, keys), (one, key_of_one) = (traits.get(name, _UNSET) for name in ("enable_user_namespaces", "namespace"))
+    labels: object = None
+    if several is True:
+        labels, _ = traits.get("user_namespace_labels", _UNSET)
+        if not labels:
+            where = f"{hub.show(keys)}: each user has one"
+            yield f"podClasses.user.match.namespaceSelector selects the namespaces of users ({where})"
+    elif isinstance(one, str) and one:
+        labels, keys = {"kubernetes.io/metadata.name": one}, key_of_one
+    if isinstance(labels, Mapping) and labels:
+        selector = {"matchLabels": dict(labels)}
         why = "The hub makes its users' pods there."
-        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *source.keys), why)
+        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *keys), why)
         followed |= {"enable_user_namespaces", "namespace", "user_namespace_template"}
 
 
-def _other_scheduler(draft: Draft, traits: Mapping[str, _Trait]) -> Iterator[str]:
-    trait = traits.get("scheduler_name")
-    spec = traits.get("extra_pod_config")
-    name = (child(spec.value, "schedulerName") if spec else None) or (trait.value if trait else None)
+def _other_scheduler(draft: Draft, traits: _Traits) -> Iterator[str]:
+    name = child(traits.get("extra_pod_config", _UNSET)[0], "schedulerName")
+    name = name or traits.get("scheduler_name", _UNSET)[0]
     known = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
-    if isinstance(name, str) and name not in ("", "default-scheduler", *(known[0] if known else [])):  # type: ignore[misc]
+    if isinstance(name, str) and name not in ("", "default-scheduler") and [name] not in known:
         yield f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"
 
 
-def _traits(hub: HubSection) -> dict[str, _Trait]:
-    found: dict[str, _Trait] = {}
+def _traits(hub: HubSection) -> _Traits:
+    found: _Traits = {}
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
         value = child(hub.data, "singleuser", key)
         if isinstance(value, Mapping) and value:
-            found[trait] = _Trait(value, ("singleuser", key))
+            found[trait] = value, ("singleuser", key)
     config = child(hub.data, "hub", "config")
     for name, traits in config.items() if isinstance(config, Mapping) else ():
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
-            found |= {key: _Trait(value, ("hub", "config", name, key)) for key, value in traits.items() if value}
+            found |= {key: (value, ("hub", "config", name, key)) for key, value in traits.items() if value}
     extra = child(hub.data, "hub", "extraConfig")
     codes = extra if isinstance(extra, Mapping) else {"": extra}
     for name, code in sorted(codes.items(), key=lambda item: str(item[0])):
         keys = ("hub", "extraConfig", *([name] if name else []))
-        for trait, value in _assigned(code):
-            found[trait] = _Trait(value, keys)
+        found |= {trait: (value, keys) for trait, value in _assigned(code)}
     return found
 
 

@@ -12,7 +12,7 @@ from generator.faults import Fault
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import HubSection, Path, child, kind_of, show_key
-from generator.importing.summary import Summary
+from generator.importing.summary import HubSummary
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
@@ -50,7 +50,7 @@ class ImportResult:
     warnings: list[Fault] = field(default_factory=list)
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
-    summary: Summary = field(default_factory=lambda: Summary([], [], is_inert=False))
+    summary: HubSummary = field(default_factory=lambda: HubSummary([], [], is_inert=False))
     # Where the hub's values are; None: there is no hub.
     hub_path: Path | None = None
     # The hub's singleuser.profileList as it is there; what Roost reads of it is in `values`.

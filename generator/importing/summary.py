@@ -10,7 +10,7 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 
-class Summary(NamedTuple):
+class HubSummary(NamedTuple):
     """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for people."""
 
     will: list[str]
@@ -18,7 +18,7 @@ class Summary(NamedTuple):
     is_inert: bool
 
 
-def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_builds: bool = True) -> Summary:
+def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_builds: bool = True) -> HubSummary:
     """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any."""
     will: list[str] = []
     wont: list[str] = []
@@ -43,7 +43,7 @@ def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_bu
         wont.append(
             "Other hubs on these nodes? Count their users, too: one release, or sharedPools (docs/many-hubs.md)."
         )
-    return Summary([*head, *will], wont, is_inert)
+    return HubSummary([*head, *will], wont, is_inert)
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
