@@ -14,7 +14,7 @@ from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
-from roost.commands.pod_file import read_pod_file
+from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
 from roost.doctor.contract import CheckOutcome, Install
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
@@ -44,6 +44,8 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
     for change in changes:
         value = f" {json.dumps(change['value'])}" if "value" in change else ""
         click.echo(f"  {change['op']} {change['path']}{value}")
+    if text := left_out(pod):
+        click.echo(text)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Read the pod that `--pod` names, for `roost doctor` and `roost validate`."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,12 @@ import yaml
 from generator.faults import UsageError, describe
 
 _EXPECTED = "expected a Pod in YAML or JSON, such as {metadata: {labels: {component: singleuser-server}}}"
+_CLAIMS = "Not looked at: its resource claims. Which nodes have the devices is the scheduler's to find."
+
+
+def left_out(pod: Mapping[str, Any]) -> str:
+    """What no verdict on a pod takes into account; "" if all is."""
+    return _CLAIMS if (pod.get("spec") or {}).get("resourceClaims") else ""
 
 
 def read_pod_file(given: str) -> dict[str, Any]:

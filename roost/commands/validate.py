@@ -11,7 +11,7 @@ from generator.pipeline import report
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
 from roost.commands.options import RenderOptions, values_options
-from roost.commands.pod_file import read_pod_file
+from roost.commands.pod_file import left_out, read_pod_file
 
 
 def run(options: RenderOptions, pod_file: str | None, *, strict: bool) -> int:
@@ -74,6 +74,8 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
     said = [f"# {key}: {text}\n" for key, text in decision.audit.items()] or ["# no class: the pod stays as it is\n"]
+    if text := left_out(body):
+        said.append(f"# {text}\n")
     admitted = jsonpatch.apply_patch(body, list(decision.operations))
     return "".join([*said, yaml.safe_dump(admitted, sort_keys=False)])
 

@@ -107,6 +107,13 @@ def test_what_roost_changes_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: 
     ]
 
 
+def test_what_no_verdict_looks_at_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(command, "connect_as_user", lambda *_: Server(PLACED))
+    pod = '{"spec": {"containers": [], "resourceClaims": [{"name": "gpu"}]}}'
+    assert main(["doctor", "--namespace", "hub", "--pod", pod]) == 0
+    assert "Not looked at: its resource claims." in capsys.readouterr().out
+
+
 def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
     found = make_pod(
         {
@@ -142,6 +149,10 @@ def test_validate_prints_the_pod_as_it_would_be_admitted(capsys: pytest.CaptureF
     admitted = yaml.safe_load(printed)
     assert "# class: user\n" in printed
     assert admitted["spec"]["schedulerName"] == "roost.hub.user"
+    assert "claims" not in printed
+    claims = POD.replace("{", '{"spec": {"containers": [], "resourceClaims": [{"name": "gpu"}]}, ', 1)
+    assert main(["validate", "--pod", claims]) == 0
+    assert "# Not looked at: its resource claims." in capsys.readouterr().out
     assert main(["validate", "--pod", "{}"]) == 0
     assert capsys.readouterr().out.startswith("# no class")
     assert main(["validate", "--set", "admission.mode=none", "--pod", POD]) == 0
