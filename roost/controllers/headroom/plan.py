@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
@@ -103,7 +105,7 @@ def plan_headroom(
     sets = {each.name: plan.plan_set(each, memory.sets.get(each.name, SetMemory())) for each in settings.sets}
     # After what matters to nodes.
     notices = frozenset(booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ())
-    news = sorted(notices - memory.told, key=lambda notice: (notice.name, notice.message))
+    news = _in_turn(notices - memory.told)
     began, count = memory.telling
     if now.steady - began >= NOTICE_SECONDS:
         began, count = now.steady, 0
@@ -133,6 +135,16 @@ def note_headroom(
             resized = [each.name for each in settings.sets if each.stateful_set == action.name]
             sets.update({name: replace(sets[name], resized_at=now.steady) for name in resized})
     return replace(memory, sets=sets, told=memory.told - untold)
+
+
+def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
+    """One of each ConfigMap, then another of each: whoever books much doesn't keep others from their answer."""
+    turns = Counter[tuple[str, str]]()
+    ranked: list[tuple[int, Notice]] = []
+    for notice in sorted(notices, key=lambda each: (each.name, each.message)):
+        ranked.append((turns[notice.namespace, notice.name], notice))
+        turns[notice.namespace, notice.name] += 1
+    return [notice for _, notice in sorted(ranked, key=itemgetter(0))]
 
 
 class _Plan:

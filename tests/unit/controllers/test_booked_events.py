@@ -248,6 +248,11 @@ def test_no_more_than_50_are_told_a_minute_and_the_others_later() -> None:
     assert len({action for actions in told for action in actions}) == 120
 
 
+def test_who_books_much_does_not_keep_another_from_an_answer() -> None:
+    told = _plan(_planner(), -10, sources=(_many(120), _many(1, name="z"))).actions
+    assert [notice.name for notice in told if isinstance(notice, Notice)].count("z") == 1
+
+
 def test_what_could_not_be_told_is_told_again() -> None:
     planner = _planner()
     sources = (_config_map(EVENT_YAML),)
