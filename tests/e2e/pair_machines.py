@@ -211,22 +211,25 @@ class ClusterAutoscaler:
                 one.is_ready = True
 
     def _scan(self) -> None:
-        asked = self.asks_for(self._api.list(NODES), self._api.list(PODS))
+        asked = self.asks_for(map(read_node, self._api.list(NODES)), map(read_pod, self._api.list(PODS)))
         if asked is not None:
             group = next(one for one in self._groups if one.pool.name == asked[0])
             for _ in range(asked[1]):
                 self._add(group)
 
-    def asks_for(self, nodes: Sequence[Object], pods: Sequence[Object]) -> tuple[str, int] | None:
+    def asks_for(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> tuple[str, int] | None:
         """Say which group is to have how many more nodes; one group a scan."""
-        ready = {node.name: node for node in map(read_node, nodes) if node.ready}
-        room = Room(ready.values(), map(read_pod, pods))
+        ready = {node.name: node for node in nodes if node.ready}
+        pods = list(pods)
+        room = Room(ready.values(), pods)
         templates = {one.pool.name: self._template(one, ready) for one in self._groups}
         for one in self.added:
             if one.name not in ready:
                 room.add(replace(templates[one.pool], name=one.name))
         waiting = [
-            pod for body in pods if _is_unschedulable(body) and (pod := read_pod(body)).priority >= PRIORITY_CUTOFF
+            pod
+            for pod in pods
+            if pod.unschedulable_since is not None and not pod.leaving and pod.priority >= PRIORITY_CUTOFF
         ]
         waiting.sort(key=lambda pod: -pod.priority)
         helpless = [pod for pod in waiting if not pod.nominated_node and not room.place(pod)]
@@ -291,9 +294,3 @@ def sanitised(node: Node) -> Node:
     return replace(
         node, name="template", labels={**node.labels, HOSTNAME: "template"}, taints=taints, unschedulable=False
     )
-
-
-def _is_unschedulable(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or []
-    is_told = any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
-    return is_told and not pod["metadata"].get("deletionTimestamp")

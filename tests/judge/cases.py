@@ -26,6 +26,9 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 # Another team's namespace.
 TEAM = "team"
+# Labels of the namespaces whose hubs share nodes.
+SHARED = {"pool": "users"}
+BUILD = "build"
 # A hub's own spawn as zero-to-jupyterhub 4.4 makes it.
 _POD = (Path(__file__).parents[2] / "benchmarks" / "pods" / "user.json").read_text()
 
@@ -81,6 +84,8 @@ class Profile:
     priority_class: str = ""
     # "DoNotSchedule" or "ScheduleAnyway": spread over the zones.
     spread: str = ""
+    # Whether the hub's values name it; else its users bring the image, as BinderHub's do.
+    is_listed: bool = True
 
     def override(self) -> Object:
         """The profile's `kubespawner_override`."""
@@ -122,7 +127,7 @@ class Trouble(NamedTuple):
 
     at_seconds: float
     # cordon (a node), controllers-killed, clock (seconds that the controllers' wall clock jumps), scheduler-dies-unseen
-    # (the status with which reads of Leases are refused).
+    # (the status with which reads of Leases are refused), upgrade (its new scheduler can't start, the old one goes on).
     what: str
     target: str = ""
 
@@ -151,6 +156,10 @@ class Case:
     has_user_scheduler: bool = True
     # Whether Roost's values are what an import makes of the hub's; else its defaults.
     is_imported: bool = False
+    # Whether other hubs share its nodes, as the defaults' `sharedPools`.
+    is_shared: bool = False
+    # When builds come.
+    builds: tuple[float, ...] = ()
     others: tuple[Other, ...] = ()
     # PriorityClasses: name, value, and whether their preemptionPolicy is Never.
     priorities: tuple[tuple[str, int, bool], ...] = ()
@@ -187,9 +196,10 @@ class Case:
             "cpu": {"guarantee": first.cpu},
             "memory": {"guarantee": f"{first.memory_gib}G"},
         }
-        if len(self.profiles) > 1:
+        listed = [one for one in self.profiles if one.is_listed]
+        if len(listed) > 1:
             singleuser["profileList"] = [
-                {"display_name": one.name, "kubespawner_override": one.override()} for one in self.profiles
+                {"display_name": one.name, "kubespawner_override": one.override()} for one in listed
             ]
         scheduling = {
             "userPlaceholder": {"enabled": self.user_placeholders > 0, "replicas": self.user_placeholders},
@@ -200,7 +210,8 @@ class Case:
     def default_values(self) -> Object:
         """Roost's values with nothing set but the hub's images, which no default can know."""
         singleuser = self.hub_values()["singleuser"]
-        return {"singleuser": {key: singleuser[key] for key in ("image", "profileList") if key in singleuser}}
+        shared = {"sharedPools": {"namespaceSelector": {"matchLabels": SHARED}}} if self.is_shared else {}
+        return {"singleuser": {key: singleuser[key] for key in ("image", "profileList") if key in singleuser}, **shared}
 
 
 def user_pod(name: str, profile: Profile) -> Object:
@@ -226,6 +237,14 @@ def user_pod(name: str, profile: Profile) -> Object:
         constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": profile.spread, "labelSelector": selector}
         spec["topologySpreadConstraints"] = [constraint]
     return body
+
+
+def build_pod(name: str) -> Object:
+    """The pod of a build, as BinderHub makes it: without requests."""
+    labels, annotations = {"component": "binderhub-build"}, {"binder-repo": f"https://example.org/{name}"}
+    container = {"name": "builder", "image": "quay.io/jupyterhub/repo2docker:2026"}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
 def other_pod(other: Other) -> Object:
@@ -341,6 +360,11 @@ def draw(seed: int) -> Case:
     arrivals = _arrivals(chance, [one.name for one in profiles])
     pull_seconds = 90.0 if is_tight else chance.choice([1.0, 6.0, 12.0, 90.0])
     nodes = [f"{pool.name}-{index}" for pool in pools for index in range(pool.at_first)]
+    troubles = _troubles(chance, nodes)
+    if any(trouble.what in ("scheduler-dies-unseen", "upgrade") for trouble in troubles):
+        # Some come when Roost must have noticed.
+        arrivals = (*arrivals, *burst(profiles[0].name, 3, at=45.0))
+    volumes, unbound = _volumes(chance, arrivals, zones)
     return Case(
         name=f"drawn-{seed}",
         pools=tuple(pools),
@@ -355,7 +379,12 @@ def draw(seed: int) -> Case:
         priorities=priorities,
         others=(*_residents(chance, pools[0], classes), *_team(chance, classes)),
         failing_pulls=_failing(chance, profiles, nodes),
-        troubles=_troubles(chance, nodes),
+        troubles=troubles,
+        volumes=volumes,
+        unbound_volumes=unbound,
+        builds=tuple(chance.uniform(0.0, 10.0) for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)),
+        quotas=_quotas(chance),
+        limit_ranges=_limit_ranges(chance),
         **more,
     )
 
@@ -368,7 +397,9 @@ def _hub(chance: Random) -> tuple[list[Pool], list[Profile], Object]:
     pools = [Pool(name="users", labels=labels, taints=taints, holds=(BASE,))]
     profiles = [Profile(name="plain", cpu=chance.choice([0.5, 1.0, 1.5]), memory_gib=chance.randint(1, 3))]
     if chance.random() < 0.5:
-        pools.append(Pool(name="gpu", taints=(GPU_TAINT,), extra_resources={GPU: "2"}))
+        is_dra = chance.random() < 0.4
+        devices: Object = {"devices": {GPU: 2}} if is_dra else {"extra_resources": {GPU: "2"}}
+        pools.append(Pool(name="gpu", taints=(GPU_TAINT,), **devices))
         image = chance.choice([BASE, OTHER])
         profiles.append(
             Profile(name="gpu", image=image, extra_resource_limits={GPU: "1"}, tolerations=(TOLERATES_GPU,))
@@ -383,7 +414,10 @@ def _hub(chance: Random) -> tuple[list[Pool], list[Profile], Object]:
     if chance.random() < 0.4:
         # An image that no node holds yet.
         profiles.append(Profile(name="other", image=OTHER, cpu=0.5))
+    if chance.random() < 0.4:
+        profiles.append(Profile(name="binder", image="quay.io/binder/repository:1", cpu=0.5, is_listed=False))
     more = {
+        "is_shared": chance.random() < 0.4,
         "is_imported": chance.random() < 0.6,
         "user_placeholders": chance.choice([0, 0, 3]),
         "has_user_scheduler": chance.random() < 0.7,
@@ -470,4 +504,44 @@ def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
         found.append(Trouble(chance.uniform(0.0, 6.0), "cordon", chance.choice(nodes)))
     if chance.random() < 0.15:
         found.append(Trouble(chance.uniform(0.0, 6.0), "clock", chance.choice(["-60", "-3600", "60"])))
+    if chance.random() < 0.08:
+        found.append(Trouble(chance.uniform(0.0, 6.0), "scheduler-dies-unseen", chance.choice(["401", "403"])))
+    elif chance.random() < 0.08:
+        found.append(Trouble(chance.uniform(0.0, 6.0), "upgrade"))
     return tuple(found)
+
+
+def _volumes(
+    chance: Random, arrivals: Sequence[Arrival], zones: Sequence[str]
+) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
+    """Homes on volumes: the zones of those that are bound, and those that will be."""
+    if chance.random() > 0.25:
+        return (), frozenset()
+    names = [f"jhub/jupyter-{one.profile}-{index}" for index, one in enumerate(arrivals)]
+    bound = [name for name in names if chance.random() < 0.5]
+    return tuple((name, chance.choice(zones)) for name in bound), frozenset(names) - frozenset(bound)
+
+
+def _quotas(chance: Random) -> tuple[Object, ...]:
+    """The hub's, with room enough: what they refuse is what a pod says."""
+    spec = chance.choice(
+        [
+            {"hard": {"pods": "200", "requests.memory": "4Ti"}},
+            {"scopes": ["NotBestEffort"], "hard": {"pods": "200", "requests.cpu": "800"}},
+            {"scopes": ["NotBestEffort"], "hard": {"limits.memory": "4Ti"}},
+            {"scopes": ["CrossNamespacePodAffinity"], "hard": {"pods": "0"}},
+        ]
+    )
+    return ({"metadata": {"name": "quota", "namespace": "jhub"}, "spec": spec},) if chance.random() < 0.2 else ()
+
+
+def _limit_ranges(chance: Random) -> tuple[Object, ...]:
+    limit = chance.choice(
+        [
+            {"defaultRequest": {"cpu": "100m", "memory": "256Mi"}},
+            {"default": {"memory": "64Gi"}},
+            {"min": {"memory": "1Mi"}, "defaultRequest": {"memory": "1Mi"}},
+        ]
+    )
+    spec = {"limits": [{"type": "Container", **limit}]}
+    return ({"metadata": {"name": "limits", "namespace": "jhub"}, "spec": spec},) if chance.random() < 0.15 else ()

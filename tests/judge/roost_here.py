@@ -5,6 +5,7 @@ controllers would have written is given back to the world.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,11 +24,13 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.settings import parse_settings as parse_controllers
 from roost_core.kube.client import ApiError
+from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.objects.node import Node
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
 from tests.builders import NAMESPACE, RELEASE, allowed, default_values, merged, patch_of, review
+from tests.judge.cases import SHARED, Case
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
 from webhook.settings import parse_settings as parse_webhook
@@ -88,6 +91,20 @@ def copied(body: Object) -> Object:
     return found
 
 
+def release_for(case: Case) -> Release:
+    return release_of(json.dumps(_values(case)))
+
+
+def upgraded(case: Case) -> Release:
+    """Its values with another profile for users, which a scheduler of before doesn't have."""
+    profile = {"scheduler": {"profiles": {"lab": {"strategy": "pack"}}}, "podClasses": {"user": {"profile": "lab"}}}
+    return release_of(json.dumps(merged(_values(case), profile)))
+
+
+def _values(case: Case) -> Object:
+    return imported(case.hub_values()) if case.is_imported else case.default_values()
+
+
 @cache
 def _metrics() -> WebhookMetrics:
     return WebhookMetrics("drawn")
@@ -107,10 +124,12 @@ class RoostHere:
         self.refuses_leases = 0
         # Notes of the gate in reviews, for a report.
         self.warnings: list[str] = []
-        client = SimpleNamespace(find=self._find_lease)
-        self._watches = _Watches(cast("Any", client), _metrics(), release.rules, lambda: None, clock=lambda: self.now)
+        self._client = cast("Any", SimpleNamespace(find=self._find_lease))
+        self._watches = _Watches(self._client, _metrics(), release.rules, lambda: None, clock=lambda: self.now)
         for cache_ in self._watches.caches:
             cache_._replace({})
+        if self._watches._namespaces is not None:
+            self._watches._namespaces._set(NAMESPACE, SHARED)
         self._facts, _ = self._watches.refresh()
         self._is_dirty = True
         self._reviewer = Reviewer(
@@ -118,7 +137,7 @@ class RoostHere:
         )
         for planner in release.planners:
             planner.forget()
-        self._plan_at = 0.0
+        self._plan_at = -math.inf
 
     # What the watches are sent
 
@@ -127,7 +146,7 @@ class RoostHere:
         if nodes is not None:
             nodes._set(name, node)
         self._is_dirty = True
-        self._plan_at = 0.0
+        self._plan_at = -math.inf
 
     def tell_pod(self, key: str, body: Object | None, labels: Mapping[str, str]) -> None:
         """labels: the pod's, or of one that is gone."""
@@ -138,17 +157,35 @@ class RoostHere:
             if (elsewhere or namespace == NAMESPACE) and classes[name].labels.items() <= labels.items():
                 watch._set(key, None if body is None else watch._stream._read(body))
                 self._is_dirty = True
-        self._plan_at = 0.0
+        self._plan_at = -math.inf
 
-    def tell_cluster(self, priority_classes: Iterable[Object], quotas: Iterable[Object]) -> None:
+    def tell_cluster(
+        self, priority_classes: Iterable[Object], quotas: Iterable[Object], device_classes: Iterable[Object]
+    ) -> None:
         watches: Iterable[tuple[Any, Iterable[Object]]] = (
             (self._watches._priorities, priority_classes),
             (self._watches._quotas, quotas),
+            (self._watches._device_classes, device_classes),
         )
         for watch, bodies in watches:
             for body in bodies if watch is not None else ():
                 watch._set(body["metadata"]["name"], watch._stream._read(body))
         self._is_dirty = True
+
+    def upgrade(self, release: Release) -> None:
+        """The webhook has other values, whose scheduler can't start: the one of before goes on."""
+        rules = self._watches.settings = release.rules
+        if rules.sets_scheduler:
+            self._watches.leases[SCHEDULER] = LeaseWatch(
+                self._client,
+                rules.namespace,
+                rules.leases[SCHEDULER],
+                host=rules.scheduler_host,
+                clock=lambda: self.now,
+            )
+            # No facts are made of new watches before each Lease was looked at.
+            self._watches.leases[SCHEDULER].look()
+            self._is_dirty = True
 
     def renew(self, part: str, holder: str, stamp: str) -> None:
         name = self.release.rules.leases[part]
@@ -165,6 +202,8 @@ class RoostHere:
         if now % LEASE_SECONDS == 0:
             for lease in self._watches.leases.values():
                 lease.look()
+            for watch in self._watches.caches:
+                watch._stream._hear()
             self._is_dirty = True
         self._refresh()
 

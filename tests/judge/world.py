@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from roost.controllers.contract.actions import Action, ChangeNode, EvictPod, Outcome, ScaleSet
 from roost.controllers.contract.snapshot import Snapshot
@@ -26,8 +26,10 @@ from roost_core.scheduler.preemption import Nomination
 from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
 from tests.builders import NAMESPACE
+from tests.e2e.pair_machines import Added, ClusterAutoscaler
 from tests.judge.admission import Refused, admit
 from tests.judge.cases import (
+    BUILD,
     GROUP_LABEL,
     HOSTNAME,
     IMAGE_BYTES,
@@ -37,10 +39,11 @@ from tests.judge.cases import (
     Case,
     Pool,
     Trouble,
+    build_pod,
     other_pod,
     user_pod,
 )
-from tests.judge.roost_here import Release, RoostHere, copied
+from tests.judge.roost_here import Release, RoostHere, copied, upgraded
 from tests.scheduling import filter_nodes
 
 Object = dict[str, Any]
@@ -79,6 +82,7 @@ class Fate:
     kind: str
     created: float
     is_own: bool = False
+    # When it first had a node, and when it ran.
     bound: float | None = None
     running: float | None = None
     # Why it was refused at admission.
@@ -120,15 +124,15 @@ class World:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()
         self._version = 0
-        self._kept = -1
+        self._kept = self._scanned = -1
         self._tried: dict[str, int] = {}
         # Pods as they were sent, and by uid at which version of the world each had room, or hadn't.
         self._sent: dict[str, Pod] = {}
         self._had_room: dict[str, tuple[int, bool]] = {}
         self._held: dict[str, set[str]] = {}
         self._pulls: dict[tuple[str, str], str] = {}
-        # Node and image of pulls that another than Roost's own pods saw fail.
-        self._failed: set[tuple[str, str]] = set()
+        # Since when another than Roost's own pods saw a pull fail, by node and image.
+        self._failed: dict[tuple[str, str], float] = {}
         self._events: dict[str, PullEvent] = {}
         self._sets = {body["metadata"]["name"]: body for body in release.of_kind("StatefulSet")} if release else {}
         self._daemons = release.of_kind("DaemonSet") if release else []
@@ -137,7 +141,7 @@ class World:
             never = body.get("preemptionPolicy") == "Never"
             self._classes[body["metadata"]["name"]] = body["value"], never
         self._zones: dict[str, str] = dict(case.volumes)
-        self._refusing: set[str] = set()
+        self._scaler = ClusterAutoscaler(cast("Any", None), case.pools, "", case.boot_seconds, lambda: self.now)
         self._begin()
 
     # Time
@@ -185,11 +189,14 @@ class World:
             classes = [{"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities] + (
                 self._release.of_kind("PriorityClass") if self._release else []
             )
-            self._roost.tell_cluster(classes, case.quotas)
+            devices = {name for pool in case.pools for name in pool.devices}
+            mapped = [{"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": name}} for name in devices]
+            self._roost.tell_cluster(classes, case.quotas, mapped)
             self._renew_leases()
             self._roost.look(self.now)
         for pool in case.pools:
             for index in range(pool.at_first):
+                self._scaler.adopt(pool.name, f"{pool.name}-{index}")
                 self._add_node(pool, f"{pool.name}-{index}", ready=True, holds=pool.holds_at(index))
         for other in case.others:
             come = partial(self._create, other_pod(other), other.kind, namespace=TEAM, node=other.node)
@@ -199,6 +206,8 @@ class World:
                 self.at(other.at_seconds, come)
         for index, arrival in enumerate(case.arrivals):
             self.at(arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival))
+        for index, at in enumerate(case.builds):
+            self.at(at, partial(self._create, build_pod(f"build-{index}"), BUILD))
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
 
@@ -217,6 +226,10 @@ class World:
             roost.refuses_leases = int(trouble.target)
             self._scheduler_runs = False
             self._profiles = {DEFAULT_SCHEDULER: CLUSTER_PROFILE}
+            for key, pod in self.pods.items():
+                self.fates[key].is_excused = not pod.node_name and pod.scheduler_name != DEFAULT_SCHEDULER
+        elif trouble.what == "upgrade":
+            roost.upgrade(upgraded(self.case))
 
     # Nodes
 
@@ -269,7 +282,7 @@ class World:
         fate = self.fates[key]
         if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
             return
-        if fate.bound is None:
+        if not self.pods[key].node_name:
             # Nobody takes a pod for broken that waits for room.
             return
         self._say(f"{key} is given up on {fate.node} and comes again")
@@ -285,7 +298,6 @@ class World:
         key = f"{namespace}/{name}"
         before = self.fates.get(key)
         fate = self.fates[key] = before or Fate(kind, self.now, is_own=_is_own(body))
-        fate.bound = fate.running = None
         body = copied(body)
         body["metadata"] |= {
             "namespace": namespace,
@@ -362,6 +374,7 @@ class World:
                 self._bound(pod.key, decision.node)
                 continue
             self._mark_unschedulable(pod.key)
+            self._scanned = -1
             if decision.nomination is not None:
                 self._preempt(pod, decision.nomination)
 
@@ -385,7 +398,11 @@ class World:
 
     def _question(self, pod: Pod, node: str) -> None:
         """Note what speaks against a node by the pod as it was sent: its own rules, and pulls known to fail there."""
-        failing = [image for image in pod.spec.images if (node, image) in self._failed]
+        created = pod.created - EPOCH
+        failing = [image for image in pod.spec.images if self._failed.get((node, image), created) < created]
+        if pod.scheduler_name == DEFAULT_SCHEDULER and self._release and self._release.profiles:
+            # Roost's scheduler is away, and the cluster's weighs older users' terms otherwise.
+            failing = []
         if pod.key not in self._sent or not (failing or pod.spec.spread_constraints):
             return
         fate = self.fates[pod.key]
@@ -449,7 +466,7 @@ class World:
     def _bound(self, key: str, node: str) -> None:
         self._say(f"{key} is bound to {node}")
         fate = self.fates[key]
-        fate.bound, fate.node = self.now, node
+        fate.bound, fate.node = self.now if fate.bound is None else fate.bound, node
         if key in self.case.unbound_volumes:
             self._zones.setdefault(key, self.nodes[node].labels[ZONE])
         self._sync(key)
@@ -478,7 +495,7 @@ class World:
             for image in missing:
                 self._pull(node, image)
                 if self._pulls[node, image] and not self.fates[key].is_own:
-                    self._failed.add((node, image))
+                    self._failed.setdefault((node, image), self.now)
             fault = next((fault for image in missing if (fault := self._pulls.get((node, image), ""))), "")
             runs = runs and not missing
             waiting = {"reason": fault or "ContainerCreating", "message": ""}
@@ -605,7 +622,29 @@ class World:
     # The autoscaler
 
     def _scan(self) -> None:
-        """Filled in by cases that grow."""
+        """As pairs' stand-in for Cluster Autoscaler does on the real control plane."""
+        waits = any(pod.unschedulable_since is not None and not pod.node_name for pod in self.pods.values())
+        if not waits or self._scanned == self._version:
+            return
+        self._scanned = self._version
+        asked = self._scaler.asks_for(self.nodes.values(), self.pods.values())
+        pool = next((pool for pool in self.case.pools if asked and pool.name == asked[0]), None)
+        for _ in range(asked[1] if asked and pool else 0):
+            assert pool is not None
+            name = f"{pool.name}-added-{len(self._scaler.added)}"
+            added = Added(self.now, pool.name, name)
+            self._scaler.added.append(added)
+            self._scaler.adopt(pool.name, name)
+            self._say(f"node {name} is asked for")
+            self._add_node(pool, name, ready=False)
+            self.at(self.now + self.case.boot_seconds, partial(self._boot, added))
+
+    def _boot(self, added: Added) -> None:
+        added.is_ready = True
+        node = self.nodes[added.name]
+        taints = tuple(taint for taint in node.taints if taint != NOT_READY)
+        since = EPOCH + self.now
+        self._set_node(replace(node, ready=True, ready_since=since, conditions={"Ready": "True"}, taints=taints))
 
     def _say(self, what: str) -> None:
         self.journal.append(f"{self.now:4.0f} s  {what}")

@@ -1,51 +1,128 @@
 """Nobody fares worse with Roost: drawn cases in the scheduler's model; and the judge notices when a mend is undone."""
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import wraps
+from typing import Any, NamedTuple
 
 import pytest
 
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate import plan as gate
-from tests.judge.cases import draw
+from roost.controllers.image_gate import waiting
+from roost_core.placement.lease_state import LeaseObserver
+from tests.judge.cases import BASE, Case, Other, Pool, Profile, Trouble, burst, draw
 from tests.judge.verdicts import try_case
-from webhook.rules import require_images
+from webhook import watch
+from webhook.rules import pod_terms, requests, require_images
 
 pytestmark = pytest.mark.slow
 CASES, CHUNK = 1000, 50
 
 
-def verdicts(seeds: range) -> list[str]:
-    """Who fared worse because of Roost, each with the command that plays the case again."""
-    return [
-        f"{victim}: python -m tests.judge --seed {seed} --verbose"
-        for seed in seeds
-        for victim in try_case(draw(seed)).victims
-        if not victim.is_drift
-    ]
+def verdicts(cases: Iterable[Case]) -> Iterator[str]:
+    """Who fared worse because of Roost, and the case, whose number `python -m tests.judge --seed` plays again."""
+    for case in cases:
+        for victim in try_case(case).victims:
+            if not victim.is_drift:
+                yield f"{case.name}: {victim}"
 
 
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_nobody_fares_worse(first: int) -> None:
-    assert verdicts(range(first, first + CHUNK)) == []
+    assert list(verdicts(map(draw, range(first, first + CHUNK)))) == []
+
+
+# The only node that holds the image is full; of two that pull it, one never gets it.
+FULL = Case(
+    name="full-failing-pulling",
+    pools=(Pool(name="users", cpu="4.1", at_first=3, holds=(BASE,), holders=1),),
+    profiles=(Profile(name="plain"),),
+    arrivals=burst("plain", 3),
+    others=(Other(name="team-0", kind="team", cpu=4.0, node="users-0"),),
+    pull_seconds=70.0,
+    failing_pulls=frozenset({(BASE, "users-1")}),
+    is_imported=True,
+)
+# There another team's pod would have to go for a user, which takes a minute.
+LONG_GRACE = replace(
+    FULL,
+    name="long-grace",
+    pools=(replace(FULL.pools[0], at_first=2),),
+    others=(Other(name="team-0", kind="team", cpu=4.0, node="users-0", priority_class="spare", grace_seconds=60),),
+    priorities=(("spare", -3, False),),
+    pull_seconds=90.0,
+    failing_pulls=frozenset(),
+)
+CLOCK = replace(
+    LONG_GRACE, name="clock", others=FULL.others, priorities=(), troubles=(Trouble(0.0, "clock", target="-60"),)
+)
+
+
+def test_the_written_cases_have_no_victim() -> None:
+    assert list(verdicts([FULL, LONG_GRACE, CLOCK])) == []
 
 
 def waits_by_the_clusters_clock(pods: Any, before: Any, now: Moment, at_most: float) -> dict[str, float]:
     del before, at_most
-    waiting = [pod for pod in pods if pod.unschedulable_since is not None]
-    return {pod.uid: now.steady - (now.wall - (pod.unschedulable_since or 0.0)) for pod in waiting}
+    told = [pod for pod in pods if pod.unschedulable_since is not None]
+    return {pod.uid: now.steady - (now.wall - pod.unschedulable_since) for pod in told}
 
 
-@pytest.mark.parametrize(
-    ("undone", "what", "seeds"),
-    [
-        ((require_images, "may_preempt", lambda _case: False), "deleted", range(10)),
-        ((require_images, "_is_spread", lambda _case: False), "misplaced", range(40, 50)),
-        ((gate, "find_since", waits_by_the_clusters_clock), "stranded", range(100, 110)),
-    ],
-    ids=["may-preempt", "spread", "clock"],
-)
-def test_a_mend_that_is_undone_has_victims(
-    undone: tuple[Any, str, Any], what: str, seeds: range, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(*undone)
-    assert any(f": {what}:" in verdict for verdict in verdicts(seeds))
+def changed(module: Any, name: str, change: Callable[..., Any]) -> tuple[Any, str, Any]:
+    """The module's function, called by `change`."""
+    real = getattr(module, name)
+    return module, name, wraps(real)(lambda *given, **named: change(real, *given, **named))
+
+
+def pulls_that_never_fail(real: Any, pod: Any, pod_class: str) -> Any:
+    placed = real(pod, pod_class)
+    return placed and placed._replace(images=(*placed.images, *placed.failing), failing=())
+
+
+def unguarded(real: Any, case: Any, weights: Any, *, towards: bool) -> Any:
+    return real(case._replace(facts=replace(case.facts, quotas={})), weights, towards=towards)
+
+
+class Undone(NamedTuple):
+    mends: tuple[tuple[Any, str, Any], ...]
+    what: str
+    cases: Iterable[Case]
+
+
+PREEMPTS = (require_images, "may_preempt", lambda _case: False)
+UNDONE = {
+    "may-preempt": Undone((PREEMPTS,), "deleted", [LONG_GRACE]),
+    "nominated-pods-wait": Undone(
+        (PREEMPTS, changed(waiting, "waits_at_gate", lambda real, pod: not pod.nominated_node and real(pod))),
+        "late",
+        [LONG_GRACE],
+    ),
+    "spread": Undone(((require_images, "_is_spread", lambda _case: False),), "misplaced", map(draw, range(40, 80))),
+    "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
+    "failed-pulls": Undone(
+        (changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", map(draw, range(90, 91))
+    ),
+    "opened-before-failing": Undone(
+        (
+            changed(gate, "plan_openings", lambda real, *given, **named: real(*given, **{**named, "failing": {}})),
+            (gate, "_open_beside_failing", lambda _nodes: {}),
+        ),
+        "re-spawned",
+        [FULL],
+    ),
+    "build-requests": Undone(((requests, "_why_none", lambda _case: ""),), "refused", map(draw, range(60, 70))),
+    "guarded-namespaces": Undone((changed(pod_terms, "_terms", unguarded),), "refused", map(draw, range(30, 40))),
+    "blind-lease": Undone(((LeaseObserver, "fail", lambda *_, **__: None),), "stranded", map(draw, range(60, 70))),
+    "profile-not-served": Undone(
+        ((LeaseObserver, "_is_outdated", lambda *_: False),), "stranded", map(draw, range(40, 50))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDONE)
+def test_a_mend_that_is_undone_has_victims(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mends, what, cases = UNDONE[name]
+    for mend in mends:
+        monkeypatch.setattr(*mend)
+    assert any(f": {what}:" in verdict for verdict in verdicts(cases))

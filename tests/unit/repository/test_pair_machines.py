@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from roost_core.objects.node import read_node
+from roost_core.objects.pod_reader import read_pod
 from tests.e2e.pair_machines import STABLE_SECONDS, ClusterAutoscaler
 from tests.judge.cases import GPU, GPU_TAINT, Pool, Profile, user_pod
 
@@ -47,11 +49,12 @@ class Cloud:
         for _ in range(count):
             pod = user_pod(f"user-{len(self.pods)}", profile)
             pod["spec"] |= {"priority": 0, **spec, **({"nodeName": node} if node else {})}
-            conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+            told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            conditions = [{**told, "lastTransitionTime": "2026-11-03T08:00:00Z"}]
             self.pods.append({**pod, "status": {"phase": "Pending", "conditions": [] if node else conditions}})
 
     def asked(self) -> tuple[str, int] | None:
-        return self.scaler.asks_for(self.nodes, self.pods)
+        return self.scaler.asks_for(map(read_node, self.nodes), map(read_pod, self.pods))
 
 
 def wants(operator: str, value: str) -> Object:
