@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody
 from roost_core.placement.labels import (
@@ -21,13 +21,10 @@ from roost_core.placement.labels import (
 )
 from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
 from webhook.facts import Facts, PlacedPod
+from webhook.ledger import Ledger
 from webhook.patch import Annotate, Change, Operation, RequestByDefault, patch_for, without_overflow
-from webhook.rules import requests
+from webhook.rules import Rulebook, requests
 from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads, Rule
-
-if TYPE_CHECKING:
-    from webhook.ledger import Ledger
-    from webhook.rules import Rulebook
 
 # Why DaemonSet pods are skipped.
 DAEMON_SET: Final = "daemon-set"

@@ -8,10 +8,9 @@ or an attack. `tests/unit/webhook/test_webhook_bounds.py` counts the work of a r
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from roost_core.objects.pod_body import PodBody
+from roost_core.objects.pod_body import PodBody
 
 # Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included; etcd takes 1.5 MiB.
 MAX_BODY_BYTES: Final = 1024 * 1024

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
-
-if TYPE_CHECKING:
-    from webhook.facts import Homes, PlacedPod
+from webhook.facts import Homes, PlacedPod
 
 # False decisions less true ones, from which on no decision counts. Builds leave a home from four builds on (`minLoad`),
 # so fewer do no harm.

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import uvloop
 
@@ -19,21 +19,19 @@ from roost_core.kube import logs
 from roost_core.kube.client import ClusterError, connect
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, ReadyVerdict, check_all
+from roost_core.release.settings import ReleaseSettings
+from webhook.admission import Decision
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.facts import Facts
 from webhook.metrics import WebhookMetrics, show
+from webhook.options import WebhookOptions
 from webhook.policy_file import PolicyFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
 from webhook.serving import serve as serve_reviews
 from webhook.watch import FactsKeeper
-
-if TYPE_CHECKING:
-    from roost_core.release.settings import ReleaseSettings
-    from webhook.admission import Decision
-    from webhook.options import WebhookOptions
 
 log = logging.getLogger(__name__)
 

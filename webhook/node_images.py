@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.placement.nodes import Nodes
-    from webhook.facts import WarmFacts
+from roost_core.objects.node import Node
+from roost_core.placement.nodes import Nodes
+from webhook.facts import WarmFacts
 
 Key = TypeVar("Key")
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import click
 
 from roost_core import options
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _CLIENT_CA: Final = "values.webhook.clientCA.configMapName or values.webhook.clientCA.secretName"
 

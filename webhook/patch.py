@@ -8,15 +8,13 @@ again, so patching twice is patching once; apart from BinderHub's own placement 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject, MalformedObjectError, child_object
 from roost_core.objects.pod import PREFERRED, REQUIRED
+from roost_core.objects.pod_body import PodBody
 from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL
-
-if TYPE_CHECKING:
-    from roost_core.objects.pod_body import PodBody
 
 Operation = dict[str, object]
 

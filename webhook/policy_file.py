@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.labels import RELEASE_KEY
@@ -13,11 +15,6 @@ from roost_core.release.settings import ReleaseSettings
 from webhook.metrics import WebhookMetrics, show
 from webhook.rules import unread_keys
 from webhook.settings import read_settings
-
-if TYPE_CHECKING:
-    import threading
-    from pathlib import Path
-
 
 log = logging.getLogger(__name__)
 

@@ -12,21 +12,19 @@ import re
 import traceback
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
+from roost_core.release.settings import ReleaseSettings
 from webhook.admission import Decision, ReviewResult, decide
 from webhook.bounds import MAX_ANSWER_BYTES, MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
 from webhook.facts import Facts, pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
 from webhook.rules.home import ring_of
-
-if TYPE_CHECKING:
-    from roost_core.release.settings import ReleaseSettings
 
 log = logging.getLogger(__name__)
 

@@ -11,17 +11,19 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from roost_core.kube.client import Client
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
-from roost_core.objects.pod_body import MIRROR_ANNOTATION, read_pod_body
-from roost_core.objects.selectors import read_label_selector
+from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody, read_pod_body
+from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.beliefs import EARLIER, FAILED_PULL, WATCHED_SECONDS
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
@@ -34,9 +36,10 @@ from roost_core.placement.labels import (
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.priorities import LOWEST_PRIORITY, NO_CLASS, foreign_priority
 from roost_core.release.classes import namespace_matches, needs_namespace_labels
-from roost_core.release.settings import SCHEDULER
+from roost_core.release.pod_classes import PodClass
+from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from webhook.facts import Facts, Homes, PlacedPod, WarmFacts, read_builder, read_placed_pod
-from webhook.metrics import show
+from webhook.metrics import WebhookMetrics, show
 from webhook.node_images import ReportedImages
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
@@ -44,16 +47,6 @@ from webhook.rules.pod_terms import ACROSS_NAMESPACES
 from webhook.rules.requests import NOT_BEST_EFFORT, STORAGE
 from webhook.rules.scheduler import own_scheduler_name
 from webhook.settings import watched_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from roost_core.kube.client import Client
-    from roost_core.objects.pod_body import PodBody
-    from roost_core.objects.selectors import Requirement
-    from roost_core.release.pod_classes import PodClass
-    from roost_core.release.settings import ReleaseSettings
-    from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 

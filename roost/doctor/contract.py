@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from generator.values.release import Release
+from roost_core.kube.client import Client
 from roost_core.objects.node import Node, node_or_none
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
-    from roost_core.kube.client import Client
 
 Object = dict[str, Any]
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import yaml
 
+from roost.doctor.contract import Install, Object
+from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.classes import namespace_matches
-
-if TYPE_CHECKING:
-    from roost.doctor.contract import Install, Object
-    from roost_core.objects.node import Node
 
 # Names told of many objects.
 SHOWN: Final = 3

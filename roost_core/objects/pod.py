@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
+from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -10,18 +10,13 @@ Source of the distance: split conformal prediction (Vovk, Gammerman and Shafer, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from roost_core.placement.headroom_history import HOUR_SECONDS, KEPT_WEEKS, MOST_GROWTH, WEEK_HOURS
-from roost_core.placement.headroom_windows import utc_offset_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_core.placement.headroom_history import History
-    from roost_core.placement.headroom_windows import Period
+from roost_core.placement.headroom_history import HOUR_SECONDS, KEPT_WEEKS, MOST_GROWTH, WEEK_HOURS, History
+from roost_core.placement.headroom_windows import Period, utc_offset_seconds
 
 # What a week counts by the week after it.
 WEEKLY_WEIGHT: Final = 0.8

@@ -9,12 +9,10 @@ Pure: times are Unix time and are passed in.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 HOUR_SECONDS: Final = 3600
 WEEK_HOURS: Final = 168

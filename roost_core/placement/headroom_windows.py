@@ -10,16 +10,14 @@ Source: cron expressions as in Debian's cron (the package cronsim); time zones b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MAX_REPLICAS: Final = 100_000
 # What is expected of `timeZone`, for faults.

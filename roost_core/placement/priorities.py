@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
-
-if TYPE_CHECKING:
-    from roost_core.objects.fields import JSONObject
 
 # The priority of pods without a PriorityClass, where no class is the default of all.
 NO_CLASS: Final = 0

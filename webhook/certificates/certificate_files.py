@@ -6,20 +6,17 @@ The same in every mode: the controllers' leader, cert-manager or an operator wri
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography import x509
 
 from roost_core.kube.readiness import ReadyVerdict
 from webhook.certificates.tls import ServingCertificate, TlsError
-
-if TYPE_CHECKING:
-    import threading
-
-    from webhook.metrics import WebhookMetrics
+from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 

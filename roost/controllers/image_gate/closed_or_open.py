@@ -7,13 +7,11 @@ and it stays open until the image is there, so that the label doesn't flap.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import OPENED, PULLING
-
-if TYPE_CHECKING:
-    from roost_core.objects.selectors import Taint
 
 # Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})

@@ -15,24 +15,20 @@ nothing, because the image may have been deleted since.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod
 from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, image_in_message
+from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, PullEvent, image_in_message
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import ContainerState, Pod
-    from roost_core.placement.kubelet_pulls import PullEvent
-    from roost_core.release.image_gate import ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50

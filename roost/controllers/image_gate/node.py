@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
-from roost.controllers.image_gate.facts import NO_TOKENS, Listing, look_up, seconds_until_doubt, weigh
+from roost.controllers.image_gate.facts import (
+    NO_TOKENS,
+    Fact,
+    Listing,
+    PullFault,
+    Token,
+    look_up,
+    seconds_until_doubt,
+    weigh,
+)
 from roost.controllers.image_gate.node_labels import (
     choose_targets,
     find_openings,
@@ -13,15 +23,9 @@ from roost.controllers.image_gate.node_labels import (
     plan_change,
 )
 from roost.controllers.image_gate.node_reports import plan_condition, tell_of_faults, tell_of_no_puller
-from roost.controllers.image_gate.node_share import NO_FAULTS, NodeMemory
+from roost.controllers.image_gate.node_share import NO_FAULTS, NodeMemory, NodeShare
 from roost_core.placement.labels import HELD, PULLING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.image_gate.facts import Fact, PullFault, Token
-    from roost.controllers.image_gate.node_share import NodeShare
-    from roost_core.release.image_gate import ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 # Until a write comes back by the watch; after that it is requested again.
 ECHO_SECONDS: Final = 10.0

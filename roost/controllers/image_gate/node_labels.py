@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import ChangeNode
 from roost.controllers.image_gate.closed_or_open import (
@@ -15,18 +16,12 @@ from roost.controllers.image_gate.closed_or_open import (
     find_target,
     is_startup_taint,
 )
-from roost.controllers.image_gate.facts import LISTED_IMAGES
-from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, count_any, join_references
+from roost.controllers.image_gate.facts import LISTED_IMAGES, Fact
+from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, NodeShare, count_any, join_references
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.image_gate.facts import Fact
-    from roost.controllers.image_gate.node_share import NodeShare
-    from roost_core.release.image_gate import ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may require an old label.
 LEFT_SET_SECONDS: Final = 90.0

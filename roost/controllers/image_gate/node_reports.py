@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from roost.controllers.contract.actions import Notice, SetCondition
-from roost.controllers.image_gate.node_share import count_any, join_references
+from roost.controllers.image_gate.facts import PullFault
+from roost.controllers.image_gate.node_share import NodeShare, count_any, join_references
 from roost.controllers.image_gate.pull_fault_texts import describe_fault, find_cause
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.image_gate.facts import PullFault
-    from roost.controllers.image_gate.node_share import NodeShare
-    from roost_core.release.image_gate import ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 # A puller's pod is created within seconds of its node; longer without one is worth an Event.
 NO_PULLER_SECONDS: Final = 120.0

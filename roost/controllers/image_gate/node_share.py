@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
 from roost.controllers.contract.pod_kinds import gate_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sized
-
-    from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.image_gate.closed_or_open import Opening
-    from roost.controllers.image_gate.facts import Fact, PodEvidence, PullFault
-    from roost.controllers.image_gate.settings import GateSettings
-    from roost_core.objects.node import Node
-    from roost_core.release.image_gate import ManagedImage
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.image_gate.closed_or_open import Opening
+from roost.controllers.image_gate.facts import Fact, PodEvidence, PullFault
+from roost.controllers.image_gate.settings import GateSettings
+from roost_core.objects.node import Node
+from roost_core.release.image_gate import ManagedImage
 
 # Shared empty values: most of thousands of nodes have nothing to remember.
 NO_TIMES: Final[Mapping[str, float]] = {}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost.controllers.image_gate.facts import PullFault
 from roost_core.release.image_gate import GateMode
-
-if TYPE_CHECKING:
-    from roost.controllers.image_gate.facts import PullFault
 
 
 class Cause(StrEnum):

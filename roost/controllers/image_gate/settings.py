@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from roost_core.objects.selectors import read_tolerations, untolerated
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.objects.node import Node
+from roost_core.objects.selectors import Taint, Toleration, read_tolerations, untolerated
 from roost_core.placement.labels import images_condition, pulled_prefix, puller_container, startup_taint
 from roost_core.release.image_gate import (
     MAX_DEADLINE_SECONDS,
     GateMode,
+    ManagedImage,
+    Puller,
     read_mappings,
     selects,
     serving,
     tolerations_of_all,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.objects.node import Node
-    from roost_core.objects.selectors import Taint, Toleration
-    from roost_core.release.image_gate import ManagedImage, Puller
 
 
 class PullerPods(StrEnum):

@@ -9,23 +9,19 @@ an autoscaler reads from a node that it uses as a template.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
+from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
 from roost.controllers.image_gate.closed_or_open import is_startup_taint
-from roost_core.objects.node import node_covers
+from roost_core.objects.node import Node, node_covers
+from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import OPENED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod, PodSpec
 
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
 PATIENCE: Final = 2.0
