@@ -161,7 +161,7 @@ def test_each_hub_books_within_its_bounds_and_what_is_refused_harms_no_other(
         # The account may read that one name, and nothing else there.
         account = stack.find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
         api = control_plane.api_as(control_plane.service_account_token(namespace, account))
-        assert api.get(many)
+        assert api.list("/api/v1/configmaps", fieldSelector=f"metadata.name={HUB_BOOKINGS}")
         for refused in (f"/api/v1/namespaces/{physics}/configmaps/others", "/api/v1/configmaps"):
             with pytest.raises(ApiError) as error:
                 api.get(refused)
