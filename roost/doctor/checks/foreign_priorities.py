@@ -11,20 +11,16 @@ def _check(install: Install) -> Told:
     yield "PriorityClasses"
     classes = install.client.get("/apis/scheduling.k8s.io/v1/priorityclasses")["items"]
     below = {body["metadata"]["name"]: value for body in classes if (value := foreign_priority(body)) is not None}
-    if below and install.values["imageGate"]["mode"] == "requireLabel":
-        yield Finding(
-            "warning",
-            f"Pods of {_named(below)} rank below users. Kept off nodes that are pulling images, users could take their "
-            "place, so the image gate only prefers nodes that have the images.",
-            "Nothing need be done. Without such classes, the gate keeps users off those nodes.",
-        )
     given = [name for name, one in install.values["podClasses"].items() if one.get("resources")]
-    if below and given:
+    spared = ["the image gate only prefers nodes"] if install.values["imageGate"]["mode"] == "requireLabel" else []
+    spared += [f"pods of class {', '.join(given)} get no requests"] if given else []
+    if below and spared:
         yield Finding(
             "warning",
-            f"Pods of {_named(below)} rank below those of class {', '.join(given)}, which get no requests: the "
-            "scheduler could delete such pods for them.",
-            "Nothing need be done, they run as without Roost. Without such classes, they get requests.",
+            f"Pods of {_named(below)} rank below users. So that none is deleted for want of room, "
+            f"{' and '.join(spared)}.",
+            "Nothing need be done. Without such classes, the gate keeps users off nodes that are pulling images, and "
+            "builds get requests.",
         )
     settings = install.values["priorityClasses"]
     pulled = {name: value for name, value in below.items() if value < settings["puller"]}

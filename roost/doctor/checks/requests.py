@@ -9,9 +9,8 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
 from roost_core.release.classes import namespace_matches
 
-_BEST_EFFORT: Final = "BestEffort"
 # Quotas with such a scope don't count placeholders, or say which they count.
-_NOT_PLACEHOLDERS: Final = {_BEST_EFFORT, "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
+_NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
 _COUNTED: Final = {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 
 
@@ -19,9 +18,7 @@ def _check(install: Install) -> Told:
     given = {name: one for name, one in install.values["podClasses"].items() if one.get("resources") and labels_of(one)}
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, one in given.items() if admits(install) else ():
-        quotas = [
-            quota for quota in _of_class(install, one, "resourcequotas") if f"Not{_BEST_EFFORT}" in _scopes(quota)
-        ]
+        quotas = [body for body in _of_class(install, one, "resourcequotas") if "NotBestEffort" in _scopes(body)]
         if quotas:
             yield Finding(
                 "warning",

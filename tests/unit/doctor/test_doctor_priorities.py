@@ -5,7 +5,7 @@ import pytest
 from tests.unit.doctor.whole_cluster import Cluster, Object
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-BUILDS = "rank below those of class build, which get no requests"
+BUILDS = "for want of room, pods of class build get no requests"
 BARE = "podClasses: {build: {resources: null}}\n"
 PREFERS = "imageGate: {mode: prefer}\n"
 
@@ -21,11 +21,11 @@ OWN = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_clas
     ("values", "classes", "told"),
     [
         ("", [*OWN, priority_class("critical", 1000)], []),
-        ("", [*OWN, priority_class("batch", -3)], ["batch (-3) rank below users", BUILDS]),
+        ("", [*OWN, priority_class("batch", -3)], ["batch (-3) rank below users"]),
         (
             "",
             [priority_class("batch", -100)],
-            ["batch (-100) rank below users", BUILDS, "batch (-100) rank below Roost's puller"],
+            ["batch (-100) rank below users", "batch (-100) rank below Roost's puller"],
         ),
         (PREFERS, [priority_class("batch", -100)], [BUILDS, "batch (-100) rank below Roost's puller"]),
         (PREFERS + "priorityClasses: {puller: -100, placeholder: -110}\n" + BARE, [priority_class("batch", -100)], []),
