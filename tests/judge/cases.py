@@ -156,6 +156,8 @@ class Case:
     has_user_scheduler: bool = True
     # Whether Roost's values are what an import makes of the hub's; else its defaults.
     is_imported: bool = False
+    # The text of a real hub's values, in place of those made from the profiles; "": none.
+    hub: str = ""
     # Whether other hubs share its nodes, as the defaults' `sharedPools`.
     is_shared: bool = False
     # When builds come.

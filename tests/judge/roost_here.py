@@ -7,7 +7,7 @@ controllers would have written is given back to the world.
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,7 +30,7 @@ from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
 from tests.builders import NAMESPACE, RELEASE, allowed, default_values, merged, patch_of, review
-from tests.judge.cases import SHARED, Case
+from tests.judge.cases import BASE, SHARED, Case
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
 from webhook.settings import parse_settings as parse_webhook
@@ -62,8 +62,21 @@ def imported(hub_values: Object) -> Object:
 
 
 @cache
-def _imported(hub_values_json: str) -> Object:
-    return dict(import_layers([("hub.yaml", hub_values_json)], RELEASE).values)
+def _imported(hub_values: str) -> Object:
+    return dict(import_layers([("hub.yaml", hub_values)], RELEASE).values)
+
+
+def on_hub(case: Case, text: str) -> Case:
+    """The case under what `roost import` makes of a hub's values, with users of an image that these name."""
+    case = replace(case, hub=text, is_imported=True)
+    image = min(release_for(case).rules.gate.managed_images, default=BASE)
+    named = {BASE: image}
+    return replace(
+        case,
+        profiles=tuple(replace(one, image=named.get(one.image, one.image)) for one in case.profiles),
+        pools=tuple(replace(one, holds=tuple(named.get(held, held) for held in one.holds)) for one in case.pools),
+        failing_pulls=frozenset((named.get(one, one), node) for one, node in case.failing_pulls),
+    )
 
 
 @cache
@@ -102,6 +115,8 @@ def upgraded(case: Case) -> Release:
 
 
 def _values(case: Case) -> Object:
+    if case.hub:
+        return _imported(case.hub)
     return imported(case.hub_values()) if case.is_imported else case.default_values()
 
 

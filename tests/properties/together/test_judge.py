@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,12 +13,14 @@ from roost.controllers.image_gate import plan as gate
 from roost.controllers.image_gate import waiting
 from roost_core.placement.lease_state import LeaseObserver
 from tests.judge.cases import BASE, Case, Other, Pool, Profile, Trouble, burst, draw
+from tests.judge.roost_here import on_hub
 from tests.judge.verdicts import try_case
 from webhook import watch
 from webhook.rules import pod_terms, requests, require_images
 
 pytestmark = pytest.mark.slow
 CASES, CHUNK = 1000, 50
+HUBS = Path(__file__).parents[2] / "data" / "hubs"
 
 
 def verdicts(cases: Iterable[Case]) -> Iterator[str]:
@@ -31,6 +34,14 @@ def verdicts(cases: Iterable[Case]) -> Iterator[str]:
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_nobody_fares_worse(first: int) -> None:
     assert list(verdicts(map(draw, range(first, first + CHUNK)))) == []
+
+
+@pytest.mark.parametrize("hub", sorted(HUBS.glob("*.yaml")), ids=lambda hub: hub.stem)
+def test_nobody_fares_worse_under_what_an_import_makes_of_hubs_values(hub: Path) -> None:
+    text = hub.read_text(encoding="utf-8")
+    # A hub's values may have placeholders.
+    cases = [case for case in map(draw, range(30)) if "batch" not in dict(one[:2] for one in case.priorities)]
+    assert list(verdicts(on_hub(case, text) for case in cases)) == []
 
 
 # The only node that holds the image is full; of two that pull it, one never gets it.
