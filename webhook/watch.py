@@ -8,10 +8,11 @@ retried.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -292,6 +293,8 @@ class _Watches:
         self._images = ReportedImages()
         # When each node last couldn't pull an image, by both.
         self._failed_pulls: dict[tuple[str, str], float] = {}
+        # What can't be pulled now, by key of the pod that says so.
+        self._failing: dict[str, set[tuple[str, str]]] = {}
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -474,7 +477,7 @@ class _Watches:
             if changes and name in self._warm:
                 warm = {key: pod.placed if pod is not None else None for key, pod in changes.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(warm)}
-            self._note_pulls(pod.placed for pod in changes.values() if pod is not None and pod.placed is not None)
+            self._note_pulls({key: pod and pod.placed for key, pod in changes.items()})
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -498,17 +501,25 @@ class _Watches:
             show(self._metrics.waiting, {name: counts[name] for name in self.settings.classes})
         return list(homes)
 
-    def _note_pulls(self, pods: Iterable[PlacedPod]) -> None:
-        """Remember which images nodes couldn't pull, until one of their containers starts."""
+    def _note_pulls(self, changes: Mapping[str, PlacedPod | None]) -> None:
+        """Remember which images nodes can't pull, and couldn't lately, until one of their containers starts."""
         failed = dict(self._failed_pulls)
         now = self._clock()
-        for pod in pods:
-            failed.update(((pod.node, image), now) for image in pod.failing)
-            if failed and not pod.is_starting:
-                for image in pod.images:
-                    failed.pop((pod.node, image), None)
+        for key, pod in changes.items():
+            failed.update(dict.fromkeys(self._failing.pop(key, ()), now))
+            if pod is not None and pod.failing:
+                self._failing[key] = {(pod.node, image) for image in pod.failing}
+        if failed or self._failing:
+            running = [pod for pod in changes.values() if pod is not None and not pod.is_starting]
+            started = {(pod.node, image) for pod in running for image in pod.images}
+            self._failing = {key: pulls - started for key, pulls in self._failing.items()}
+            # It fails for as long as the pod says so: its status need not change meanwhile.
+            failed.update(dict.fromkeys(set().union(*self._failing.values()), math.inf))
+            failed = {
+                key: at for key, at in failed.items() if key not in started and now - at < FAILED_PULL.age_seconds
+            }
         if failed != self._failed_pulls:
-            self._failed_pulls = {key: at for key, at in failed.items() if now - at < FAILED_PULL.age_seconds}
+            self._failed_pulls = failed
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
         counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)

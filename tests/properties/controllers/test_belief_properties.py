@@ -262,7 +262,7 @@ def do(cluster: Cluster, rng: random.Random) -> None:
             cluster.leads = True
         case "stop":
             mode = rng.choice(["silent", "lags", "repeats", "out of reach", 401, 403, 410])
-            cluster.server.kind(rng.choice(KINDS)).mode = mode
+            cluster.server.kind(rng.choice(KINDS)).mode = cast("Any", mode)
         case "well":
             for kind in cluster.server.kinds.values():
                 kind.mode = "ok"

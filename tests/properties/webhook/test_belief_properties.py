@@ -111,9 +111,10 @@ class World:
         # Holders that renew their Leases, by part, and in which year by their clocks.
         self.holders: dict[str, str | None] = {"controllers": "one", "scheduler": f"{HOST}_1"}
         self.year = 2099
-        # When it was told last that a node can't pull OWN_IMAGE, and the pods' versions that told so.
+        # Until when a node was told to fail to pull OWN_IMAGE; pods' versions that are known, and that no longer count.
         self.failed: dict[str, float] = {}
         self.heeded: set[str] = set()
+        self.relieved: set[str] = set()
         self.watches: Any = None
         self.replaced_at = 0.0
         self.keeper.follow(RULES)
@@ -151,7 +152,9 @@ class World:
             for lease in watches.leases.values():
                 lease.look()
             for cache in watches.caches:
-                hear(cache)
+                # Whose pods they are hangs on their namespace's labels: without any, pods aren't listed.
+                if watches._namespaces.synced or not cache.kind.startswith(("pods", "builders")):
+                    hear(cache)
             self._heed_pulls()
             self._turn()
 
@@ -190,10 +193,12 @@ class World:
         pods = self.server.kind(USERS).told.values()
         news = [pod for pod in pods if pod["metadata"]["resourceVersion"] not in self.heeded]
         self.heeded |= {pod["metadata"]["resourceVersion"] for pod in news}
-        self.failed |= {pod["spec"]["nodeName"]: self.server.now for pod in news if pod["status"]["containerStatuses"]}
-        for pod in news:
-            if not pod["status"]["containerStatuses"]:
-                self.failed.pop(pod["spec"]["nodeName"], None)
+        started = {pod["spec"]["nodeName"] for pod in news if not pod["status"]["containerStatuses"]}
+        failing = [pod for pod in pods if pod["status"]["containerStatuses"]]
+        self.relieved |= {pod["metadata"]["resourceVersion"] for pod in failing if pod["spec"]["nodeName"] in started}
+        still = [pod for pod in failing if pod["metadata"]["resourceVersion"] not in self.relieved]
+        self.failed = {name: at for name, at in self.failed.items() if name not in started}
+        self.failed |= {pod["spec"]["nodeName"]: self.server.now for pod in still}
 
     def knows(self, key: str, belief: beliefs.Belief = beliefs.NODES) -> bool:
         kind = self.server.kind(key)
