@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.placement.beliefs import WATCHED_SECONDS
+from roost_core.placement.beliefs import FAILED_PULL, WATCHED_SECONDS
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import ReleaseSettings
@@ -334,9 +334,11 @@ def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_c
     kept.keeper.follow(settings())
     kept.wait(lambda: failed in kept.keeper.facts.failed_pulls)
     assert not kept.keeper.facts.warm["user"].holds(*failed)
+    # It waited so for longer than what failed is remembered.
+    kept.seconds = FAILED_PULL.age_seconds + 100
     server.objects[USERS] = []
-    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
-    assert failed in kept.keeper.facts.failed_pulls
+    kept.wait(lambda: bool(kept.keeper.facts.warm) and kept.keeper.facts.warm["user"].running == 0)
+    assert kept.keeper.facts.failed_pulls == {failed: kept.seconds}
     server.objects[USERS] = [user("bob", "Running")]
     kept.wait(lambda: kept.keeper.facts.warm["user"].holds(*failed))
     assert kept.keeper.facts.failed_pulls == {}

@@ -366,9 +366,9 @@ def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
 def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes() -> None:
     facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0, ("n2", "another"): 990.0})
     desk = Desk(settings(podClasses=WARM), facts)
-    assert desk.now == 1000.0
-    assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
-    desk.now += FAILED_PULL.age_seconds
+    for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
+        assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
+    desk.now = 990.0 + FAILED_PULL.age_seconds
     assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
 
 
