@@ -16,7 +16,8 @@ import uvloop
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, Server, bind
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.account import connect
+from roost_core.kube.client import ClusterError
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, ReadyVerdict, check_all
 from roost_core.release.settings import ReleaseSettings

@@ -8,7 +8,8 @@ import click
 
 from roost.controllers.cleanup import clean_up
 from roost_core.kube import logs
-from roost_core.kube.client import ClusterError, connect
+from roost_core.kube.account import connect
+from roost_core.kube.client import ClusterError
 
 
 @click.command("cleanup")

@@ -28,7 +28,8 @@ from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
-from roost_core.kube.client import Client, ClusterError, connect
+from roost_core.kube.account import connect
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version

@@ -1,14 +1,7 @@
-"""Talk to the API server in plain JSON: connect, read, write, and stream watch events.
+"""Talk to the API server in plain JSON: read, write, and stream watch events. `account.py` connects."""
 
-In a pod, the credentials are two files that the kubelet keeps. Kubeconfigs are read by the official client, in
-kubeconfig.py: its import takes half of a webhook's memory, so programs in a cluster do without.
-"""
-
-import os
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -24,12 +17,6 @@ READ_SECONDS: Final = 15.0
 RETRIES: Final = 1
 # The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
-# Where the kubelet puts a pod's credentials, and where it says how to reach the API server.
-ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
-_PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
-# A kubelet replaces a token long before it expires.
-TOKEN_SECONDS: Final = 60.0
 # Kept open: watches have connections of their own.
 POOL_CONNECTIONS: Final = 10
 _JSON: Final = "application/json"
@@ -176,62 +163,6 @@ class Client:
         if answer.status >= 400:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
         return answer
-
-
-def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[], str]:
-    """Give the header Authorization of the pod's service account, whose token the kubelet keeps in this file.
-
-    It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError; later ClusterError.
-    """
-    token, until = _content(file), clock() + TOKEN_SECONDS
-
-    def header() -> str:
-        nonlocal token, until
-        if clock() >= until:
-            try:
-                token, until = _content(file), clock() + TOKEN_SECONDS
-            except (OSError, ValueError) as error:
-                raise unusable("the pod's service account", error) from None
-        return f"Bearer {token}"
-
-    return header
-
-
-def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
-    """Connect by a kubeconfig; without one, as the pod's own service account. Raises ClusterError."""
-    if kubeconfig is not None:
-        from roost_core.kube.kubeconfig import connect_by_files  # noqa: PLC0415 - see above
-
-        return connect_by_files(str(kubeconfig), None, on_request)
-    try:
-        return connect_in_pod(ACCOUNT_FOLDER, os.environ, on_request)
-    except (OSError, ValueError) as error:
-        raise unusable("the pod's service account", error) from None
-
-
-def connect_in_pod(folder: Path, environment: Mapping[str, str], on_request: Callable[[str], None]) -> Client:
-    """Connect as the service account whose token and CA are in the folder. Raises OSError, ValueError.
-
-    A proxy that the environment names isn't asked: the API server is in the cluster.
-    """
-    host, port = environment.get(HOST_VARIABLE), environment.get(_PORT_VARIABLE)
-    if not host or not port:
-        raise ValueError(f"{HOST_VARIABLE} and {_PORT_VARIABLE} aren't set")
-    authority = folder / "ca.crt"
-    _content(authority)
-    pool = urllib3.PoolManager(
-        cert_reqs=ssl.CERT_REQUIRED, ca_certs=str(authority), retries=RETRIES, maxsize=POOL_CONNECTIONS
-    )
-    # An IPv6 address.
-    name = f"[{host}]" if ":" in host else host
-    return Client(f"https://{name}:{port}", pool, account_header(folder / "token"), on_request)
-
-
-def _content(file: Path) -> str:
-    text = file.read_text(encoding="utf-8").strip()
-    if not text:
-        raise ValueError(f"{file} is empty")
-    return text
 
 
 def unusable(where: str, error: Exception) -> ClusterError:

@@ -1,6 +1,6 @@
 """Connect as kubectl would: by the kubeconfig of who is at the terminal, or as a pod's own account.
 
-Programs in the cluster use `client.connect`: what a shell exports mustn't lead them elsewhere.
+Programs in the cluster use `account.connect`: what a shell exports mustn't lead them elsewhere.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from roost_core.kube.client import HOST_VARIABLE, Client, ClusterError, connect
+from roost_core.kube.account import HOST_VARIABLE, connect
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kubeconfig import connect_by_files
 
 

@@ -13,7 +13,8 @@ import yaml
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
-from roost_core.kube.client import Client, ClusterError, connect
+from roost_core.kube.account import connect
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import read_minor
 from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import check_all

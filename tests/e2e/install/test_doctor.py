@@ -14,7 +14,7 @@ from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Finding, Install
-from roost_core.kube.client import connect
+from roost_core.kube.account import connect
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_node, or_give_up

@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from roost.cli import run
-from roost_core.kube import client as kube
+from roost_core.kube import account, client
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from tools.stand_in_api import StandInApi
@@ -69,7 +69,7 @@ def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkey
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "exported", "http://exported", "a")))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ClusterError, match="the pod's service account"):
-        kube.connect(None)
+        account.connect(None)
 
 
 def test_without_any_it_is_said_what_to_give(tmp_path: Path) -> None:
@@ -124,13 +124,13 @@ def test_an_unreachable_servers_message_has_its_address_and_the_cause(tmp_path: 
     ],
 )
 def test_the_cause_is_in_words(error: Exception, cause: str) -> None:
-    assert cause in kube._describe(error)
+    assert cause in client._describe(error)
 
 
 def test_an_untrusted_certificate_is_named() -> None:
     within = ssl.SSLCertVerificationError(1, "odd")
     within.verify_message = "self-signed certificate"
-    said = kube._describe(urllib3.exceptions.SSLError(within))
+    said = client._describe(urllib3.exceptions.SSLError(within))
     assert said == "API server unreachable: its certificate isn't trusted: self-signed certificate"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from roost_core.kube.client import connect
+from roost_core.kube.account import connect
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.recorder import Recording
 from roost_lab.recorder.recording.settings import parse_settings

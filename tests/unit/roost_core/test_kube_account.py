@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from roost_core.kube import client as kube
-from roost_core.kube.client import Client, ClusterError, account_header, connect_in_pod
+from roost_core.kube import account as kube
+from roost_core.kube.account import account_header, connect_in_pod
+from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.pki import make_authority, sign_leaf
 
 NOW = 1_790_000_000.0
