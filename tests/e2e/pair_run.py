@@ -9,6 +9,7 @@ import math
 import subprocess
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -16,10 +17,23 @@ from typing import Any, Protocol, Self
 import yaml
 
 from tests.e2e.pair_machines import SCAN_SECONDS, ClusterAutoscaler, Kubelets
+from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.karpenter import NODE_CLAIMS, InstanceType, Karpenter, is_booted
 from tests.harness.nodes import NODES, FakeNodes
-from tests.judge.cases import GROUP_LABEL, IMAGE_BYTES, ZONE, Arrival, Case, Fault, Pool, user_pod
+from tests.judge.cases import (
+    GROUP_LABEL,
+    HOSTNAME,
+    IMAGE_BYTES,
+    ZONE,
+    Arrival,
+    Case,
+    Fault,
+    Other,
+    Pool,
+    other_pod,
+    user_pod,
+)
 from tests.stack import ROOST, Stack
 
 Object = dict[str, Any]
@@ -107,6 +121,9 @@ class Seen:
     bound: float | None = None
     running: float | None = None
     node: str = ""
+    # What the API server said when it refused the pod, and when somebody deleted it.
+    refused: str = ""
+    deleted: float | None = None
 
 
 @dataclass(slots=True)
@@ -126,7 +143,8 @@ class Record:
     @property
     def waits(self) -> bool:
         """Whether a user is there who has no node."""
-        return any(seen.created is not None and seen.bound is None for seen in self.users.values())
+        waiting = (seen for seen in self.users.values() if seen.created is not None and seen.deleted is None)
+        return any(seen.bound is None for seen in waiting)
 
 
 class Side:
@@ -154,6 +172,8 @@ class Side:
         api, case = self.cluster.api, self.case
         self.namespace = self.cluster.create_namespace()
         exits.callback(api.delete, f"/api/v1/namespaces/{self.namespace}")
+        for name, value, never in case.priorities:
+            self._create_priority_class(name, value, never=never)
         images = {profile.image for profile in case.profiles}
         self.kubelets = exits.enter_context(Kubelets(api, images, case.pull_seconds))
         self.nodes = exits.enter_context(FakeNodes(api))
@@ -162,6 +182,9 @@ class Side:
             for index in range(pool.at_first):
                 self._create_node(pool, index)
         self._at_first = {node["metadata"]["name"] for node in api.list(NODES)}
+        for other in case.others:
+            if other.at_seconds is None:
+                self.launch_other(other, 0.0)
         if self.values is not None:
             stack = Stack(self.cluster, self.namespace, self.values, release=RELEASE, scheduler=False, webhook=False)
             self.stack = exits.enter_context(stack)
@@ -213,13 +236,35 @@ class Side:
         # Nodes that came for Roost's own placeholders are there from the beginning.
         self._at_first = {node["metadata"]["name"] for node in self.cluster.api.list(NODES)}
 
+    def _create_priority_class(self, name: str, value: int, *, never: bool) -> None:
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        policy = "Never" if never else "PreemptLowerPriority"
+        with contextlib.suppress(ApiError):  # an earlier case's is there
+            self.cluster.api.create({**body, "value": value, "preemptionPolicy": policy})
+
     # While it's played
 
     def launch(self, name: str, arrival: Arrival, now: float) -> None:
         """A user comes."""
-        self.record.users[f"jupyter-{name}"] = seen = Seen(arrival.profile)
-        self.cluster.create_pod(user_pod(name, self.case.profile(arrival.profile)), self.namespace)
-        seen.created = now
+        self._launch(user_pod(name, self.case.profile(arrival.profile)), Seen(arrival.profile), now)
+
+    def launch_other(self, other: Other, now: float) -> None:
+        """Another team's pod comes."""
+        body = other_pod(other)
+        if other.node:
+            body["spec"]["nodeSelector"] = {HOSTNAME: f"{self.namespace}-{other.node}"}
+        body["spec"]["tolerations"] = [{"operator": "Exists"}]
+        self._launch(body, Seen(other.kind), now)
+
+    def _launch(self, body: Object, seen: Seen, now: float) -> None:
+        self.record.users[body["metadata"]["name"]] = seen
+        try:
+            self.cluster.create_pod(body, self.namespace)
+            seen.created = now
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            seen.refused = str(error)
 
     def strike(self) -> None:
         """Roost's controllers die, or hang: the replica that leads."""
@@ -232,7 +277,12 @@ class Side:
     def look(self, now: float) -> None:
         """Note what is new."""
         record = self.record
-        for pod in self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
+        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        there = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+        for name, user in record.users.items():
+            if user.created is not None and name not in there and user.deleted is None:
+                user.deleted = record.last_change = now
+        for pod in pods:
             seen = record.users.get(pod["metadata"]["name"])
             if seen is None:
                 continue
@@ -281,6 +331,7 @@ class Pair:
         case = self.case
         sides = (self.without, self.with_roost)
         arrivals = list(enumerate(case.arrivals))
+        others = [other for other in case.others if other.at_seconds is not None]
         struck = case.fault is Fault.NONE
         began = time.monotonic()
         while True:
@@ -292,11 +343,16 @@ class Pair:
                 number, arrival = arrivals.pop(0)
                 for side in sides:
                     side.launch(f"{arrival.profile}-{number}", arrival, now)
+            for other in [other for other in others if (other.at_seconds or 0.0) <= now]:
+                others.remove(other)
+                for side in sides:
+                    side.launch_other(other, now)
             for side in sides:
                 side.look(now)
             self._judge(now)
-            if not arrivals and struck and self._is_over(now):
+            if not arrivals and not others and struck and self._is_over(now):
                 self._count()
+                self._count_harmed()
                 return
             time.sleep(0.25)
 
@@ -351,6 +407,19 @@ class Pair:
         if after > max(before + MORE_NODES, 2 * before):
             self._fail(f"{before} nodes are added without Roost, {after} with it")
 
+    def _count_harmed(self) -> None:
+        """Nobody is refused who isn't without Roost; of a kind, no more are deleted."""
+        before, after = (
+            Counter(seen.profile for seen in side.record.users.values() if seen.deleted is not None)
+            for side in (self.without, self.with_roost)
+        )
+        for kind, count in after.items():
+            if count > before[kind]:
+                self._fail(f"{count} pods of {kind} are deleted with Roost, {before[kind]} without it")
+        for name, seen in self.with_roost.record.users.items():
+            if seen.refused and not self.without.record.users[name].refused:
+                self._fail(f"{name} is refused: {seen.refused}")
+
     def _fail(self, what: str) -> None:
         raise AssertionError(
             f"case {self.case.name}: {what}\n{self.table()}\nwith Roost:\n{self.with_roost.explain()}\n{self.case}"
@@ -359,7 +428,7 @@ class Pair:
     def _is_over(self, now: float) -> bool:
         """Nothing more comes without Roost, and nobody lags behind."""
         users = self.without.record.users.values()
-        is_all = all(getattr(seen, self._steps[-1]) is not None for seen in users)
+        is_all = all(getattr(seen, self._steps[-1]) is not None or seen.refused or seen.deleted for seen in users)
         quiet = self.case.boot_seconds + self.case.pull_seconds + 3 * SCAN_SECONDS
         is_quiet = now - max(self.without.record.last_change, self.case.arrivals[-1].at_seconds) > quiet
         return (is_all or is_quiet) and not self._behind()

@@ -255,7 +255,7 @@ def other_pod(other: Other) -> Object:
     spec: Object = {"containers": [container], "terminationGracePeriodSeconds": other.grace_seconds}
     if other.priority_class:
         spec["priorityClassName"] = other.priority_class
-    return {"metadata": {"name": other.name, "labels": {"team": other.kind}}, "spec": spec}
+    return {"metadata": {"name": other.name, "labels": {"team": other.kind.strip().replace(" ", "-")}}, "spec": spec}
 
 
 def burst(profile: str, count: int, *, at: float = 0.0, during: float = 2.0) -> tuple[Arrival, ...]:
