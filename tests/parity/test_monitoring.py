@@ -128,6 +128,14 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
         assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
 
 
+def test_critical_is_what_users_feel_and_the_page_says_which(groups: list[Object]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    (felt,) = re.findall(r"Severity `critical` is what users feel: (.*?)\.", page)
+    severities = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
+    assert {alert for alert, severity in severities.items() if severity == "critical"} == set(re.findall(r"\w+", felt))
+    assert set(severities.values()) == {"critical", "warning"}
+
+
 def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON.replace("{enabled: true}", "{enabled: true, runbooks: 'https://wiki.example.org/x'}", 1))
