@@ -120,7 +120,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
             )
     if entries:
         draft.notes.append(
-            f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; it was not read."
+            f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; only plain assignments of "
+            "a namespace, labels or a scheduler were read of it."
         )
 
 
