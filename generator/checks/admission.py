@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, Phrase, at, mapping
+from generator.checks.contract import LintReport, Phrase, at, mapping
 from generator.values.release import Release
 
 # MutatingAdmissionPolicy is v1 from here on.
 _POLICY_MINOR: Final = (1, 36)
 
 
-def check_admission(report: LintReport, release: Release) -> None:
+def check(report: LintReport, release: Release) -> None:
     """Find what an admission policy can't do for these classes, or on this cluster."""
     if at(report.values, "admission", "mode") != "policy":
         return
@@ -32,6 +32,3 @@ def check_admission(report: LintReport, release: Release) -> None:
                 "an admission policy can't see whether the controllers run: the gate only prefers nodes with the image."
             )
             report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")
-
-
-CHECK: Final[Check] = check_admission

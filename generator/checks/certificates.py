@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, Phrase, at, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, mapping, number, text
 from generator.values.release import Release
 
 
-def check_certificates(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Find a webhook without certificates, and settings of certificates that aren't used."""
     if at(report.values, "admission", "mode") != "webhook":
         return
@@ -66,6 +64,3 @@ def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> N
         if kind == "ClusterIssuer":
             reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
             report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")
-
-
-CHECK: Final[Check] = check_certificates

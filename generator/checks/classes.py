@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
 
@@ -20,7 +20,7 @@ _HEAVY_TERM: Final = 50
 _SIDES: Final = ("join", "avoid")
 
 
-def check_classes(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check every class, and each against the others."""
     classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
     for name, pod_class in classes.items():
@@ -185,6 +185,3 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
             if other != name and len(class_labels) > len(labels) and class_labels.items() <= labels_of_set.items():
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
                 report.refuse(placeholder_set.path("labels"), reason, f"Remove one of {', '.join(class_labels)}.")
-
-
-CHECK: Final[Check] = check_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, listing, mapping, number
+from generator.checks.contract import LintReport, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
 from generator.values.release import Release
@@ -25,7 +25,7 @@ _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0
 _REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 
 
-def check_controllers(report: LintReport, release: Release) -> None:
+def check(report: LintReport, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
     _lint_program(report)
     _lint_gate(report)
@@ -166,6 +166,3 @@ def _lint_popular(report: LintReport) -> None:
     if not classes.get(USER_CLASS) or number(popular.get("perNode")) == 0:
         reason = "without podClasses.user, or with perNode 0, no image is ever popular."
         report.warn(path, reason, "Set it to false, or keep the class and raise perNode.")
-
-
-CHECK: Final[Check] = check_controllers

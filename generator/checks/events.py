@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number
 from generator.values.release import Release
 
 
-def check_events(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check what is booked in the values, and that the controllers can keep room for it."""
     events = mapping(report.values.get("events"))
     booked = listing(events.get("booked"))
@@ -44,6 +42,3 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     for fault in read.faults:
         index, _, key = fault.key.removeprefix("[").partition("].")
         report.error(("events", "booked", int(index), key), Phrase(fault.found), fault.expected)
-
-
-CHECK: Final[Check] = check_events

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, mapping, text
+from generator.checks.contract import LintReport, mapping, text
 from generator.render.functions import minor_for_cluster
 from generator.values.release import Release, kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
@@ -28,7 +26,7 @@ def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
     return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}
 
 
-def check_feature_gates(report: LintReport, release: Release) -> None:
+def check(report: LintReport, release: Release) -> None:
     """Check the gates that this cluster's kube-scheduler gets."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
@@ -57,6 +55,3 @@ def check_feature_gates(report: LintReport, release: Release) -> None:
             )
             fix = f"Set {name}: {wanted} for 1.{minor}."
             report.warn(("scheduler", "featureGates", entry), f"{reason} a kube-scheduler that has it {wanted}.", fix)
-
-
-CHECK: Final[Check] = check_feature_gates

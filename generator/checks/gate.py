@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, at, mapping, text
+from generator.checks.contract import LintReport, at, mapping, text
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from generator.values.release import Release
 
 
-def check_gate(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Find what makes the image gate prefer where it should require, or keeps it from seeing pullers."""
     mode = at(report.values, "imageGate", "mode")
     gated = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "imageGate") is True]
@@ -40,6 +38,3 @@ def check_gate(report: LintReport, _release: Release) -> None:
         also = ", and no class has a warm set" if sets else ""
         reason = f"false: the webhook doesn't know which nodes have an image, so requireLabel only prefers{also}."
         report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
-
-
-CHECK: Final[Check] = check_gate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, mapping
+from generator.checks.contract import LintReport, at, mapping
 from generator.values.release import Release
 from roost_core.objects.image_references import split_reference
 from roost_core.placement.managed_images import puller_groups
@@ -21,7 +21,7 @@ def moving(images: Iterable[str]) -> list[str]:
     return [image for image, (_, tag, digest) in split if not digest and not any(map(str.isdigit, tag))]
 
 
-def check_moving_tags(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Hint at tags that move: puller, gate and warm set go by the reference."""
     singleuser = mapping(report.values.get("singleuser"))
     groups = puller_groups(singleuser, {**mapping(report.values.get("prePuller")), "enabled": True})
@@ -33,6 +33,3 @@ def check_moving_tags(report: LintReport, _release: Release) -> None:
     usual = f"{name}:{tag}" if tag else name
     path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
     report.hint(path, f"{', '.join(found[:_SHOWN])}{more}: a tag that moves; {STALE}.", FIX)
-
-
-CHECK: Final[Check] = check_moving_tags

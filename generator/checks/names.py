@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, at, mapping, named_by, of_core_pod, text
+from generator.checks.contract import LintReport, at, mapping, named_by, of_core_pod, text
 from generator.values.release import Release
 
 
-def check_names(report: LintReport, release: Release) -> None:
+def check(report: LintReport, release: Release) -> None:
     """Find names that the API server rejects, and labels that put Roost's own pods into a class."""
     override = text(report.values.get("fullnameOverride"))
     if at(report.values, "admission", "mode") == "webhook" and (override or release.name)[:1].isdigit():
@@ -28,6 +26,3 @@ def check_names(report: LintReport, release: Release) -> None:
                 where = own if not labels.items() <= common.items() else ("commonLabels",)
                 reason = f"Roost's own pods would belong to podClasses.{name}."
                 report.refuse(where, reason, f"Remove {', '.join(labels)}.")
-
-
-CHECK: Final[Check] = check_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.faults import Path
 from generator.render.functions import complete_placeholder_set
 from generator.values.merge import Values
@@ -46,7 +46,7 @@ def is_wanted(placeholder_set: ListedSet) -> bool:
     )
 
 
-def check_placeholders(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
@@ -184,6 +184,3 @@ def show_toleration(toleration: Values) -> str:
     key, value = text(toleration.get("key")) or "*", text(toleration.get("value"))
     effect = text(toleration.get("effect"))
     return f"{key}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"
-
-
-CHECK: Final[Check] = check_placeholders

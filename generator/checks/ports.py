@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, of_core_pod
+from generator.checks.contract import LintReport, at, of_core_pod
 from generator.faults import describe
 from generator.values.release import Release
 
@@ -17,7 +17,7 @@ _PROGRAMS: Final = (
 )
 
 
-def check_ports(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Find ports that programs on the host network share: Kubernetes treats them as ports of the node."""
     first: dict[object, str] = {}
     for part, switch, on, keys in _PROGRAMS:
@@ -33,6 +33,3 @@ def check_ports(report: LintReport, _release: Release) -> None:
                     "and where nodes are few one stays Pending."
                 )
                 report.warn((part, key), reason, "Use another port.")
-
-
-CHECK: Final[Check] = check_ports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, mapping, number
+from generator.checks.contract import LintReport, mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from generator.values.release import Release
 from roost_core.placement.labels import USER_CLASS
@@ -13,7 +13,7 @@ from roost_core.placement.labels import USER_CLASS
 AUTOSCALER_CUTOFF: Final = -10
 
 
-def check_priorities(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Find placeholders and pullers that never give way, or that no autoscaler sees."""
     priorities = mapping(report.values.get("priorityClasses"))
     user, placeholder, puller = (number(priorities.get(name)) for name in (USER_CLASS, "placeholder", "puller"))
@@ -36,6 +36,3 @@ def check_priorities(report: LintReport, _release: Release) -> None:
     elif puller <= placeholder:
         reason = f"not above priorityClasses.placeholder ({placeholder:.0f}): a node full of them pulls no image."
         report.warn(path, reason, "Use a number between the two.")
-
-
-CHECK: Final[Check] = check_priorities

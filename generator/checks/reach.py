@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, listing, mapping, text
+from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
 from generator.values.merge import Values
@@ -21,7 +21,7 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
 
 
-def check_reach(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check the puller against the nodes that users and placeholders can use."""
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
@@ -140,6 +140,3 @@ def _lint_set(report: LintReport, placeholder_set: ListedSet, groups: Sequence[P
         reason = f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that taint {_COLD}."
         fix = "Name it in prePuller.tolerations, or as a toleration of the profile whose users go there."
         report.warn(path, reason, fix)
-
-
-CHECK: Final[Check] = check_reach

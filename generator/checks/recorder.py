@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, listing, mapping, text
+from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.faults import Path
 from generator.values.release import Release
 
@@ -16,7 +16,7 @@ _ALONE: Final = "ReadWriteOncePod"
 _LEAST_BYTES: Final = 2**20
 
 
-def check_recorder(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check the keys of the recorder, if it runs."""
     recorder = mapping(report.values.get("recorder"))
     if recorder.get("enabled") is not True:
@@ -46,6 +46,3 @@ def _lint_file(report: LintReport, persistence: dict[str, object]) -> None:
 
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
         report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")
-
-
-CHECK: Final[Check] = check_recorder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.checks.contract import Check, LintReport, Phrase, at, mapping, text
+from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LEAST_MEMORY_BYTES: Final = 2**20
 
 
-def check_sizes(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Check every `resources` of the values."""
     for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
         _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
@@ -123,6 +123,3 @@ def _quantity(amount: object) -> Fraction:
     from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - see above
 
     return parse_quantity(amount)
-
-
-CHECK: Final[Check] = check_sizes

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.values.release import Release
@@ -34,7 +34,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _JITTER: Final = 1.2
 
 
-def check_scheduler(report: LintReport, release: Release) -> None:
+def check(report: LintReport, release: Release) -> None:
     """Check `scheduler`; with `target: none` nothing of it is used."""
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
@@ -293,6 +293,3 @@ def _lint_arguments(report: LintReport, path: Path, name: str, arguments: dict[s
             if pair in seen:
                 report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
             seen.add(pair)
-
-
-CHECK: Final[Check] = check_scheduler

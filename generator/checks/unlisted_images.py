@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from generator.checks.contract import Check, LintReport, at, mapping
+from generator.checks.contract import LintReport, at, mapping
 from generator.values.release import Release
 
 
-def check_unlisted_images(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Hint at the image beside the users' that keeps the warm set on although pullers bring the users'.
 
     Another container's image may be missing as well, but that one zero-to-jupyterhub runs unless it is told not to.
@@ -29,6 +27,3 @@ def check_unlisted_images(report: LintReport, _release: Release) -> None:
     )
     fix = "Name it as in the hub's values; name images of other sidecars in singleuser.extraContainers."
     report.hint(path, reason, fix)
-
-
-CHECK: Final[Check] = check_unlisted_images

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import Check, LintReport, at, mapping, named_by, number, of_core_pod
+from generator.checks.contract import LintReport, at, mapping, named_by, number, of_core_pod
 from generator.values.release import Release
 
 _LONG_TIMEOUT_SECONDS: Final = 10
 
 
-def check_webhook(report: LintReport, _release: Release) -> None:
+def check(report: LintReport, _release: Release) -> None:
     """Find a webhook that stops pods, answers late, or checks no client."""
     if at(report.values, "admission", "mode") != "webhook":
         return
@@ -39,6 +39,3 @@ def check_webhook(report: LintReport, _release: Release) -> None:
         report.refuse(
             ("webhook", "clientCA", "commonName"), reason, "Set configMapName or secretName, or leave it empty."
         )
-
-
-CHECK: Final[Check] = check_webhook
