@@ -30,7 +30,7 @@ _ELSEWHERE: Final = dict.fromkeys(
 class CommandEntry(NamedTuple):
     """A command, before it is imported."""
 
-    # Of a module that ends in COMMAND.
+    # Of the module that has it, as `command`.
     module: str
     # Its line in the list of commands.
     short_help: str
@@ -110,7 +110,7 @@ class _Commands(click.Group):
                 package = _ELSEWHERE[cmd_name]
                 ctx.fail(f"roost {cmd_name} belongs to {package}: pip install {package}")
             return None
-        command: click.Command = import_module(entry.module).COMMAND
+        command: click.Command = import_module(entry.module).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's

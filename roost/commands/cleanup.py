@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -24,7 +23,7 @@ from roost_core.kube.client import ClusterError
     help="The controllers' Deployment, scaled to 0 first: it would add the labels again.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be done, without doing it.")
-def _command(
+def command(
     *, release: str, namespace: str, kubeconfig: str | None, in_cluster: bool, controllers: str, dry_run: bool
 ) -> int:
     """Remove a release's labels, taints and conditions from the nodes, before or after an uninstall.
@@ -51,6 +50,3 @@ def _command(
     if not actions:
         click.echo("nothing of this release is on any node")
     return 1 if failed else 0
-
-
-COMMAND: Final = _command

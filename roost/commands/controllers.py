@@ -6,7 +6,7 @@ from roost.commands.options import program
 from roost.controllers.main import serve
 from roost.controllers.options import ControllersOptions
 
-COMMAND: Final = program(
+command: Final = program(
     "controllers",
     ControllersOptions,
     serve,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -39,7 +38,7 @@ def _objects(path: str, release: Release) -> Objects:
 @click.argument("after")
 @release_options
 @click.option("--color", "colour", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
-def _command(*, before: str, after: str, release: Release, colour: str) -> int:
+def command(*, before: str, after: str, release: Release, colour: str) -> int:
     """Show what changes between BEFORE and AFTER, object by object and field by field.
 
     Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as with diff: 0 equal,
@@ -60,6 +59,3 @@ def _command(*, before: str, after: str, release: Release, colour: str) -> int:
     is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     sys.stdout.write(show(changes, coloured=is_coloured))
     return DIFFERENT if changes else SAME
-
-
-COMMAND: Final = _command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -105,7 +105,7 @@ def _sentence(outcomes: list[CheckOutcome], *, before: bool) -> str:
     default=0.0,
     help="With --pod: try again for so long. Default: once.",
 )
-def _command(
+def command(
     *,
     options: RenderOptions,
     kubeconfig: str | None,
@@ -144,6 +144,3 @@ def _command(
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
     click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes, before=before_install))
     return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
-
-
-COMMAND: Final = _command

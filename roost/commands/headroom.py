@@ -195,7 +195,7 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
 )
-def _command(
+def command(
     *,
     options: RenderOptions,
     at: str | None,
@@ -258,6 +258,3 @@ def _command(
         elif placeholder_set["name"] in sized_by_values:
             sys.stdout.write(f"  {_NO_WHOLE_NODES}\n")
     return 0
-
-
-COMMAND: Final = _command

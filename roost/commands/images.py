@@ -1,7 +1,5 @@
 """`roost images`: the images that an install needs, and their copies for a registry of one's own."""
 
-from typing import Final
-
 import click
 
 from generator.faults import UsageError
@@ -16,7 +14,7 @@ from roost.images.listing import images_of
 @click.option(
     "--copy-to", metavar="REGISTRY", help="Print SOURCE TARGET of each copy into this registry, or a path of it."
 )
-def _command(*, options: RenderOptions, copy_to: str | None) -> int:
+def command(*, options: RenderOptions, copy_to: str | None) -> int:
     """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
 
     A target is REGISTRY/HOST/PATH:TAG, so no copy replaces another. An image that the values name by digest is copied
@@ -35,6 +33,3 @@ def _command(*, options: RenderOptions, copy_to: str | None) -> int:
     for line in images if copy_to is None else [f"{source} {target}" for source, target in copies(images, copy_to)]:
         click.echo(line)
     return 0
-
-
-COMMAND: Final = _command

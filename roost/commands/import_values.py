@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -60,7 +59,7 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
-def _command(
+def command(
     *, files: tuple[str, ...], folders: tuple[Path, ...], many: bool, release: str, hub: str | None, details: bool
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
@@ -81,6 +80,3 @@ def _command(
     if not files:
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
     return run(files, release, hub, details=details)
-
-
-COMMAND: Final = _command

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -76,7 +75,7 @@ def _check(made: Sequence[Manifest], place: str) -> int:
     help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
     "clusterResources: false.",
 )
-def _command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None) -> int:
+def command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None) -> int:
     """Render values to Kubernetes manifests.
 
     \b
@@ -88,6 +87,3 @@ def _command(*, options: RenderOptions, output_dir: str | None, only: str | None
     if check is not None and output_dir is not None:
         raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
     return run(options, output_dir, only, check)
-
-
-COMMAND: Final = _command

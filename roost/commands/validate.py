@@ -1,7 +1,7 @@
 """`roost validate`: every fault, warning and hint of a set of values, and what they make of a pod."""
 
 import sys
-from typing import Any, Final
+from typing import Any
 
 import click
 import yaml
@@ -90,7 +90,7 @@ def _count(number: int, noun: str) -> str:
 @click.option(
     "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
 )
-def _command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
+def command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
@@ -98,6 +98,3 @@ def _command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     """
     return run(options, pod, strict=strict)
-
-
-COMMAND: Final = _command

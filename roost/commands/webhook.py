@@ -6,7 +6,7 @@ from roost.commands.options import program
 from webhook.main import serve
 from webhook.options import WebhookOptions
 
-COMMAND: Final = program(
+command: Final = program(
     "webhook",
     WebhookOptions,
     serve,

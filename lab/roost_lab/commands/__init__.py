@@ -1,4 +1,4 @@
-"""The lab's commands, one module each, ending in `COMMAND`. They appear under `roost` by an entry point."""
+"""The lab's commands, one module each, which has it as `command`. They appear under `roost` by an entry point."""
 
 from typing import Final
 

@@ -6,7 +6,7 @@ from roost.commands.options import program
 from roost_lab.recorder.main import serve
 from roost_lab.recorder.options import RecorderOptions
 
-COMMAND: Final = program(
+command: Final = program(
     "record",
     RecorderOptions,
     serve,

@@ -102,11 +102,11 @@ def _take_in_log(store: Store, path: str) -> int:
 
 
 @click.group("records")
-def _records() -> None:
+def command() -> None:
     """Export recorded starts for other programs, or import a cluster's own history."""
 
 
-@_records.command("export")
+@command.command("export")
 @database_option
 @click.option(
     "--format",
@@ -131,7 +131,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     return export(database, form, since_us)
 
 
-@_records.command("import")
+@command.command("import")
 @database_option
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
@@ -146,6 +146,3 @@ def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
     roost records import events.json pods.json --database history.db
     """
     return take_in(database, paths)
-
-
-COMMAND: Final = _records

@@ -1,7 +1,7 @@
 """`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
 
 import sys
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -34,7 +34,7 @@ from roost_lab.traces.counts import TraceError
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def _command(
+def command(
     *,
     event: str,
     files: tuple[str, ...],
@@ -59,6 +59,3 @@ def _command(
         return 1
     sys.stdout.write(found.to_json() if form == "json" else f"{found.sentence()}\n")
     return 0
-
-
-COMMAND: Final = _command

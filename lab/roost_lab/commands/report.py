@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -49,7 +48,7 @@ from roost_lab.report.subject import Report
     help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
 )
 @click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
-def _command(
+def command(
     *,
     database: str,
     since: str | None,
@@ -128,6 +127,3 @@ def _zone(name: str) -> tzinfo:
     except (ValueError, OSError, ZoneInfoNotFoundError):
         expected = "expected a time zone's name, such as Europe/Berlin or UTC"
         raise click.BadParameter(f"{name}: {expected}", param_hint="--timezone") from None
-
-
-COMMAND: Final = _command

@@ -213,7 +213,7 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )
-def _command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - click's
+def command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
     Results are kept: after Ctrl-C the same command continues where it stopped.
@@ -231,6 +231,3 @@ def _command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - c
     if options["traces"] and options["days"] is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
     return run(SimulateOptions(**options))
-
-
-COMMAND: Final = _command

@@ -1,7 +1,6 @@
 """`roost top`: the live view of a cluster, in the terminal."""
 
 import sys
-from typing import Final
 
 import click
 from rich.console import Console
@@ -34,7 +33,7 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
 @click.option("--settings", metavar="FILE", help="The release's release.json. Default: as found in the cluster.")
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
-def _command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
+def command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw nodes, users, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
     It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
@@ -43,6 +42,3 @@ def _command(*, settings: str | None, kubeconfig: str | None, context: str | Non
     roost top --kubeconfig ~/.kube/config
     """
     return run(settings, kubeconfig, context, once)
-
-
-COMMAND: Final = _command

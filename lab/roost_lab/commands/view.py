@@ -9,7 +9,6 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Final
 from urllib.parse import urlsplit
 
 import click
@@ -88,7 +87,7 @@ def names_of(urls: list[str]) -> list[str]:
     metavar="FILE|URL",
     help="A second record, to compare: both are shown at the same time, under one slider.",
 )
-def _command(
+def command(
     *,
     database: str | None,
     kubeconfig: str | None,
@@ -118,6 +117,3 @@ def _command(
     databases = [] if database is None else [database, *((beside,) if beside else ())]
     at_us = moment_option("--at", at, UTC) if at else None
     return run(databases, port, at_us, (kubeconfig, context) if is_live else None)
-
-
-COMMAND: Final = _command

@@ -1,7 +1,6 @@
 """`roost why`: explain one pod's start in plain sentences."""
 
 import sys
-from typing import Final
 
 import click
 
@@ -42,7 +41,7 @@ def run(name: str, database: str, at_us: int | None, form: str = "text") -> int:
     "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def _command(*, pod: str, database: str, at: str | None, form: str) -> int:
+def command(*, pod: str, database: str, at: str | None, form: str) -> int:
     """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
     each node lacks for it and what would help.
 
@@ -55,6 +54,3 @@ def _command(*, pod: str, database: str, at: str | None, form: str) -> int:
     except ValueError:
         raise click.BadParameter(f"{at}: {TIME_EXPECTED}") from None
     return run(pod, database, at_us, form)
-
-
-COMMAND: Final = _command
