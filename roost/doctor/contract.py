@@ -81,10 +81,5 @@ class CheckOutcome(NamedTuple):
 
 # First what the check looks at, for people, then each finding.
 Told = Iterator[str | Finding]
-
-
-class Check(NamedTuple):
-    """A check by its name; `run` raises ClusterError where the API server doesn't answer, and changes nothing."""
-
-    name: str
-    run: Callable[[Install], Told]
+# Raises ClusterError where the API server doesn't answer, and changes nothing.
+Check = Callable[[Install], Told]

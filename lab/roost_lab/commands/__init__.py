@@ -1,4 +1,4 @@
-"""The lab's commands, one module each, which has it as `command`. They appear under `roost` by an entry point."""
+"""The lab's commands, one module for each, which is its `command`. They appear under `roost` by an entry point."""
 
 from typing import Final
 

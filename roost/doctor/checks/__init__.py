@@ -45,73 +45,73 @@ from roost.doctor.contract import Check, CheckOutcome, Finding
 from roost_core.kube.client import ApiError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from roost.doctor.contract import Install
 
-INSTALLED: Final[tuple[Check, ...]] = (
-    version.CHECK,
-    namespace.CHECK,
-    clouds.CHECK,
-    features.CHECK,
-    objects.CHECK,
-    security.CHECK,
-    programs.CHECK,
-    clocks.CHECK,
-    leaders.CHECK,
-    profiles.CHECK,
-    waiting.CHECK,
-    network.CHECK,
-    webhook.CHECK,
-    hubs.CHECK,
-    foreign_priorities.CHECK,
-    requests.CHECK,
-    admission.CHECK,
-    policy.CHECK,
-    users.CHECK,
-    builds.CHECK,
-    schedulers.CHECK,
-    image_volumes.CHECK,
-    puller.CHECK,
-    nodes.CHECK,
-    labels.CHECK,
-    kubelets.CHECK,
-    startup_taints.CHECK,
-    budgets.CHECK,
-    autoscaler.CHECK,
-    buffers.CHECK,
-)
-BEFORE: Final[tuple[Check, ...]] = (
-    version.CHECK,
-    namespace.CHECK,
-    clouds.CHECK,
-    features.CHECK,
-    rights.CHECK,
-    hubs.CHECK,
-    foreign_priorities.CHECK,
-    requests.CHECK,
-    security.CHECK,
-    clocks.CHECK,
-    image_volumes.CHECK,
-    kubelets.CHECK,
-    startup_taints.CHECK,
-    budgets.CHECK,
-    autoscaler.CHECK,
-    buffers.CHECK,
-)
+INSTALLED: Final[Mapping[str, Check]] = {
+    "version": version.check,
+    "namespace": namespace.check,
+    "platform": clouds.check,
+    "features": features.check,
+    "objects": objects.check,
+    "security": security.check,
+    "programs": programs.check,
+    "clocks": clocks.check,
+    "leaders": leaders.check,
+    "profiles": profiles.check,
+    "waiting": waiting.check,
+    "network": network.check,
+    "webhook": webhook.check,
+    "hubs": hubs.check,
+    "priorities": foreign_priorities.check,
+    "requests": requests.check,
+    "admission": admission.check,
+    "policy": policy.check,
+    "users": users.check,
+    "builds": builds.check,
+    "schedulers": schedulers.check,
+    "image-volumes": image_volumes.check,
+    "puller": puller.check,
+    "nodes": nodes.check,
+    "labels": labels.check,
+    "kubelets": kubelets.check,
+    "startup-taints": startup_taints.check,
+    "budgets": budgets.check,
+    "autoscaler": autoscaler.check,
+    "buffers": buffers.check,
+}
+BEFORE: Final[Mapping[str, Check]] = {
+    "version": version.check,
+    "namespace": namespace.check,
+    "platform": clouds.check,
+    "features": features.check,
+    "rights": rights.check,
+    "hubs": hubs.check,
+    "priorities": foreign_priorities.check,
+    "requests": requests.check,
+    "security": security.check,
+    "clocks": clocks.check,
+    "image-volumes": image_volumes.check,
+    "kubelets": kubelets.check,
+    "startup-taints": startup_taints.check,
+    "budgets": budgets.check,
+    "autoscaler": autoscaler.check,
+    "buffers": buffers.check,
+}
 
 # What these find, users feel: they wait, start cold, or are refused.
 FELT: Final = frozenset({"waiting", "requests", "puller", "nodes", "labels"})
 
 
-def run_checks(install: Install, checks: Sequence[Check]) -> list[CheckOutcome]:
+def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:
     """Run each check; one that the API server refuses is unknown, and the others go on."""
     outcomes = []
-    for check in checks:
+    for name, check in checks.items():
         looked_at = ""
         findings: list[Finding] = []
         try:
-            for told in check.run(install):
+            for told in check(install):
                 if isinstance(told, str):
                     looked_at = told
                 else:
@@ -120,5 +120,5 @@ def run_checks(install: Install, checks: Sequence[Check]) -> list[CheckOutcome]:
             is_refused = isinstance(error, ApiError) and error.status in (401, 403)
             fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
             findings.append(Finding("unknown", str(error), fix))
-        outcomes.append(CheckOutcome(check.name, looked_at, tuple(findings)))
+        outcomes.append(CheckOutcome(name, looked_at, tuple(findings)))
     return outcomes

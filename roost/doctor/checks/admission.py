@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import TRIED, admits, labels_of, namespace_of
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
@@ -15,7 +15,7 @@ _UNREACHED: Final = (
 )
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     classes = [(name, one) for name, one in install.values["podClasses"].items() if name in TRIED and labels_of(one)]
     tried = classes if admits(install) else []
     has_scheduler = install.component("scheduler") is not None
@@ -46,6 +46,3 @@ def _check(install: Install) -> Told:
                 f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
                 "The webhook holds Roost's scheduler to be away: see the Lease above.",
             )
-
-
-CHECK: Final = Check("admission", _check)

@@ -3,14 +3,14 @@
 import re
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import AUTOSCALER_CUTOFF, annotation_of, autoscaler_words, some, users_of
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     yield "Deployments of cluster-autoscaler, Karpenter's NodePools"
     priority = install.values["priorityClasses"]["placeholder"]
     for deployment in install.client.get("/apis/apps/v1/deployments")["items"]:
@@ -67,6 +67,3 @@ def _find_evictable(install: Install) -> Told:
             f"{some(evictable)}.",
             f'In the hub\'s values: singleuser.extraAnnotations: {{{SAFE_TO_EVICT_ANNOTATION}: "false"}}.',
         )
-
-
-CHECK: Final = Check("autoscaler", _check)

@@ -1,13 +1,11 @@
 """No PodDisruptionBudget beside Roost's covers its pods: a pod that two cover can't be evicted at all."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import label_items, pod_templates
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     own = {body["metadata"]["name"]: body["spec"].get("selector") for body in install.of_kind("PodDisruptionBudget")}
     templates = pod_templates(install)
     yield f"PodDisruptionBudgets in {install.release.namespace}"
@@ -34,6 +32,3 @@ def _check(install: Install) -> Told:
                     f"PodDisruptionBudget {name} lets no pod of {workload} be evicted now.",
                     "Narrow its selector, or allow a disruption more.",
                 )
-
-
-CHECK: Final = Check("budgets", _check)

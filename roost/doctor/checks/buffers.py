@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import age_seconds, autoscaler_words, path_of, some
 
 # As the controllers wait before they write the Event CapacityBufferIgnored.
@@ -13,7 +13,7 @@ _ON: Final = ("", "=true", "=1", "=t", "=T", "=TRUE", "=True")
 _KARPENTER: Final = "Karpenter (from 1.14 on): the feature gate CapacityBuffer"
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     buffers = install.of_kind("CapacityBuffer")
     said = f"{len(buffers)} CapacityBuffers and their conditions"
     yield said if buffers else "no CapacityBuffer is used"
@@ -77,6 +77,3 @@ def _needs(install: Install) -> str:
     if install.client.find("/apis/karpenter.sh/v1/nodepools") is not None:
         needs.append(_KARPENTER)
     return "; ".join(needs) or f"what switches it on. cluster-autoscaler: {' and '.join(_FLAGS)}; {_KARPENTER}"
-
-
-CHECK: Final = Check("buffers", _check)

@@ -1,13 +1,11 @@
 """Builds that run now have a home, chosen among the nodes that have builders."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import annotation_of, label_items, labels_of, pods_of, some
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     entry = install.values["podClasses"].get("build") or {}
     labels, home = labels_of(entry), entry.get("home")
     pods = pods_of(install, entry) if home else []
@@ -33,6 +31,3 @@ def _check(install: Install) -> Told:
             f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
             "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",
         )
-
-
-CHECK: Final = Check("builds", _check)

@@ -5,14 +5,14 @@ A holder writes `renewTime` by its own clock, and the API server writes by its o
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import age_seconds, count, some
 
 # Kubelets and the API server are compared to the second.
 _SKEW_SECONDS: Final = 5.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     own = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
     yield "Leases of nodes and of this namespace"
     leases = [
@@ -44,6 +44,3 @@ def _skew_seconds(lease: Object) -> float | None:
     if renewed is None or len(written) != 1 or written[0] is None:
         return None
     return written[0] - renewed
-
-
-CHECK: Final = Check("clocks", _check)

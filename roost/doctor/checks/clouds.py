@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import AUTOSCALER_CUTOFF, GKE_SCHEDULER, path_of
 
 # The scheme of a node's spec.providerID.
@@ -12,7 +12,7 @@ _GKE_PORTS: Final = (443, 10250)
 _FIXED: Final = ("runAsUser", "runAsGroup", "fsGroup")
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     provider = _provider(install)
     yield provider or "no provider that needs something of its own"
     needs = {"OpenShift": _find_openshift, "GKE": _find_gke, "EKS": _find_eks, "AKS": _find_aks}
@@ -99,6 +99,3 @@ def _admits_now(install: Install) -> bool:
     return any(
         install.client.find(path_of(body)) is not None for body in install.of_kind("MutatingWebhookConfiguration")
     )
-
-
-CHECK: Final = Check("platform", _check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import count, mounts_images, pod_templates, some
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
@@ -24,7 +24,7 @@ _FIXES: Final = {
 }
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     gates = [gate for gate in _FIXES if _needs(install, gate)]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
@@ -117,6 +117,3 @@ def _missing(wanted: object, stored: object, path: str) -> Iterator[str]:
                 yield from _missing(item, names.get(name), f"{path}[{name}]")
             elif len(stored) == len(wanted):
                 yield from _missing(item, stored[number], f"{path}[{number}]")
-
-
-CHECK: Final = Check("features", _check)

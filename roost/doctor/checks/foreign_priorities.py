@@ -1,13 +1,11 @@
 """No pods but Roost's own fillers rank below what Roost places: the scheduler could delete them for it."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import some
 from roost_core.placement.priorities import foreign_priority
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     yield "PriorityClasses"
     classes = install.client.get("/apis/scheduling.k8s.io/v1/priorityclasses")["items"]
     below = {body["metadata"]["name"]: value for body in classes if (value := foreign_priority(body)) is not None}
@@ -34,6 +32,3 @@ def _check(install: Install) -> Told:
 
 def _named(classes: dict[str, int]) -> str:
     return some([f"PriorityClass {name} ({value})" for name, value in sorted(classes.items())])
-
-
-CHECK: Final = Check("priorities", _check)

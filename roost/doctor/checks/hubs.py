@@ -1,9 +1,8 @@
 """Users of all hubs on the same nodes count for each other."""
 
 from collections import Counter
-from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.labels import USER_CLASS
@@ -15,7 +14,7 @@ _JOIN = (
 )
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     user = install.values["podClasses"].get(USER_CLASS)
     labels = labels_of(user)
     if not install.values["enabled"] or not labels:
@@ -58,6 +57,3 @@ def _check(install: Install) -> Told:
             "gathers its own users, and takes nodes that others fill for empty ones.",
             _JOIN,
         )
-
-
-CHECK: Final = Check("hubs", _check)

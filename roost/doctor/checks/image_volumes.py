@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import mounts_images, some
 
 # Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
@@ -11,7 +11,7 @@ _MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
 _KUBELET_MOUNTS_IMAGES: Final = (1, 35)
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     mounts = mounts_images(install)
     yield "runtimes and kubelets of nodes" if mounts else "no image is mounted"
     old, old_kubelets = [], []
@@ -41,6 +41,3 @@ def _check(install: Install) -> Told:
 def _numbers(version: str) -> tuple[int, ...]:
     parts = version.lstrip("v").split(".")[:2]
     return tuple(int(part) for part in parts if part.isdecimal())
-
-
-CHECK: Final = Check("image-volumes", _check)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.managed_images import managed_images
@@ -42,7 +42,7 @@ class PullSettings(NamedTuple):
     mounts_images: bool
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     if not _uses_images(install):
         yield "nothing that depends on kubelets' images is used"
         return
@@ -203,6 +203,3 @@ def _describe(kubelets: Mapping[str, PullSettings]) -> str:
 
 def _integer(value: object, default: int) -> int:
     return value if isinstance(value, int) else default
-
-
-CHECK: Final = Check("kubelets", _check)

@@ -1,15 +1,13 @@
 """A node that is labelled as holding an image reports it."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import DEFAULT_REPORTED, count, some
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import HELD, pulled_label
 from roost_core.placement.managed_images import managed_images
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     values, release = install.values, install.release
     labels = {
         pulled_label(release.name, release.namespace, image): normalise_reference(image)
@@ -34,6 +32,3 @@ def _check(install: Install) -> Told:
             "The controllers look again within minutes. If it stays: do they lead (leaders, above), and may they "
             "patch nodes?",
         )
-
-
-CHECK: Final = Check("labels", _check)

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import age_seconds
 
 # A holder renews its Lease every few seconds; this long after, nobody does.
 SILENT_SECONDS: Final = 60.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     parts = [body for name in ("scheduler", "controllers") if (body := install.component(name)) is not None]
     yield " and ".join(f"Lease {body['metadata']['name']}" for body in parts) or "no Lease is used"
     for body in parts:
@@ -24,6 +24,3 @@ def _check(install: Install) -> Told:
                 f"Lease {namespace}/{name} {said}: nobody leads.",
                 f"kubectl --namespace {namespace} logs deployment/{name}",
             )
-
-
-CHECK: Final = Check("leaders", _check)

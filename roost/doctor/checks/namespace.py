@@ -1,11 +1,9 @@
 """The release's namespace is there."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     name = install.release.namespace
     yield f"namespace {name}"
     if install.client.find(f"/api/v1/namespaces/{name}") is None:
@@ -14,6 +12,3 @@ def _check(install: Install) -> Told:
             f"There is no namespace {name}.",
             "Give the hub's namespace by --namespace: Roost looks for users' pods there.",
         )
-
-
-CHECK: Final = Check("namespace", _check)

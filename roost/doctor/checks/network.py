@@ -1,13 +1,11 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import label_items, some
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
     yield "NetworkPolicies of the webhook's pods" if webhook is not None else "no webhook is used"
@@ -47,6 +45,3 @@ def _lets_all_reach(policy: Object, port: int) -> bool:
         if in_range and not rule.get("from"):
             return True
     return False
-
-
-CHECK: Final = Check("network", _check)

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import count, node_age_seconds, some
 from roost_core.placement.labels import PULLING, pulled_prefix
 
 _PULL_SECONDS: Final = 1800.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     prefix = pulled_prefix(install.release.name, install.release.namespace)
     yield count(len(install.nodes), "node")
     old = [
@@ -25,6 +25,3 @@ def _check(install: Install) -> Told:
             f"{some(old)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
         )
-
-
-CHECK: Final = Check("nodes", _check)

@@ -1,12 +1,10 @@
 """Every object that the values render to is there."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import name_of, path_of, some
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
     missing = [name_of(body) for body in install.rendered if install.client.find(path_of(body)) is None]
     if missing:
@@ -15,6 +13,3 @@ def _check(install: Install) -> Told:
             f"{len(missing)} of {len(install.rendered)} objects are missing: {some(missing)}.",
             "Are --release, --namespace and -f those of the install? If so, apply it again.",
         )
-
-
-CHECK: Final = Check("objects", _check)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import TRIED, labels_of, name_of, namespace_of, path_of
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roost_core.release.settings import ReleaseSettings
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     rendered = next((body for body in install.of_kind("ConfigMap") if RELEASE_KEY in (body.get("data") or {})), None)
     if rendered is None or install.component("webhook") is None:
         yield "no webhook is used"
@@ -61,6 +61,3 @@ def _check(install: Install) -> Told:
 def _settings_of(config_map: Object) -> ReleaseSettings:
     """The rules in a ConfigMap. Raises SettingsError."""
     return read_settings(str((config_map.get("data") or {}).get(RELEASE_KEY) or "").encode())
-
-
-CHECK: Final = Check("policy", _check)

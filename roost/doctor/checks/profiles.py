@@ -7,7 +7,7 @@ with this configuration, has accepted each profile in it.
 from hashlib import sha256
 from typing import Any, Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import (
     CONFIG_KEY,
     age_seconds,
@@ -31,7 +31,7 @@ _LINE_LENGTH: Final = 300
 _SILENCE_SECONDS: Final = 15.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     deployment = install.component("scheduler")
     rendered = config_map_of(install, deployment)
     if deployment is None or rendered is None:
@@ -156,6 +156,3 @@ def _is_stale(pod: Object, status: Object, config_map: Object) -> bool:
         if "f:data" in (entry.get("fieldsV1") or {}) and (age := age_seconds(entry.get("time"))) is not None
     ]
     return running_seconds is not None and bool(changed) and min(changed) < running_seconds
-
-
-CHECK: Final = Check("profiles", _check)

@@ -1,13 +1,11 @@
 """Roost's own programs run."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import name_of, path_of, some
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     wanted = install.of_kind("Deployment")
     others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
     yield f"{len(wanted)} Deployments, {len(others)} other workloads"
@@ -80,6 +78,3 @@ def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
                 found.append(f"{pod['metadata']['name']} {waiting['reason']} ({container['image']})")
                 break
     return found
-
-
-CHECK: Final = Check("programs", _check)

@@ -1,12 +1,10 @@
 """The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import count, label_items, some, users_of
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
     nodes = {pod["spec"]["nodeName"] for pod in users_of(install) if (pod.get("spec") or {}).get("nodeName")}
     yield f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used"
@@ -24,6 +22,3 @@ def _check(install: Install) -> Told:
             "The puller's tolerations and node selector don't admit them: name their taints in the profile's "
             "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes).",
         )
-
-
-CHECK: Final = Check("puller", _check)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import admits, labels_of, namespace_of, selector_of, some
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
@@ -14,7 +14,7 @@ _NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "Cross
 _COUNTED: Final = {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     given = {name: one for name, one in install.values["podClasses"].items() if one.get("resources") and labels_of(one)}
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, one in given.items() if admits(install) else ():
@@ -101,6 +101,3 @@ def _find_counted_placeholders(install: Install) -> Told:
             "no placeholder makes room for them.",
             "Raise it by what placeholders request, or have it count other pods alone (scopeSelector PriorityClass).",
         )
-
-
-CHECK: Final = Check("requests", _check)

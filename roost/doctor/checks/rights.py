@@ -1,12 +1,10 @@
 """Whoever asks may create what the values render to."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import collection_of
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     yield f"rights to create {len(install.rendered)} objects"
     lacking: dict[str, None] = {}
     asked = dict.fromkeys((body["apiVersion"], collection_of(body)) for body in install.rendered)
@@ -32,6 +30,3 @@ def _check(install: Install) -> Told:
             f"This account may not create {', '.join(lacking)}.",
             "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights.",
         )
-
-
-CHECK: Final = Check("rights", _check)

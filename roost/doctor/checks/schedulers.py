@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import count, some
 
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     scheduler = install.component("scheduler")
     yield "schedulers of pods on shared nodes" if scheduler is not None else "no scheduler is used"
     if scheduler is None:
@@ -34,6 +34,3 @@ def _check(install: Install) -> Told:
             "If they are this hub's, switch that scheduler off (zero-to-jupyterhub: scheduling.userScheduler."
             "enabled: false) or name it in replaceSchedulers. Of another hub with Roost: sharedPools.",
         )
-
-
-CHECK: Final = Check("schedulers", _check)

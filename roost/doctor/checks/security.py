@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import pod_templates
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
@@ -17,7 +17,7 @@ _REFUSALS: Final = {
 }
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     templates = pod_templates(install)
     yield f"dry-run pods of {len(templates)} workloads"
     for name, template in templates:
@@ -28,6 +28,3 @@ def _check(install: Install) -> Told:
             if reason is None:
                 raise
             yield Finding("error", f"Pods of {name} are refused: {error}", _REFUSALS[reason])
-
-
-CHECK: Final = Check("security", _check)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Told
+from roost.doctor.contract import Finding, Install, Told
 from roost.doctor.evidence import count, node_age_seconds, some
 from roost_core.placement.labels import startup_taint
 
@@ -11,7 +11,7 @@ _STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 _START_SECONDS: Final = 1800.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     own = startup_taint(install.release.name, install.release.namespace)
     lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
     yield "startup taints of nodes and NodePools"
@@ -41,6 +41,3 @@ def _check(install: Install) -> Told:
             f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
             "Whoever should take the taint off doesn't: for Roost's own, the controllers (leaders, above).",
         )
-
-
-CHECK: Final = Check("startup-taints", _check)

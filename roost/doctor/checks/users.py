@@ -1,13 +1,11 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
-from typing import Final
-
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, some, users_of
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     users = users_of(install) if admits(install) else []
     yield f"{len(users)} users' pods in {install.release.namespace}"
     missed = [
@@ -46,6 +44,3 @@ def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
             if scheduler == "default-scheduler"
             else f"Their author chose it. To have Roost's schedule such pods: replaceSchedulers: [{scheduler}].",
         )
-
-
-CHECK: Final = Check("users", _check)

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import age_seconds, config_map_of, read_profiles, some
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
 _PATIENCE_SECONDS: Final = 60.0
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     own = f"{install.release.name}.{install.release.namespace}."
     rendered = config_map_of(install, install.component("scheduler"))
     known = read_profiles(rendered).keys() if rendered is not None else ()
@@ -46,6 +46,3 @@ def _is_ignored(pod: Object) -> bool:
         and not any(one.get("type") == "PodScheduled" for one in status.get("conditions") or [])
         and (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS
     )
-
-
-CHECK: Final = Check("waiting", _check)

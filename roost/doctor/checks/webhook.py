@@ -2,14 +2,13 @@
 
 import base64
 from datetime import UTC, datetime
-from typing import Final
 
-from roost.doctor.contract import Check, Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import name_of, path_of, some
 from roost_core.kube.pki import bundle_end_seconds
 
 
-def _check(install: Install) -> Told:
+def check(install: Install) -> Told:
     configurations = install.of_kind("MutatingWebhookConfiguration")
     yield "the webhook's caBundle and Service" if configurations else "no webhook is used"
     for body in configurations:
@@ -68,6 +67,3 @@ def _ready_addresses(install: Install, service: str) -> list[str]:
         if (endpoint.get("conditions") or {}).get("ready", True)
         for address in endpoint["addresses"]
     ]
-
-
-CHECK: Final = Check("webhook", _check)

@@ -36,8 +36,8 @@ def asked(
     merged = parse_values(values.encode(), "values.yaml")
     rendered = [manifest.body for manifest in render(merged.values, release)]
     install = Install(connect(kubeconfig or cluster.kubeconfig), release, merged.values, rendered)
-    checks = {each.name: each for each in (*BEFORE, *INSTALLED)}
-    ((_, _, findings),) = run_checks(install, [checks[check]])
+    checks = {**BEFORE, **INSTALLED}
+    ((_, _, findings),) = run_checks(install, {check: checks[check]})
     return list(findings)
 
 

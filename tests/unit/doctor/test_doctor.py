@@ -201,7 +201,7 @@ def test_a_refused_pod_says_why_and_one_that_nobody_may_make_is_unknown() -> Non
     cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
     assert all("context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission"))
     cluster.admitted = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
-    ((severity, evidence, _),) = found(run_checks(cluster.install, [admission.CHECK]), "admission")
+    ((severity, evidence, _),) = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
     assert (severity, "403" in evidence) == ("unknown", True)
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from roost.doctor.checks import run_checks
-from roost.doctor.checks.kubelets import CHECK, PullSettings, read_pull_settings
+from roost.doctor.checks.kubelets import PullSettings, check, read_pull_settings
 from roost_core.kube.client import ApiError, ClusterError
 from tests.unit.doctor.whole_cluster import LISTED, NODES, Cluster, node
 
@@ -30,7 +30,7 @@ def pulling(images: int, gate: str = "requireLabel") -> str:
 
 def test_what_kubelets_are_set_to_is_told_where_nothing_is_wrong() -> None:
     cluster = with_kubelets(LISTED, {}, {}, {"imageGCHighThresholdPercent": 90})
-    ((_, looked_at, findings),) = run_checks(cluster.install, [CHECK])
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
     assert findings == ()
     assert looked_at == ("3 kubelets: 50 images reported, deleted from 85 %; 50 images reported, deleted from 90 %")
 
@@ -140,6 +140,6 @@ def test_one_kubelet_of_each_pool_is_asked_first_and_five_at_most() -> None:
     down["status"]["conditions"][0]["status"] = "Unknown"
     cluster.lists[NODES] += [other, down]
     cluster.kubelets = {"other": {"imageGCHighThresholdPercent": 100}, "down": ApiError(503, "gone")}
-    ((_, looked_at, findings),) = run_checks(cluster.install, [CHECK])
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
     assert looked_at.startswith("5 kubelets")
     assert ["100): other." in finding.evidence for finding in findings] == [True]

@@ -63,7 +63,7 @@ def test_of_a_class_in_other_namespaces_their_quotas_count() -> None:
 def test_a_pod_that_is_refused_only_with_roost_is_an_error() -> None:
     cluster = Cluster()
     cluster.admitted = ApiError(403, "exceeded quota: limited")
-    (said,) = found(run_checks(cluster.install, [requests.CHECK]), "requests")
+    (said,) = found(run_checks(cluster.install, {"requests": requests.check}), "requests")
     assert (said.severity, "exceeded quota: limited" in said.evidence) == ("error", True)
     cluster.refusal = ApiError(403, "exceeded quota: limited")
-    assert not found(run_checks(cluster.install, [requests.CHECK]), "requests")
+    assert not found(run_checks(cluster.install, {"requests": requests.check}), "requests")
