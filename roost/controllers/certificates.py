@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from roost_core.kube.client import ApiError, ClusterError
@@ -158,8 +159,8 @@ class CertificateKeeper:
     def _authorities(self, now: float) -> tuple[Certificate, Certificate | None, bool]:
         """Return the CA, the previous one, and whether a new CA had to be made now."""
         secret, data = self._ca_secret.read()
-        current = self._read_pair(data, CA_CERTIFICATE, CA_KEY, now)
-        previous = self._read_pair(data, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, now)
+        current = _read_pair(data, CA_CERTIFICATE, CA_KEY, now, read_authority)
+        previous = _read_pair(data, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, now, read_authority)
         if current is not None and now < current.renew_at:
             return current, previous, False
         fresh = make_authority(self._ca_name, now, self._lifetimes.ca)
@@ -169,16 +170,6 @@ class CertificateKeeper:
         self._ca_secret.write(secret, written)
         log.info("certificate authority made ends=%s", _iso(fresh.ends_at))
         return fresh, current, True
-
-    def _read_pair(self, data: Mapping[str, bytes], certificate: str, key: str, now: float) -> Certificate | None:
-        if not data.get(certificate) or not data.get(key):
-            return None
-        try:
-            authority = read_authority(data[certificate], data[key])
-        except PkiError as error:
-            log.warning("certificate authority in the Secret ignored: %s: %s", certificate, error)
-            return None
-        return authority if now < authority.ends_at else None
 
     def _tend_bundle(self, current: Certificate, previous: Certificate | None, now: float) -> bool:
         """Read which CAs every entry trusts, and add ours if missing; return whether anything was written."""
@@ -211,7 +202,10 @@ class CertificateKeeper:
         """Return the leaf, and whether a new one was signed: at its renewal, or because another CA should sign it."""
         secret, data = self._leaf_secret.read()
         own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
-        leaf = self._read_leaf(data, (*own, *self._trusted_by_any), now)
+        read = partial(read_leaf, authorities=(*own, *self._trusted_by_any))
+        leaf = _read_pair(data, LEAF_CERTIFICATE, LEAF_KEY, now, read)
+        if leaf is not None and not leaf.authority_pem:
+            leaf = None
         signer = self._signer(current, previous, leaf, now)
         if leaf is not None and (
             signer is None
@@ -224,16 +218,6 @@ class CertificateKeeper:
         self._leaf_secret.write(secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem})
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True
-
-    def _read_leaf(self, data: Mapping[str, bytes], authorities: tuple[bytes, ...], now: float) -> Certificate | None:
-        if not data.get(LEAF_CERTIFICATE) or not data.get(LEAF_KEY):
-            return None
-        try:
-            leaf = read_leaf(data[LEAF_CERTIFICATE], data[LEAF_KEY], authorities)
-        except PkiError as error:
-            log.warning("certificate in the Secret ignored: %s: %s", LEAF_CERTIFICATE, error)
-            return None
-        return leaf if now < leaf.ends_at and leaf.authority_pem else None
 
     def _signer(
         self, current: Certificate, previous: Certificate | None, leaf: Certificate | None, now: float
@@ -255,6 +239,20 @@ class CertificateKeeper:
         """Whether the old CA is about to expire and the new one isn't new, as when leaders change often."""
         is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ca / 12
         return is_ending and now >= current.made_at + self._lifetimes.ca / 24
+
+
+def _read_pair(
+    data: Mapping[str, bytes], certificate: str, key: str, now: float, read: Callable[[bytes, bytes], Certificate]
+) -> Certificate | None:
+    """Read a Secret's certificate and key; None: they are missing, unusable or too old."""
+    if not data.get(certificate) or not data.get(key):
+        return None
+    try:
+        found = read(data[certificate], data[key])
+    except PkiError as error:
+        log.warning("certificate in the Secret ignored: %s: %s", certificate, error)
+        return None
+    return found if now < found.ends_at else None
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:

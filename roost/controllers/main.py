@@ -142,20 +142,12 @@ def _run(
 
     loop: Loop | None = None
 
-    def wake() -> None:
-        if loop is not None:
-            loop.wake()
-
-    def wake_later() -> None:
-        if loop is not None:
-            loop.wake_later()
-
     watching = Watching(
         client,
         settings.shared,
         all_namespaces=options.all_namespaces,
-        on_change=wake,
-        on_minor_change=wake_later,
+        on_change=lambda: loop.wake() if loop is not None else None,
+        on_minor_change=lambda: loop.wake_later() if loop is not None else None,
         on_error=lambda kind: metrics.watch_errors.labels(kind).inc(),
     )
     # A leader that hangs or whose watches fail would do nothing, and keep the other replica from leading. The webhook
@@ -192,7 +184,9 @@ def _run(
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
     events = settings.shared.events
     if events is not None and events.calendar_url:
-        calendar = CalendarFeed(events.calendar_url, events.limits, on_change=wake, reading_time=watching.reading_time)
+        calendar = CalendarFeed(
+            events.calendar_url, events.limits, on_change=loop.wake, reading_time=watching.reading_time
+        )
         watching.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
     checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: ReadyVerdict(loop.is_alive)}

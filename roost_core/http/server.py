@@ -9,6 +9,7 @@ connections.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import logging
 import socket
@@ -138,7 +139,8 @@ class Server:
             while not end.is_set():
                 self.sweep(loop.time())
                 on_sweep()
-                await _wait(end, SWEEP_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(end.wait(), SWEEP_SECONDS)
         finally:
             self.is_listening = False
             loop.remove_reader(bound)
@@ -220,13 +222,6 @@ class Server:
             # Without a handshake, `connection_lost` may never be called.
             self.connections.discard(connection)
         connection.handshake = None
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except TimeoutError:
-        return
 
 
 class Connection(asyncio.Protocol):

@@ -85,11 +85,7 @@ class WatchEvent:
     is_late: bool = False
 
 
-_WATCHED: Final = {
-    "ADDED": WatchEventType.ADDED,
-    "MODIFIED": WatchEventType.MODIFIED,
-    "DELETED": WatchEventType.DELETED,
-}
+_WATCHED: Final = {kind.name: kind for kind in (WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED)}
 
 
 class EventStream:

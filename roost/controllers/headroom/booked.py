@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import Notice
@@ -104,20 +104,13 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
     for _, source in sorted(snapshot.bookings.items()):
         if source.kind != "ConfigMap":
             continue
-        about = Notice(
-            kind=source.kind,
-            namespace=source.hub or snapshot.namespace,
-            name=source.name,
-            uid=source.uid,
-            reason="",
-            message="",
-        )
+        tell = partial(Notice, source.kind, source.hub or snapshot.namespace, source.name, source.uid)
         if source.is_unread:
             text = "Reading bookings took too long of the last minute. This one counts as it was, and is read later."
-            yield replace(about, reason="EventsNotRead", message=text, warning=True)
+            yield tell("EventsNotRead", text, warning=True)
         for fault in source.faults:
             text = f"{fault} It is left out; other events count."
-            yield replace(about, reason="EventRefused", message=text, warning=True)
+            yield tell("EventRefused", text, warning=True)
         for event in source.events:
             start = first_start_after(event, int(now) // 3600 * 3600)
             if start is None:
@@ -125,9 +118,9 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
             if start - now > FAR_SECONDS:
                 when = local_time(start, event.starts.time_zone)
                 text = f"Event {event.name} begins on {when} only, in more than a year: is the year right?"
-                yield replace(about, reason="EventFarAway", message=text, warning=True)
+                yield tell("EventFarAway", text, warning=True)
             else:
-                yield replace(about, reason="EventBooked", message=_booked(event, start, settings))
+                yield tell("EventBooked", _booked(event, start, settings))
 
 
 def _booked(event: Event, start: int, settings: BookingSettings) -> str:

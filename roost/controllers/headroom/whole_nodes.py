@@ -162,7 +162,6 @@ def plan_resize(
 
     misfit: the last plan's. resized_at: steady seconds of the last change; None: unknown.
     """
-    wanted = _wanted(room)
     too_large = not current.fits(room)
     gain = _gain(current, room)
     if not too_large and gain <= 1 + WORTH:
@@ -175,7 +174,7 @@ def plan_resize(
         seconds_left = max(seconds_left, resized_at + PATIENCE_SECONDS - now.steady)
     if seconds_left > 0:
         return None, misfit, seconds_left
-    return wanted, None, None
+    return _wanted(room), None, None
 
 
 def _wanted(room: Size) -> Size:

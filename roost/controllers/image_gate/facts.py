@@ -189,16 +189,13 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
     named = image_in_message(container.waiting_message)
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
+    runs_it = normalise_reference(container.image) == image.normalised
     return PullFault(
-        named or (container.image if container.init and not _runs(container, image) else image.reference),
+        named or (container.image if container.init and not runs_it else image.reference),
         image,
         container.waiting_reason,
         container.waiting_message,
     )
-
-
-def _runs(container: ContainerState, image: ManagedImage) -> bool:
-    return normalise_reference(container.image) == image.normalised
 
 
 def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing:
@@ -223,11 +220,12 @@ def weigh(before: Fact | None, listing: Listing, tokens: frozenset[Token], *, la
     if listing is Listing.YES:
         return Fact(True, now.steady if before is None else before.since, True, tokens)
     if before is None:
-        is_reported = labelled or any(_is_recent(token, now) for token in tokens)
+        is_reported = labelled or any(at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds for _, at in tokens)
         return Fact(is_reported or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens)
     if _has_news(before.tokens, tokens):
         return Fact(True, now.steady, False, tokens)
-    if before.holds and listing is Listing.NO and (before.confirmed or _has_waited(before, now)):
+    has_waited = now.steady - before.since >= LIST_LAGS.age_seconds
+    if before.holds and listing is Listing.NO and (before.confirmed or has_waited):
         return Fact(False, now.steady, False, tokens)
     return before if before.tokens == tokens else before._replace(tokens=tokens)
 
@@ -237,15 +235,6 @@ def seconds_until_doubt(fact: Fact, listing: Listing, now: Moment) -> float | No
     if not fact.holds or fact.confirmed or listing is not Listing.NO:
         return None
     return max(0.0, fact.since + LIST_LAGS.age_seconds - now.steady)
-
-
-def _has_waited(fact: Fact, now: Moment) -> bool:
-    return now.steady - fact.since >= LIST_LAGS.age_seconds
-
-
-def _is_recent(token: Token, now: Moment) -> bool:
-    _, at = token
-    return at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:

@@ -170,11 +170,12 @@ def plan_change(
     if not (differing or out_of_set or lift_reason):
         return None
     no_longer = [label for label in removed if label not in left]
+    references = {image.label: image.reference for image in share.wanted}
     why = [
         lift_reason or count_any(by_value[HELD], "image is on the node", "images are on the node"),
         count_any(left, "image left the node", "images left the node"),
         count_any(by_value[PULLING], "image is being pulled", "images are being pulled"),
-        *(_why_opened(share, label, targets[label]) for label in by_value[OPENED]),
+        *(describe_opening(references[label], targets[label].why or Opening.EARLIER) for label in by_value[OPENED]),
         count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
         count_any(out_of_set, "label is of an image not needed here", "labels are of images not needed here"),
     ]
@@ -191,11 +192,6 @@ def plan_change(
 def describe_opening(image: str, why: Opening) -> str:
     """Say that a node is open to users of an image that it lacks."""
     return f"opened to users of {image}, as {SENTENCES[why]}"
-
-
-def _why_opened(share: NodeShare, label: str, target: LabelTarget) -> str:
-    image = next(image.reference for image in share.wanted if image.label == label)
-    return describe_opening(image, target.why or Opening.EARLIER)
 
 
 def _may_remove(share: NodeShare, label: str, since: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from roost.controllers.contract.actions import Notice, SetCondition
@@ -22,18 +23,12 @@ def plan_condition(
 ) -> SetCondition | None:
     """Return the condition to write; None if the node has it already."""
     type_ = share.settings.condition_type
+    set_condition = partial(SetCondition, node=share.node.name, uid=share.node.uid, type=type_)
     if not share.settings.node_condition:
         if type_ not in share.node.conditions:
             return None
         # It was written before the condition was switched off, and nothing would update it.
-        return SetCondition(
-            node=share.node.name,
-            uid=share.node.uid,
-            type=type_,
-            status=None,
-            reason="SwitchedOff",
-            message="imageGate.nodeCondition is off",
-        )
+        return set_condition(status=None, reason="SwitchedOff", message="imageGate.nodeCondition is off")
     if not share.is_reporting:
         return None
     total = len(share.wanted)
@@ -46,15 +41,7 @@ def plan_condition(
     written = share.context.conditions.get(share.node.name)
     if not is_transition and (written is None or written.uid != share.node.uid or written.message == message):
         return None
-    return SetCondition(
-        node=share.node.name,
-        uid=share.node.uid,
-        type=type_,
-        status=status,
-        reason=reason,
-        message=message,
-        is_transition=is_transition,
-    )
+    return set_condition(status=status, reason=reason, message=message, is_transition=is_transition)
 
 
 def tell_of_faults(share: NodeShare, faults: Mapping[str, PullFault]) -> None:

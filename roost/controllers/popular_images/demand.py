@@ -66,8 +66,9 @@ def count_users(
     users = {image: counted.get(image, 0) + gone.get(image, 0.0) for image in counted.keys() | gone.keys()}
     rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
     for spec in {id(each): each for each in running.values() if each is not None}.values():
+        where = NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
         for image in images_of(spec):
-            rules.setdefault(image, set()).add(_rules_of(spec))
+            rules.setdefault(image, set()).add(where)
     bounded = {
         image: frozenset(several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES])
         for image, several in rules.items()
@@ -79,11 +80,6 @@ def count_users(
 def images_of(spec: PodSpec) -> tuple[str, ...]:
     """A pod's images, normalised."""
     return tuple(sorted({normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}))
-
-
-@lru_cache(maxsize=4096)
-def _rules_of(spec: PodSpec) -> NodeRules:
-    return NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
 
 
 def _count_images(specs: Collection[PodSpec | None]) -> Counter[str]:

@@ -420,7 +420,8 @@ class _Work:
     def _start(self, view: NodeDisk, image: str) -> None:
         pull = PopularPull(image, view.state.name, self._size(image))
         body = pull_pod(self.settings, view.state, pull)
-        why = f"{self._whose(image)} {image}, and {pull.node} lacks it"
+        whose = "an event is booked with" if image in self.booked_images else "many users run"
+        why = f"{whose} {image}, and {pull.node} lacks it"
         self.actions.append(CreatePod(body=body, why=why))
         self.under_way.setdefault(pull.node, []).append(pull)
         self.waits.append(WATCH_PULLS_SECONDS)
@@ -433,9 +434,6 @@ class _Work:
             listed = max((view.holds.get(image, 0) for view in self.views.values()), default=0)
             self.sizes[image] = listed or ASSUMED_IMAGE_BYTES
         return self.sizes[image]
-
-    def _whose(self, image: str) -> str:
-        return "an event is booked with" if image in self.booked_images else "many users run"
 
     def _is_resting(self, key: str) -> bool:
         rest = self.rests.get(key)
@@ -531,9 +529,7 @@ def _cut(failure: str) -> str:
 
 
 # Most nodes hold the same images under the same names.
-@lru_cache(maxsize=65536)
-def _normal(name: str) -> str:
-    return normalise_reference(name)
+_normal = lru_cache(maxsize=65536)(normalise_reference)
 
 
 CONTROLLER: Final = Controller(

@@ -28,7 +28,9 @@ class MinuteBudget:
     @property
     def left(self) -> int:
         """How many may be taken now."""
-        self._expire()
+        horizon = self._clock() - WINDOW_SECONDS
+        while self._taken and self._taken[0] < horizon:
+            self._taken.popleft()
         return max(0, self.per_minute - len(self._taken))
 
     def take(self) -> bool:
@@ -46,8 +48,3 @@ class MinuteBudget:
             return math.inf
         # Slightly more than a minute: one taken exactly a minute ago still counts.
         return self._taken[0] + WINDOW_SECONDS - self._clock() + 0.001
-
-    def _expire(self) -> None:
-        horizon = self._clock() - WINDOW_SECONDS
-        while self._taken and self._taken[0] < horizon:
-            self._taken.popleft()

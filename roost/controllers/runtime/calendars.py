@@ -361,7 +361,7 @@ def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | Non
     is_readable = (
         parts.keys() <= {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"} | _RULE_PARTS.get(frequency, set())
         and frequency in _RULE_PARTS
-        and all(_is_count(number) for number in (interval, count))
+        and all(re.fullmatch(r"[0-9]{1,4}", number, re.ASCII) and int(number) for number in (interval, count))
         and week_start in _WEEKDAYS
     )
     if not is_readable or weekdays is None or numbers[0] is None or numbers[1] is None:
@@ -411,10 +411,6 @@ def _numbers(text: str) -> tuple[int, ...] | None:
     if not all(re.fullmatch(r"[+-]?[0-9]{1,2}", part, re.ASCII) and 1 <= abs(int(part)) <= 31 for part in parts):
         return None
     return tuple(sorted({int(part) for part in parts}))
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 4 and int(text) >= 1
 
 
 def _until(text: str, zone: str) -> datetime | None:

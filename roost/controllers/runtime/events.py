@@ -24,13 +24,8 @@ MAX_REMEMBERED: Final = 10_000
 COMPONENT: Final = "roost-controllers"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
-_API_VERSIONS: Final = {
-    "Node": "v1",
-    "Pod": "v1",
-    "StatefulSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "CapacityBuffer": CAPACITY_BUFFER_API,
-}
+# Of the kinds that notices are about; v1 of all others.
+_API_VERSIONS: Final = {"StatefulSet": "apps/v1", "CapacityBuffer": CAPACITY_BUFFER_API}
 
 
 def timestamp() -> str:
