@@ -138,6 +138,7 @@ def _stop_controllers(
             return
         raise
     selector = (scale.get("status") or {}).get("selector") or ""
+    lease_path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{controllers}"
     started = clock()
     lease: Any = None
     lease_since = started
@@ -145,7 +146,8 @@ def _stop_controllers(
         alive = _pods_alive(client, namespace, selector)
         if not alive:
             return
-        current_lease = _read_lease(client, namespace, controllers)
+        # Its spec changes with each renewal.
+        current_lease = (client.find(lease_path) or {}).get("spec") or ""
         if current_lease != lease:
             lease, lease_since = current_lease, clock()
         # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so no longer once the
@@ -169,14 +171,3 @@ def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool
         for pod in pods
         if (pod.get("status") or {}).get("phase") not in FINISHED
     }
-
-
-def _read_lease(client: Client, namespace: str, controllers: str) -> object:
-    """Return the controllers' Lease's spec, which changes with each renewal; "" if there is none."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{controllers}"
-    try:
-        return client.get(path).get("spec") or ""
-    except ApiError as error:
-        if error.status == NOT_FOUND:
-            return ""
-        raise

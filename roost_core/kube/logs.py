@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Final, TextIO
 
 # The values' `corePods.logLevel`.
@@ -34,21 +33,21 @@ class OneLineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        message = record.getMessage()
-        if record.exc_info and record.exc_info[1] is not None:
-            message += f" fault={describe_fault(record.exc_info[1])}"
+        message = _text(record)
         escaped = message.encode("unicode_escape").decode() if not message.isprintable() else message
         return f"{moment}.{int(record.msecs):03d}Z {record.levelname} {record.name} {escaped}"
 
 
 def describe_fault(error: BaseException) -> str:
     """Return the error's type and innermost frames, without its message."""
-    return f"{type(error).__name__} at {_places(error.__traceback__)}"
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    return f"{type(error).__name__} at {places or '?'}"
 
 
-def _places(trace: TracebackType | None) -> str:
-    frames = traceback.extract_tb(trace)[-_FRAMES:]
-    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames)) or "?"
+def _text(record: logging.LogRecord) -> str:
+    error = record.exc_info[1] if record.exc_info else None
+    return record.getMessage() if error is None else f"{record.getMessage()} fault={describe_fault(error)}"
 
 
 @dataclass(slots=True)
@@ -89,9 +88,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             if len(self._causes) >= _MAX_CAUSES:
                 self._close(next(iter(self._causes)))
             cause = self._causes[key] = _Cause(now)
-        text = record.getMessage()
-        if record.exc_info and record.exc_info[1] is not None:
-            text += describe_fault(record.exc_info[1])
+        text = _text(record)
         if text in cause.texts or len(cause.texts) >= TEXTS_A_CAUSE:
             cause.left_out += 1
             return False

@@ -260,7 +260,6 @@ def _open_to_waiting(
         failing=failing,
         since=since,
         prefix=settings.label_prefix,
-        claimable=snapshot.claimable,
         open_after_seconds=settings.open_after_seconds,
         now=now,
     )

@@ -43,7 +43,6 @@ def plan_openings(
     failing: Mapping[str, frozenset[str]],
     since: Mapping[str, float],
     prefix: str,
-    claimable: frozenset[str],
     open_after_seconds: float,
     now: Moment,
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
@@ -53,11 +52,10 @@ def plan_openings(
     closed: labels that say "pulling", by node. failing: labels of images whose pull fails there; such nodes come last.
     just_opened: nodes that schedulers may not have seen opened yet.
     since: by uid, when a pod began to wait and a node got ready, in steady seconds. prefix: of this hub's labels.
-    claimable: resources that nodes may have without listing them.
     """
     if not closed:
         return {}, None
-    nodes, pods = snapshot.nodes, snapshot.pods
+    nodes, pods, claimable = snapshot.nodes, snapshot.pods, snapshot.claimable
 
     def may_admit(spec: PodSpec, name: str) -> bool:
         node = nodes[name]

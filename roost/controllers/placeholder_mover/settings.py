@@ -35,8 +35,8 @@ _MAX_SECONDS: Final = 7 * 24 * 3600
 class MoverSettings:
     """`placeholderMover`, and what else its plan needs of the release. Without sets, it only removes marks."""
 
-    release: str
-    namespace: str
+    # The prefix of all marks of this release.
+    label_prefix: str
     # Over all sets and nodes; 0: mark nodes, move nothing.
     evictions_per_minute: int
     # How long a node must have been fit before it is marked.
@@ -61,11 +61,6 @@ class MoverSettings:
     # Names of the classes whose pods are users'.
     user_classes: frozenset[str]
 
-    @property
-    def label_prefix(self) -> str:
-        """The prefix of all marks of this release."""
-        return attract_prefix(self.release, self.namespace)
-
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     """Read release.json. Switched off, the settings have no sets."""
@@ -79,8 +74,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     is_on = read.flag(mover.get("enabled"), f"{at}.enabled")
     profiles, fault = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
-        release=release.name,
-        namespace=release.namespace,
+        label_prefix=attract_prefix(release.name, release.namespace),
         evictions_per_minute=read.whole(mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
         mark_after_seconds=seconds("markAfterSeconds"),
         keep_mark_seconds=seconds("keepMarkSeconds"),

@@ -155,7 +155,7 @@ def plan_popular_images(
 
     Switched off, delete this release's pods that pull, done or not: nothing else would.
     """
-    if not settings.counts_users and settings.events is None:
+    if not settings.counts_users and settings.hub.events is None:
         pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
         deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
         return Planned(actions=deletions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
@@ -205,7 +205,7 @@ class _Work:
         self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
-        self.buffered = nodes_with_room(snapshot, settings.sets)
+        self.buffered = nodes_with_room(snapshot, settings.hub.sets)
         self.pods_on: Counter[str] = Counter()
         # Names of nodes where pods run, and where others' pods are about to start: kubelets pull one after the other.
         self.occupied: set[str] = set()
@@ -296,9 +296,9 @@ class _Work:
 
     def start_booked(self) -> None:
         """Start the pulls of booked events' images, on the nodes that keep room for their people."""
-        if self.settings.events is None:
+        if self.settings.hub.events is None:
             return
-        bookings, change = bookings_at(self.settings.events, self.snapshot.bookings, self.now.wall)
+        bookings, change = bookings_at(self.settings.hub.events, self.snapshot.bookings, self.now.wall)
         if change is not None:
             self.waits.append(max(1.0, change - self.now.wall))
         # By name of the set, by image: people.
@@ -475,7 +475,7 @@ def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     distinct = {(split_reference(_normal(name))[0], size) for name, size in state.images.items()}
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
-    pullers = serving(settings.managed.pullers, state)
+    pullers = serving(settings.hub.gate.pullers, state)
     return NodeDisk(
         state=state,
         holds={_normal(name): size for name, size in state.images.items()},

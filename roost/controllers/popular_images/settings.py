@@ -8,11 +8,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from roost_core.placement.labels import startup_taint
-from roost_core.release.image_gate import ImageGate, read_mappings
+from roost_core.release.image_gate import read_mappings
 
 if TYPE_CHECKING:
-    from roost.controllers.contract.bookings import BookingSettings
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.release import ReleaseDocument
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
@@ -36,23 +34,16 @@ class PullMethod(StrEnum):
 class PopularSettings:
     """`popularImages`, and what else the plan needs of the release."""
 
-    # Says whose pods are users'.
+    # Says whose pods are users', which events and sets there are, and which images pullers bring: not these.
     hub: ReleaseDocument
-    release: str
-    namespace: str
     # `enabled`. False: only the images of booked events are pulled.
     counts_users: bool
-    # None: no events can be booked.
-    events: BookingSettings | None
-    sets: tuple[PlaceholderSet, ...]
     # How many of the most used images a node should have.
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
     disk_share: float
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
     reported_images: int
-    # Pullers of managed images, which aren't pulled here.
-    managed: ImageGate
     startup_taint: str
     # Of the pods that pull, as of the puller's DaemonSets.
     method: PullMethod
@@ -84,15 +75,10 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
 
     return PopularSettings(
         hub=release,
-        release=release.name,
-        namespace=release.namespace,
         counts_users=read.flag(popular.get("enabled"), "popularImages.enabled"),
-        events=release.events,
-        sets=release.sets,
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
-        managed=release.gate,
         startup_taint=startup_taint(release.name, release.namespace),
         method=read.choice(puller.get("method"), "puller.method", PullMethod),
         image=read.text(puller.get("image"), "puller.image"),

@@ -35,12 +35,9 @@ class ControllersMetrics(Collector):
         # The gauges of the last plans, by controller.
         self._planned: dict[str, Gauges] = {}
         self.registry.register(self)
-        self._leader = Gauge(PREFIX + "leader", "1 while this replica holds the Lease.", registry=self.registry)
-        self._actions = Counter(
-            PREFIX + "actions",
-            "Actions of plans, by controller, kind and outcome.",
-            ("controller", "kind", "outcome"),
-            registry=self.registry,
+        self._leader = self._gauge("leader", "1 while this replica holds the Lease.")
+        self._actions = self._counter(
+            "actions", "Actions of plans, by controller, kind and outcome.", "controller", "kind", "outcome"
         )
         self._cycles = Histogram(
             PREFIX + "plan_duration_seconds",
@@ -49,41 +46,31 @@ class ControllersMetrics(Collector):
             buckets=CYCLE_BUCKETS,
             registry=self.registry,
         )
-        self.plan_failures = Counter(
-            PREFIX + "plan_failures",
-            "Plans that failed with an internal error; nothing of them was carried out.",
-            ("controller",),
-            registry=self.registry,
+        self.plan_failures = self._counter(
+            "plan_failures", "Plans that failed with an internal error; nothing of them was carried out.", "controller"
         )
-        self.plans_put_off = Counter(
-            PREFIX + "plans_put_off",
+        self.plans_put_off = self._counter(
+            "plans_put_off",
             "Plans that a cycle had no time for: the last one stays in force, and the next cycle begins with it.",
-            ("controller",),
-            registry=self.registry,
+            "controller",
         )
-        self.requests = Counter(
-            PREFIX + "api_requests", "Requests sent to the API server.", ("verb",), registry=self.registry
-        )
-        self.watch_errors = Counter(
-            PREFIX + "watch_errors", "Broken watches and failed lists, by kind.", ("kind",), registry=self.registry
-        )
-        self._budget = Gauge(
-            PREFIX + "budget_left", "Actions that may be done right now.", ("budget",), registry=self.registry
-        )
-        self.evictions = Counter(
-            PREFIX + "evictions", "Eviction requests sent, whatever the answer.", registry=self.registry
-        )
-        self._eviction_budget = Gauge(
-            PREFIX + "eviction_budget_per_minute", "Evictions allowed within any minute.", registry=self.registry
-        )
-        self._certificate_expiry = Gauge(
-            PREFIX + "certificate_expiry_timestamp_seconds",
+        self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
+        self.watch_errors = self._counter("watch_errors", "Broken watches and failed lists, by kind.", "kind")
+        self._budget = self._gauge("budget_left", "Actions that may be done right now.", "budget")
+        self.evictions = self._counter("evictions", "Eviction requests sent, whatever the answer.")
+        self._eviction_budget = self._gauge("eviction_budget_per_minute", "Evictions allowed within any minute.")
+        self._certificate_expiry = self._gauge(
+            "certificate_expiry_timestamp_seconds",
             "When the webhook's certificates that the leader keeps end, in Unix time.",
-            ("kind",),
-            registry=self.registry,
+            "kind",
         )
-        info = Gauge(PREFIX + "build_info", "1 for the version that runs.", ("version",), registry=self.registry)
-        info.labels(version).set(1)
+        self._gauge("build_info", "1 for the version that runs.", "version").labels(version).set(1)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(PREFIX + name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
 
     def show_leader(self, is_leader: bool) -> None:
         """Show whether this replica leads; one that doesn't has no gauges of plans."""

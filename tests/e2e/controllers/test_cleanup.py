@@ -68,9 +68,7 @@ def marks(node: dict[str, Any]) -> tuple[set[str], set[str], set[str]]:
 def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> str:
     """A pod that pulls a popular image, left behind by that release's controllers; its name."""
     settings = replace(
-        popular_settings(),
-        release=release,
-        namespace=namespace,
+        popular_settings(document={"release": release, "namespace": namespace}),
         pull_secrets=(),
         pod_tolerations=(),
         priority_class="",

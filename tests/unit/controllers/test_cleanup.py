@@ -32,14 +32,14 @@ class FakeCluster:
         return {"status": {"selector": SELECTOR}}
 
     def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
-        if path.endswith("/leases/hub-roost-controllers"):
-            spec = self._lease(self.now)
-            if spec is None:
-                raise ApiError(404, "leases")
-            return {"spec": spec}
         if (query or {}).get("labelSelector") == SELECTOR:
             return {"items": self._pods(self.now)}
         return {"items": []}
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        assert path.endswith("/leases/hub-roost-controllers")
+        spec = self._lease(self.now)
+        return None if spec is None else {"spec": spec}
 
     def clean_up(self) -> float:
         """Clean up; returns how long that took, in seconds."""

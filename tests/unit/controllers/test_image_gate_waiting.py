@@ -83,13 +83,14 @@ def openings(
         if "pulling" in one.labels.values()
     }
     found = plan_openings(
-        Snapshot(RELEASE, NAMESPACE, {one.name: one for one in nodes}, {one.key: one for one in pods}),
+        Snapshot(
+            RELEASE, NAMESPACE, {one.name: one for one in nodes}, {one.key: one for one in pods}, claimable=claimable
+        ),
         closed,
         just_opened,
         failing={},
         since=true_since(nodes, pods),
         prefix=PREFIX,
-        claimable=claimable,
         open_after_seconds=after,
         now=Moment(NOW, NOW),
     )
