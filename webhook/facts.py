@@ -382,22 +382,17 @@ def _object(parent: JSONObject, key: str) -> JSONObject:
     return parent.get(key) or {}
 
 
-def _is_true(obj: JSONObject, condition_type: str) -> bool:
-    conditions = _object(obj, "status").get("conditions") or ()
-    return any(
-        condition.get("type") == condition_type and condition.get("status") == "True" for condition in conditions
-    )
-
-
 def read_builder(pod: JSONObject) -> str | None:
     """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and there to stay.
 
     BinderHub itself counts pending, failed and leaving builders, and fails every build while one isn't bound.
     """
     node = _object(pod, "spec").get("nodeName")
-    if not node or _object(pod, "metadata").get("deletionTimestamp") or not _is_true(pod, "Ready"):
+    if not node or _object(pod, "metadata").get("deletionTimestamp"):
         return None
-    return str(node)
+    conditions = _object(pod, "status").get("conditions") or ()
+    is_ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return str(node) if is_ready else None
 
 
 def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:

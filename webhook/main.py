@@ -178,7 +178,6 @@ class _Replica:
         return self._page
 
     def _count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
-        if is_dry_run:
-            # Nothing is created: alerts and graphs are about pods.
-            return
-        self._metrics.count_decision(decision, seconds)
+        # A dry run creates nothing: alerts and graphs are about pods.
+        if not is_dry_run:
+            self._metrics.count_decision(decision, seconds)

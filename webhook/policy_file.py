@@ -49,11 +49,8 @@ class PolicyFile:
         """Ready once there was a valid policy; a later fault is reported, but the last valid policy stays in use."""
         if self.settings is NO_RULES:
             return ReadyVerdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
-        if self._fault:
-            return ReadyVerdict(
-                passed=True, detail=f"revision {self.settings.revision} stays in use, reload failed: {self._fault}"
-            )
-        return ReadyVerdict(passed=True, detail=f"revision {self.settings.revision}")
+        stays = f" stays in use, reload failed: {self._fault}" if self._fault else ""
+        return ReadyVerdict(passed=True, detail=f"revision {self.settings.revision}{stays}")
 
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""

@@ -106,7 +106,7 @@ class FactsKeeper:
         """Watch what these rules need. The old facts stay in use until the new watches have listed, or for a while."""
         with self._replacing:
             before = self._watches
-            if before is None or not _same_watches(before.settings, settings):
+            if before is None or _watched(before.settings) != _watched(settings):
                 self._watch_anew(settings)
 
     def _watch_anew(self, settings: ReleaseSettings) -> None:
@@ -186,12 +186,9 @@ class FactsKeeper:
             self._pod_seen(namespace, name)
 
 
-def _same_watches(old: ReleaseSettings, new: ReleaseSettings) -> bool:
-    def relevant(settings: ReleaseSettings) -> tuple[object, ...]:
-        rulebook = Rulebook(settings)
-        return {name: rulebook.reads(name) for name in settings.classes}, watched_parts(settings)
-
-    return relevant(old) == relevant(new)
+def _watched(settings: ReleaseSettings) -> tuple[object, ...]:
+    rulebook = Rulebook(settings)
+    return {name: rulebook.reads(name) for name in settings.classes}, watched_parts(settings)
 
 
 class _Watches:
@@ -218,12 +215,10 @@ class _Watches:
         cache = partial(WatchCache[Any], client, on_change=on_change, on_error=metrics.count_watch_error, clock=clock)
         classes = settings.classes.values()
         self._nodes: WatchCache[Node] | None = None
-        if settings.reads_nodes:
-            reads_images = bool(self._classes_that_read(Reads.WARM))
-            read = partial(node_or_none, with_images=reads_images)
-            self._nodes = cache("/api/v1/nodes", read, kind="nodes")
         self._device_classes: WatchCache[frozenset[str]] | None = None
         if settings.reads_nodes:
+            read = partial(node_or_none, with_images=bool(self._classes_that_read(Reads.WARM)))
+            self._nodes = cache("/api/v1/nodes", read, kind="nodes")
             path = "/apis/resource.k8s.io/v1/deviceclasses"
             self._device_classes = cache(path, claimable_resources, kind="deviceclasses", keeps_changes=False)
         self._priorities: WatchCache[int] | None = None
@@ -366,11 +361,6 @@ class _Watches:
         """Whether no watch of pods with a home is known to be broken."""
         return not any(self._pods[name].fault for name in self._classes_that_read(Reads.HOMES))
 
-    @property
-    def counts_homes(self) -> bool:
-        """Whether all pods with a home are known."""
-        return all(_is_known(self._pods[name]) for name in self._classes_that_read(Reads.HOMES))
-
     def _classes_that_read(self, part: Reads) -> list[str]:
         """The classes with a rule that looks at this part of the facts."""
         return [name for name in self.settings.classes if part in self._rulebook.reads(name)]
@@ -417,7 +407,11 @@ class _Watches:
     def _refresh(self) -> tuple[Facts, list[str]]:
         if self._nodes is not None and self._nodes.synced:
             changes = self._take(self._nodes)
-            self._take_nodes(changes)
+            if self._known_nodes is None:
+                self._known_nodes = Nodes(node for node in changes.values() if node is not None)
+            elif changes:
+                self._images.note_replaced(self._known_nodes, changes)
+                self._known_nodes = self._known_nodes.updated(changes)
         if self._namespaces is not None:
             before = self._known_namespaces
             labels_now = self._take(self._namespaces)
@@ -436,10 +430,12 @@ class _Watches:
         seen = self._refresh_pods()
         # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
         self._keep_in_step()
+        # Only where all pods with a home are known.
+        counts_homes = all(_is_known(self._pods[name]) for name in self._classes_that_read(Reads.HOMES))
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
             builder_nodes={name: self._builder_nodes[name] for name, one in self._builders.items() if _is_known(one)},
-            homes=self._homes if self.counts_homes else _NO_HOMES,
+            homes=self._homes if counts_homes else _NO_HOMES,
             shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces and _is_known(self._namespaces) else None,
             warm={name: warm for name, warm in self._warm.items() if _is_known(self._pods[name])},
@@ -454,13 +450,6 @@ class _Watches:
 
     def _selects(self, namespace: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
         return [namespace_matches(selector, namespace, known) for selector in self._selectors]
-
-    def _take_nodes(self, changes: Mapping[str, Node | None]) -> None:
-        if self._known_nodes is None:
-            self._known_nodes = Nodes(node for node in changes.values() if node is not None)
-        elif changes:
-            self._images.note_replaced(self._known_nodes, changes)
-            self._known_nodes = self._known_nodes.updated(changes)
 
     def _keep_in_step(self) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""

@@ -50,11 +50,7 @@ class Experience(NamedTuple):
 @lru_cache(maxsize=16)
 def experience_of(history: History, time_zone: str) -> Experience:
     """Prepare a history. time_zone: a name of the IANA database; "the same hour" is one of its clocks."""
-    growth = {
-        _local_hour(history.first_hour + index, time_zone): each
-        for index, each in enumerate(history.growth)
-        if each is not None
-    }
+    growth = {_local_hour(hour, time_zone): each for hour, each in history.seen().items()}
     end = max(growth, default=0) + 1
     distances = [
         (growth[hour] - usual) / sqrt(usual + 1)
@@ -98,10 +94,8 @@ def learned_replicas(period: Period, forecast: Forecast | None, least: int, most
 
 def next_change(moment: float, boot_seconds: int) -> float:
     """Return when `forecast_need` may differ at the earliest: at a full hour, or a boot time before one."""
-    edges = (
-        ((moment + early) // HOUR_SECONDS + 1) * HOUR_SECONDS - early for early in (0, boot_seconds % HOUR_SECONDS)
-    )
-    return min(edges)
+    earlies = (0, boot_seconds % HOUR_SECONDS)
+    return min(((moment + early) // HOUR_SECONDS + 1) * HOUR_SECONDS - early for early in earlies)
 
 
 def _usual(growth: Mapping[int, int], hour: int) -> float | None:

@@ -54,10 +54,13 @@ class History:
         index = hour - self.first_hour
         return self.growth[index] if 0 <= index < len(self.growth) else None
 
+    def seen(self) -> dict[int, int]:
+        """The growth of each hour that was seen."""
+        return {self.first_hour + index: growth for index, growth in enumerate(self.growth) if growth is not None}
+
     def with_hours(self, hours: Mapping[int, int]) -> History:
         """Return the history with these hours too; an hour that it has stays, and hours that are too old go."""
-        known = {self.first_hour + index: growth for index, growth in enumerate(self.growth) if growth is not None}
-        known = {**hours, **known}
+        known = {**hours, **self.seen()}
         if not known:
             return self
         end = max(known) + 1

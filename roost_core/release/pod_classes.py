@@ -140,12 +140,9 @@ def _read_key_source(read: Reader, value: object, at: str) -> KeySource:
         if kind == "image":
             return KeySource("image")
         if isinstance(name, str) and name:
-            if kind == "annotation":
-                return KeySource("annotation", name)
-            if kind == "label":
-                return KeySource("label", name)
-            if kind == "env":
-                return KeySource("env", name)
+            for source in (KeySource("annotation", name), KeySource("label", name), KeySource("env", name)):
+                if source.kind == kind:
+                    return source
     read.fault(at, value, "one of {annotation: NAME}, {label: NAME}, {env: NAME}, {image: repository}")
     return KeySource("image")
 

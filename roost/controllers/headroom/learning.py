@@ -146,8 +146,7 @@ def _read(stored: str, known: History, now: Moment) -> tuple[History, str]:
     # With hours that are still to come, those that come would seem too old to be kept.
     if history.end_hour > now.wall // HOUR_SECONDS + 1:
         return known, f"found hours up to {history.end_hour}, expected hours before the present, in hours since 1970"
-    hours = {known.first_hour + index: growth for index, growth in enumerate(known.growth) if growth is not None}
-    return history.with_hours(hours), ""
+    return history.with_hours(known.seen()), ""
 
 
 def _level(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> float:

@@ -30,11 +30,8 @@ class HeadroomSettings:
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
     """Read release.json; None if no set has windows, learns, counts nodes or can be booked."""
-    sets = tuple(
-        each
-        for each in release.sets
-        if release.events is not None or each.windows or each.learn is not None or each.fills_nodes
-    )
+    books = release.events is not None
+    sets = tuple(each for each in release.sets if books or each.windows or each.learn is not None or each.fills_nodes)
     if not sets:
         return None
     return HeadroomSettings(
