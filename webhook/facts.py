@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     # Of a table, one that may be changed: a copy, or the table itself.
     _ToChange = Callable[[Any], dict[Any, Any]]
 
-__all__ = ["Facts", "Homes", "PlacedPod", "WarmFacts", "pod_key", "read_builder", "read_placed_pod"]
-
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
 # The longest name that a node can have.

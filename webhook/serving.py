@@ -48,15 +48,12 @@ def create_app(review: Callable[[bytes], Answer]) -> Flask:
         if request.mimetype != JSON:
             raise UnsupportedMediaType(f"expected content type {JSON}")
         response = review(request.get_data(cache=False))
-        return Response(response.body, response.status, content_type=_content_type(response))
+        content_type = JSON if response.status == HTTPStatus.OK else TEXT
+        return Response(response.body, response.status, content_type=content_type)
 
     app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
     app.register_error_handler(HTTPException, _one_line)
     return app
-
-
-def _content_type(answer: Answer) -> str:
-    return JSON if answer.status == HTTPStatus.OK else TEXT
 
 
 def _one_line(error: HTTPException) -> Response:

@@ -185,13 +185,9 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_moment(now - BACKDATE_SECONDS))
-        .not_valid_after(_moment(ends_at))
+        .not_valid_before(dt.datetime.fromtimestamp(now - BACKDATE_SECONDS, tz=dt.UTC))
+        .not_valid_after(dt.datetime.fromtimestamp(ends_at, tz=dt.UTC))
     )
-
-
-def _moment(unix_seconds: float) -> dt.datetime:
-    return dt.datetime.fromtimestamp(unix_seconds, tz=dt.UTC)
 
 
 def _name(common_name: str) -> x509.Name:

@@ -163,9 +163,7 @@ def round_up(resource: str, amount: Fraction) -> int:
     return -(-amount.numerator // amount.denominator)
 
 
-@lru_cache(maxsize=4096)
-def _parse_text(text: str) -> Fraction:
-    return parse_quantity(text)
+_parse_text: Final = lru_cache(maxsize=4096)(parse_quantity)
 
 
 def read_quantity(amount: object, where: str) -> Fraction:

@@ -26,12 +26,12 @@ _Z2JH_PULLERS: Final = frozenset({_Z2JH_CONTINUOUS, "hook-image-puller"})
 
 def is_puller(labels: Mapping[str, str]) -> bool:
     """Whether it is a pod of a puller's DaemonSet, of any release."""
-    return labels.get(OWN_COMPONENT_LABEL) == OWN_PULLER and _is_own(labels)
+    return labels.get(OWN_COMPONENT_LABEL) == OWN_PULLER and labels.get(PART_OF_LABEL) == OWN_PART
 
 
 def is_popular_puller(labels: Mapping[str, str]) -> bool:
     """Whether it is a pod that pulls a popular image, for any release."""
-    return labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER and _is_own(labels)
+    return labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER and labels.get(PART_OF_LABEL) == OWN_PART
 
 
 def is_z2jh_puller(labels: Mapping[str, str]) -> bool:
@@ -42,10 +42,6 @@ def is_z2jh_puller(labels: Mapping[str, str]) -> bool:
 def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
     """Whether it is of zero-to-jupyterhub's continuous puller, which runs on new nodes, too; its hook doesn't."""
     return labels.get(COMPONENT_LABEL) == _Z2JH_CONTINUOUS
-
-
-def _is_own(labels: Mapping[str, str]) -> bool:
-    return labels.get(PART_OF_LABEL) == OWN_PART
 
 
 def waits_at_gate(pod: Pod) -> bool:

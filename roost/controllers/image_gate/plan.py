@@ -184,13 +184,13 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     waits = [seconds for share in shares for seconds in share.waits]
     return Planned(
         actions=actions,
-        memory=GateMemory(
+        memory=replace(
+            memory,
             nodes=nodes,
             evidence=evidence,
             image_bytes=context.image_bytes,
             changes=sent,
             conditions={name: condition for name, condition in memory.conditions.items() if name in nodes},
-            notices=memory.notices,
             opened_late=opened_late,
             has_puller=context.has_puller,
             opened={
@@ -198,7 +198,6 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
                 for (name, label), since in memory.opened.items()
                 if name in nodes and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
             },
-            waiting=memory.waiting,
         ),
         wake_after_seconds=min(waits if wait_seconds is None else [*waits, wait_seconds], default=None),
         gauges=gauge_values(nodes, settings, opened_late, memory.opened, now),
