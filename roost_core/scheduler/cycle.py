@@ -14,7 +14,7 @@ from roost_core.objects.pod import Pod
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
-from roost_core.scheduler.preemption import Nomination, no_node_text, preempt
+from roost_core.scheduler.preemption import Nomination, count_reasons, no_node_text, preempt
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.state import ClusterState
@@ -49,11 +49,7 @@ class SchedulingDecision:
     @property
     def reasons(self) -> dict[str, int]:
         """How many nodes each reason excluded."""
-        counts: dict[str, int] = {}
-        for rejection in self.rejections.values():
-            for reason in rejection.reasons:
-                counts[reason] = counts.get(reason, 0) + 1
-        return counts
+        return count_reasons(self.rejections)
 
     @property
     def note(self) -> str:

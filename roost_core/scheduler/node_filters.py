@@ -174,11 +174,8 @@ class NodeFilters:
         """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left out."""
         verdicts = self.verdicts
         if verdicts.unwanted is None:
-            tolerations = self.pod.spec.tolerations
-            counts = {}
-            for name, row in self.state.rows.items():
-                number = count_unwanted(row.node.taints, tolerations)
-                if number:
-                    counts[name] = number
-            verdicts.unwanted = counts
+            tolerations, rows = self.pod.spec.tolerations, self.state.rows
+            verdicts.unwanted = {
+                name: number for name, row in rows.items() if (number := count_unwanted(row.node.taints, tolerations))
+            }
         return verdicts.unwanted

@@ -6,6 +6,7 @@ Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -168,18 +169,19 @@ def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
     )
 
 
+def count_reasons(rejections: Mapping[str, Rejection]) -> Counter[str]:
+    """How many nodes each reason excludes."""
+    return Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
+
+
 def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:
     """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted as texts.
 
     absent: what counts for each of the nodes of which nothing is said.
     """
-    counts: dict[str, int] = {}
-    for rejection in rejections.values():
-        for reason in rejection.reasons:
-            counts[reason] = counts.get(reason, 0) + 1
+    counts = count_reasons(rejections)
     if len(rejections) < nodes:
-        for reason in absent.reasons:
-            counts[reason] = counts.get(reason, 0) + nodes - len(rejections)
+        counts.update(dict.fromkeys(absent.reasons, nodes - len(rejections)))
     reasons = sorted(f"{number} {reason}" for reason, number in counts.items())
     text = f"0/{nodes} nodes are available:"
     return f"{text} {', '.join(reasons)}." if reasons else text

@@ -400,12 +400,9 @@ class ClusterState:
         if counts is not None:
             self._queries.move_to_end(query)
             return counts
-        counts = {}
-        for name, row in self.rows.items():
-            number = sum(map(query.finds, row.pods.values()))
-            if number:
-                counts[name] = number
-        self._queries[query] = counts
+        counts = self._queries[query] = {
+            name: number for name, row in self.rows.items() if (number := sum(map(query.finds, row.pods.values())))
+        }
         if len(self._queries) > _REMEMBERED_QUERIES:
             self._queries.popitem(last=False)
         return counts
