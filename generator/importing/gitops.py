@@ -40,7 +40,7 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
         return [_mapping_at(file, ("spec", "values"))], _flux_release(file.values)
     if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
         above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
-        found = [(_argo_files(file, at), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
+        found = [(_argo_files(file, at, helm), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
         return next((one for one in found if _holds_hub(one[0])), found[0])
     return [file], ""
 
@@ -60,11 +60,8 @@ def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, obj
     yield (*above, "source", "helm"), child(spec, "source", "helm")
 
 
-def _argo_files(file: LoadedFile, above: Path) -> list[LoadedFile]:
+def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]:
     """`values` is text, `valuesObject` a mapping over it."""
-    helm: object = file.values
-    for step in above:
-        helm = helm[step] if isinstance(helm, list) and isinstance(step, int) else child(helm, str(step))
     text = child(helm, "values")
     files = []
     if isinstance(text, str):

@@ -70,7 +70,8 @@ def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
                 continue
             size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
             if size is None:
-                draft.reject(hub, tuple(dotted.split(".")), _size_reason(kind))
+                expected = "a number of CPUs" if kind == "cpu" else "bytes, or a number with K, M, G or T"
+                draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
                 continue
             sizes[kind] = size
             draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
@@ -99,10 +100,6 @@ def _amount(value: object, quantity: str) -> object:
     if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
         return value
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
-
-
-def _size_reason(kind: str) -> str:
-    return "expected a number of CPUs" if kind == "cpu" else "expected bytes, or a number with K, M, G or T"
 
 
 def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, dict[str, str]]) -> None:

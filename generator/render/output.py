@@ -95,7 +95,9 @@ def _free_target(folder: str) -> Path:
         raise UsageError(f"--output-dir {folder}: is the current folder or above it. Give a folder below it.")
     listed = _listed(target) or set()
     entries = target.iterdir() if target.is_dir() else ()
-    foreign = sorted(entry.name for entry in entries if entry.name not in listed or not _is_plain(entry))
+    foreign = sorted(
+        entry.name for entry in entries if entry.name not in listed or entry.is_symlink() or not entry.is_file()
+    )
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise UsageError(
@@ -103,10 +105,6 @@ def _free_target(folder: str) -> Path:
             "Give an empty or a new folder."
         )
     return target
-
-
-def _is_plain(entry: Path) -> bool:
-    return entry.is_file() and not entry.is_symlink()
 
 
 def _listed(folder: Path) -> set[str] | None:

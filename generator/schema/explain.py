@@ -90,7 +90,10 @@ class _Explainer:
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
                     yield at, self._places.fault(at, MISSING, expected, self._fix_of_missing(at))
         elif isinstance(error.kind, ValidationErrorKind.PropertyNames):
-            yield from self._name_fault(path, str(error.kind.error.instance), keyword, schema)
+            name = str(error.kind.error.instance)
+            at, expected = (*path, name), self.expected(schema)
+            expected = f"at most {schema[keyword]} letters" if keyword == "maxLength" else expected
+            yield at, self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema))
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
@@ -102,11 +105,6 @@ class _Explainer:
                 path,
                 self._places.fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema)),
             )
-
-    def _name_fault(self, path: Path, name: str, keyword: str | int, schema: Schema) -> Iterator[tuple[Path, Fault]]:
-        at = (*path, name)
-        expected = self.expected(schema) if keyword != "maxLength" else f"at most {schema[keyword]} letters"
-        yield at, self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema))
 
     def _fix_of_missing(self, path: Path) -> str:
         if not any(isinstance(step, int) for step in path):

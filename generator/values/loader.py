@@ -217,7 +217,8 @@ class _Builder:
         maps = list(reversed(node.value)) if isinstance(node, SequenceNode) else [node]
         for merged_node in maps:
             if isinstance(merged_node, MappingNode):
-                built.update(self._mapping_of(merged_node, path))
+                value = self.build(merged_node, path)
+                built.update(value if isinstance(value, dict) else {})
             else:
                 self.fault(
                     merged_node,
@@ -226,10 +227,6 @@ class _Builder:
                     "a map or a list of maps",
                     "Merge an anchor of a map.",
                 )
-
-    def _mapping_of(self, node: MappingNode, path: Path) -> dict[str, object]:
-        value = self.build(node, path)
-        return value if isinstance(value, dict) else {}
 
     def _key(self, node: Node, path: Path) -> str | None:
         if not isinstance(node, ScalarNode):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple, NoReturn
 
 from generator.faults import Path, UsageError
@@ -19,12 +20,10 @@ MAX_INDEX: Final = 65536
 MAX_NESTED_NAMES: Final = 30
 
 Values = dict[str, object]
-# What a `--set` value's text becomes.
-_ReadText = Callable[[str], object]
 
 
 class Settings(NamedTuple):
-    """Values from the command line, each as it was typed."""
+    """Values from the command line, each as it was typed, in the order in which Helm applies them."""
 
     json_values: Sequence[str] = ()
     values: Sequence[str] = ()
@@ -51,15 +50,14 @@ def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Se
         given = merge_maps(given, file.values)
         sources.append(file.source)
     given = _copy_map(given)
-    for flag, texts, apply in (
-        ("--set-json", settings.json_values, _apply_json),
-        ("--set", settings.values, _apply_typed),
-        ("--set-string", settings.string_values, _apply_text),
-    ):
+    for flag, texts in zip(_READERS, settings, strict=True):
         for text in texts:
-            alone = _alone(text, apply)
+            # By itself it tells which keys it touches.
+            alone: Values = {}
+            with suppress(UsageError):
+                alone = _apply(flag, text, {})
             sources.append(ValueSource(f"{flag} {text}", alone, new_lists(alone, given)))
-            given = apply(text, given)
+            given = _apply(flag, text, given)
     return Merged(coalesce(given, defaults.values), Places(sources), defaults.values)
 
 
@@ -75,17 +73,9 @@ def merge_maps(older: Mapping[str, object], newer: Mapping[str, object]) -> Valu
 def coalesce(given: Mapping[str, object], defaults: Mapping[str, object]) -> Values:
     """Fill `given` up with the chart's defaults; a null in `given` deletes the default's key."""
     merged = _copy_map(given)
-    for key, default in defaults.items():
-        if key not in merged:
-            if default is not None:
-                merged[key] = _without_nulls(default)
-            continue
-        value = merged[key]
-        if value is None:
-            del merged[key]
-        elif isinstance(value, dict) and isinstance(default, dict):
-            _coalesce_maps(value, default)
-    return merged
+    _coalesce_maps(merged, defaults)
+    # At the top Helm takes a null away where the default is null, too.
+    return {key: value for key, value in merged.items() if value is not None or key not in defaults}
 
 
 def _coalesce_maps(given: Values, defaults: Mapping[str, object]) -> None:
@@ -120,24 +110,14 @@ def _copy_map(value: Mapping[str, object]) -> Values:
 # --- --set ------------------------------------------------------------------------------------------------------------
 
 
-def _apply_typed(text: str, values: Values) -> Values:
-    _SetParser(text, "--set", read_text=typed_value).run(values)
-    return values
-
-
-def _apply_text(text: str, values: Values) -> Values:
-    _SetParser(text, "--set-string", read_text=lambda value: value).run(values)
-    return values
-
-
-def _apply_json(text: str, values: Values) -> Values:
-    if text.strip().startswith("{"):
-        parser = _SetParser(text.strip(), "--set-json", read_text=None)
+def _apply(flag: str, text: str, values: Values) -> Values:
+    if flag == "--set-json" and text.strip().startswith("{"):
+        parser = _SetParser(text.strip(), flag)
         whole = parser.json_value()
         if parser.rest() or not isinstance(whole, dict):
             parser.fail("is not a single JSON object")
         return merge_maps(values, whole)
-    _SetParser(text, "--set-json", read_text=None).run(values)
+    _SetParser(text, flag).run(values)
     return values
 
 
@@ -152,14 +132,6 @@ def new_lists(values: object, before: object, path: Path = ()) -> set[Path]:
             below = before.get(key) if isinstance(before, dict) else None
             paths |= new_lists(value, below, (*path, key))
     return paths
-
-
-def _alone(text: str, apply: Callable[[str, Values], Values]) -> Values:
-    """Values that one flag sets by itself: they tell which keys it touched."""
-    try:
-        return apply(text, {})
-    except UsageError:
-        return {}
 
 
 def typed_value(text: str) -> object:
@@ -177,13 +149,21 @@ def typed_value(text: str) -> object:
     return text
 
 
+# What reads a value of each flag, in the order in which Helm applies them; None: it is JSON.
+_READERS: Final[Mapping[str, Callable[[str], object] | None]] = {
+    "--set-json": None,
+    "--set": typed_value,
+    "--set-string": str,
+}
+
+
 class _SetParser:
     """Helm's `strvals` language: a.b=c, a[0].b=c, a={x,y}, backslash escapes, several settings by comma."""
 
-    def __init__(self, text: str, flag: str, read_text: _ReadText | None) -> None:
+    def __init__(self, text: str, flag: str) -> None:
         self._text = text
         self._flag = flag
-        self._read_text = read_text  # None: values are JSON
+        self._read_text = _READERS[flag]
         self._at = 0
         control = CONTROL.search(text)
         if control is not None:

@@ -15,9 +15,6 @@ from generator.values.files import parse_values, read_file
 from generator.values.release import Release
 from roost.commands.options import release_options
 
-SAME = 0
-DIFFERENT = 1
-
 
 def _objects(path: str, release: Release) -> Objects:
     """Objects of a folder, of manifests, or of values ("-" is stdin). Reads the path only once: it can be a pipe."""
@@ -58,4 +55,4 @@ def command(*, before: str, after: str, release: Release, colour: str) -> int:
         raise UsageError(str(error)) from None
     is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     sys.stdout.write(show(changes, coloured=is_coloured))
-    return DIFFERENT if changes else SAME
+    return 1 if changes else 0

@@ -16,16 +16,6 @@ from generator.importing.proposals import pointer, print_proposals, propose
 from generator.values.files import read_file
 
 
-def run(files: Sequence[str], release: str, hub: str | None = None, *, details: bool = False) -> int:
-    """Print the values to stdout, with proposals as comments below, and the report of the import to stderr."""
-    layers = [(file, read_file(file)) for file in files]
-    result = import_layers(layers, release, hub)
-    proposals = propose(result, layers, release, hub)
-    sys.stdout.write(result.to_yaml() + print_proposals(proposals))
-    sys.stderr.write(result.report(pointer(proposals), details=details))
-    return 0
-
-
 def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     """Print one release's values for many hubs, and the report to stderr; 1 if Roost wouldn't take them.
 
@@ -79,4 +69,9 @@ def command(
         return run_many(files, folders)
     if not files:
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
-    return run(files, release, hub, details=details)
+    layers = [(file, read_file(file)) for file in files]
+    result = import_layers(layers, release, hub)
+    proposals = propose(result, layers, release, hub)
+    sys.stdout.write(result.to_yaml() + print_proposals(proposals))
+    sys.stderr.write(result.report(pointer(proposals), details=details))
+    return 0

@@ -24,30 +24,6 @@ def manifests(options: RenderOptions) -> list[Manifest]:
     return made
 
 
-def run(options: RenderOptions, output_dir: str | None, only: str | None = None, check: str | None = None) -> int:
-    """Write all manifests to stdout, or replace the folder `output_dir` with them and a kustomization.
-
-    check: a folder or file of manifests; what it has otherwise is shown, with exit code 1, and nothing is written.
-    only: "cluster" for the objects without a namespace, "namespace" for what `clusterResources: false` installs; both
-    whatever the values say there.
-    """
-    if only is not None:
-        settings = options.settings
-        chosen = f"clusterResources={'true' if only == 'cluster' else 'false'}"
-        options = options._replace(settings=settings._replace(values=(*settings.values, chosen)))
-    made = manifests(options)
-    if only == "cluster":
-        made = [manifest for manifest in made if not manifest.identity.namespace]
-    if check is not None:
-        return _check(made, check)
-    if output_dir is None:
-        sys.stdout.write(stream(made))
-        return 0
-    write_folder(made, output_dir)
-    sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
-    return 0
-
-
 def _check(made: Sequence[Manifest], place: str) -> int:
     changes = compare(read_manifests(place), {manifest.identity: manifest.body for manifest in made})
     if not changes:
@@ -86,4 +62,19 @@ def command(*, options: RenderOptions, output_dir: str | None, only: str | None,
     """
     if check is not None and output_dir is not None:
         raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
-    return run(options, output_dir, only, check)
+    if only is not None:
+        # Whatever the values say there.
+        settings = options.settings
+        chosen = f"clusterResources={'true' if only == 'cluster' else 'false'}"
+        options = options._replace(settings=settings._replace(values=(*settings.values, chosen)))
+    made = manifests(options)
+    if only == "cluster":
+        made = [manifest for manifest in made if not manifest.identity.namespace]
+    if check is not None:
+        return _check(made, check)
+    if output_dir is None:
+        sys.stdout.write(stream(made))
+        return 0
+    write_folder(made, output_dir)
+    sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
+    return 0

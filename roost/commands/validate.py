@@ -14,29 +14,6 @@ from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 
 
-def run(options: RenderOptions, pod_file: str | None, *, strict: bool) -> int:
-    """Print faults, warnings and hints to stdout, one per line; 0 if there are no faults (strict: and no warnings).
-
-    pod_file: print this pod as the values would have it admitted, and all else to stderr.
-    """
-    talk = sys.stdout if pod_file is None else sys.stderr
-    faults, unread = _find(options)
-    ordered = sort_faults(faults)
-    for fault in ordered:
-        talk.write(f"{fault}\n")
-    errors = sum(fault.severity == "error" for fault in ordered)
-    warnings = sum(fault.severity == "warning" for fault in ordered)
-    if errors or warnings:
-        sys.stderr.write(f"{_count(errors, 'error')}, {_count(warnings, 'warning')}\n")
-    else:
-        sys.stderr.write("no faults\n")
-    if unread:
-        raise UsageError("\n".join(map(str, unread)))
-    if pod_file is not None and not errors:
-        sys.stdout.write(_admitted(options, read_pod_file(pod_file)))
-    return 1 if errors or (strict and warnings) else 0
-
-
 def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     """Faults, and the errors of files that can't be read."""
     merged, faults, unread = read_what_loads(options.files, options.settings)
@@ -97,4 +74,18 @@ def command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
     roost validate -f values.yaml --kube-version v1.37.2
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     """
-    return run(options, pod, strict=strict)
+    # The pod alone is on stdout.
+    talk = sys.stdout if pod is None else sys.stderr
+    faults, unread = _find(options)
+    ordered = sort_faults(faults)
+    for fault in ordered:
+        talk.write(f"{fault}\n")
+    errors = sum(fault.severity == "error" for fault in ordered)
+    warnings = sum(fault.severity == "warning" for fault in ordered)
+    said = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if errors or warnings else "no faults"
+    sys.stderr.write(f"{said}\n")
+    if unread:
+        raise UsageError("\n".join(map(str, unread)))
+    if pod is not None and not errors:
+        sys.stdout.write(_admitted(options, read_pod_file(pod)))
+    return 1 if errors or (strict and warnings) else 0

@@ -16,7 +16,7 @@ def check(install: Install) -> Told:
     own = f"{install.release.name}.{install.release.namespace}."
     pods = [
         pod
-        for pod in install.client.get("/api/v1/pods")["items"]
+        for pod in install.pods_everywhere
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and pod["spec"].get("nodeName")
     ]
     nodes = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("schedulerName", "").startswith(own)}
