@@ -278,27 +278,31 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
     secrets = ("hub-roost-webhook-ca", "hub-roost-webhook-leaf")
     writes = ("create", "update", "patch", "delete", "deletecollection")
     allowed: list[Right] = [
-        *((webhook, verb, "pods", namespace, "") for verb in ("get", "list", "watch")),
-        *((webhook, verb, "nodes", "", "") for verb in ("get", "list", "watch")),
+        *((webhook, verb, "pods", namespace, "") for verb in ("list", "watch")),
+        *((webhook, verb, "nodes", "", "") for verb in ("list", "watch")),
         *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
         (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
         *((controllers, verb, "nodes", "", "n") for verb in ("get", "list", "watch", "patch")),
         # An admission policy holds it to the own condition; without the condition, to taking it away.
         (controllers, "patch", "nodes/status", "", "n"),
-        *((controllers, verb, "pods", place, "") for verb in ("get", "list", "watch") for place in (namespace, "")),
+        *((controllers, verb, "pods", place, "") for verb in ("list", "watch") for place in (namespace, "")),
         *((controllers, "create", resource, namespace, "") for resource in ("pods/eviction", leases)),
         (controllers, "delete", "pods", namespace, ""),
         *((controllers, verb, leases, namespace, own) for verb in ("get", "update")),
         *((controllers, verb, "events", place, "") for verb in ("create", "patch") for place in (namespace, "default")),
         *((controllers, verb, "events", namespace, "") for verb in ("list", "watch")),
-        *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("get", "list", "watch")),
-        *((controllers, verb, "apps/deployments/scale", namespace, own) for verb in ("get", "patch")),
+        *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("list", "watch")),
+        (controllers, "patch", "apps/deployments/scale", namespace, own),
         # Admission policies hold these to the two Secrets, and to caBundle.
         *((controllers, verb, "secrets", namespace, one) for verb in ("get", "update") for one in secrets),
         (controllers, "create", "secrets", namespace, ""),
         *((controllers, verb, hooks, "", configuration) for verb in ("get", "patch")),
     ]
     denied: list[Right] = [
+        # What is watched is never asked for by name.
+        (webhook, "get", "nodes", "", "n"),
+        (controllers, "get", "apps/deployments/scale", namespace, own),
+        *((account, "get", "pods", namespace, "") for account in (webhook, controllers)),
         *((webhook, verb, "pods", namespace, "") for verb in ("create", "delete", "patch", "update")),
         *((webhook, verb, "pods", "default", "") for verb in ("get", "list", "watch")),
         *((webhook, verb, "nodes", "", "n") for verb in ("patch", "update", "delete")),

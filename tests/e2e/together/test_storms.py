@@ -123,7 +123,10 @@ def test_an_etcd_that_was_compacted_while_watches_were_down_is_read_anew(world: 
             world.cluster.apiserver.kill()
             compact(world.cluster)
             world.cluster.start_apiserver()
-        # One that loses its Lease ends, and a kubelet starts it again.
+        # One that loses its Lease ends, and a kubelet starts it again; it may have kept it.
+        for scheduler in world.stack.schedulers:
+            if scheduler.process.is_running:
+                scheduler.kill()
         world.stack.start_scheduler().wait_leading()
         world.proxy.refuse(on=False)
         storm.wait_for_more()

@@ -24,6 +24,7 @@ At = tuple[int, int]
 SECOND_US, MICRO_US = US, 1
 # Between two watches that tell of the same end, on a machine that does other things, too.
 DELIVERED_US: Final = 20 * US
+_PULLING: Final = re.compile(r'Pulling image "([^"]+)"')
 _PULLED: Final = re.compile(
     r'Successfully pulled image "([^"]+)" in (\S+) \((\S+) including waiting\)\. Image size: (\d+) bytes'
 )
@@ -147,6 +148,8 @@ class _Comparer:
             exact = event.get("eventTime")
             at = (moment_us(exact), MICRO_US) if exact else (moment_us(event["deprecatedFirstTimestamp"]), SECOND_US)
             step = {"Scheduled": ("scheduled", ""), "FailedScheduling": ("unschedulable", "")}.get(reason)
+            if reason == "Pulling" and (pulling := _PULLING.search(event["note"])):
+                step = ("pulling", pulling[1])
             if reason == "Pulled":
                 self.pulled.append((at, event))
                 found = _PULLED.search(event["note"]) or _PRESENT.search(event["note"])
