@@ -181,16 +181,17 @@ def running(name: str, scheduler: str, where: str, phase: str = "Running") -> Ob
 
 
 def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
-    cluster = Cluster()
-    cluster.lists["/api/v1/pods"] = [
+    pods = [
         running("ada", "hub.jhub.user", "n1"),
         running("daemon", "default-scheduler", "n1"),
         running("elsewhere", "hub-user-scheduler", "n2"),
         running("over", "hub-user-scheduler", "n1", "Succeeded"),
     ]
-    assert cluster.said("schedulers") == []
-    cluster.lists["/api/v1/pods"].append(running("bob", "hub-user-scheduler", "n1"))
-    ((severity, evidence, _),) = cluster.said("schedulers")
+    alone, shared = Cluster(), Cluster()
+    alone.lists["/api/v1/pods"] = pods
+    assert alone.said("schedulers") == []
+    shared.lists["/api/v1/pods"] = [*pods, running("bob", "hub-user-scheduler", "n1")]
+    ((severity, evidence, _),) = shared.said("schedulers")
     assert (severity, "hub-user-scheduler (1 pod)" in evidence) == ("warning", True)
 
 
