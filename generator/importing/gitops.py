@@ -41,7 +41,7 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
         above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
         found = [(_argo_files(file, at, helm), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
-        return next((one for one in found if _holds_hub(one[0])), found[0])
+        return next((one for one in found if find_charts(values_of(one[0])) is not None), found[0])
     return [file], ""
 
 
@@ -80,11 +80,12 @@ def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
     return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))
 
 
-def _holds_hub(files: Sequence[LoadedFile]) -> bool:
+def values_of(files: Sequence[LoadedFile]) -> Mapping[str, object]:
+    """What they say together, later ones over earlier."""
     values: Mapping[str, object] = {}
     for file in files:
         values = merge_maps(values, file.values)
-    return find_charts(values) is not None
+    return values
 
 
 def _text(holder: object, key: str) -> str:

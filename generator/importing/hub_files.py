@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, UsageError, ValuesError
+from generator.importing.gitops import unwrap, values_of
 from generator.importing.source import find_charts
 from generator.values.loader import load
 
@@ -142,7 +143,7 @@ def _files(folder: Path, passed: list[str]) -> list[_File]:
             passed.append(f"{path}: {error.strerror}")
             continue
         try:
-            values = load(content, str(path)).values
+            values = values_of(unwrap(load(content, str(path)))[0])
         except ValuesError:
             values = {}
         found.append(_File(_stem(path.name), str(path), content, values))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, show_path
 from generator.importing.builds import map_builds
-from generator.importing.gitops import unwrap
+from generator.importing.gitops import unwrap, values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.source import (
@@ -29,7 +29,7 @@ from generator.importing.summary import summary_of
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
 from generator.values.loader import load
-from generator.values.merge import Merged, coalesce, merge_maps, merge_values
+from generator.values.merge import Merged, coalesce, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
 from roost_core.placement.managed_images import puller_groups
@@ -51,9 +51,7 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", 
     objects = [unwrap(_load(name, text)) for name, text in layers]
     loaded = [file for files, _ in objects for file in files]
     release = release or next((named for _, named in objects if named), "hub")
-    values: Mapping[str, object] = {}
-    for file in loaded:
-        values = merge_maps(values, file.values)
+    values = values_of(loaded)
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))

@@ -15,7 +15,7 @@ from generator.importing.result import Draft
 from generator.importing.source import HubSection, child, kind_of
 from generator.importing.unread import SPAWNER_TRAITS
 
-_Lost = tuple["Path", object, str]
+_Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 

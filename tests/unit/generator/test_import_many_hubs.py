@@ -17,6 +17,7 @@ from generator.values.merge import coalesce
 from roost.__main__ import main
 from roost_core.placement.go_json import to_json
 from roost_core.placement.managed_images import puller_groups
+from tests.recorded_data import HUBS
 
 Values = dict[str, Any]
 PLAIN = "jupyterhub: {singleuser: {image: {name: a/b, tag: '1'}}}\n"
@@ -218,3 +219,9 @@ def test_the_command_prints_values_and_a_table_with_a_row_for_each_hub(
 def test_wrong_usage_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_may_hold_objects_of_argo_cd_with_hubs_values() -> None:
+    hubs, passed = find_hubs_in(HUBS)
+    assert "argo-application" in {hub.name for hub in hubs}
+    assert passed == []
