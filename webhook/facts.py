@@ -6,6 +6,7 @@ takes microseconds even with thousands of nodes.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
@@ -49,12 +50,17 @@ class PlacedPod(NamedTuple):
     failing: tuple[str, ...] = ()
 
 
+_made = itertools.count()
+
+
 class Homes:
     """The unfinished pods of classes with a home, and how many there are on each node. Immutable."""
 
-    __slots__ = ("_loads", "_totals", "pods")
+    __slots__ = ("_loads", "_totals", "made", "pods")
 
     def __init__(self, pods: Mapping[str, PlacedPod] | None = None) -> None:
+        # Greater in what was made later.
+        self.made = next(_made)
         # By `pod_key`.
         self.pods: Mapping[str, PlacedPod] = dict(pods or {})
         loads: dict[str, Counter[str]] = {}

@@ -47,6 +47,8 @@ class Ledger:
         self._decisions: OrderedDict[str, tuple[float, PlacedPod]] = OrderedDict()
         self._loads: Counter[PlacedPod] = Counter()
         self._totals: Counter[str] = Counter()
+        # Pods that the watch has shown, and since which facts.
+        self._seen: dict[str, int] = {}
         # The facts that the decisions were last compared with, by identity.
         self._shown: Homes | None = None
         self._doubt = 0.0
@@ -80,6 +82,8 @@ class Ledger:
         oldest = now - (REVIEWED if is_current else REVIEWED_UNSEEN).age_seconds
         with self._lock:
             # True decisions first: this may be the first review for a while.
+            for key in [key for key, since in self._seen.items() if since <= homes.made]:
+                self._confirm(key)
             if homes is not self._shown:
                 for key in [key for key in self._decisions if key in homes.pods]:
                     self._confirm(key)
@@ -107,11 +111,14 @@ class Ledger:
         entry = self._decisions.get(key) if self.is_trusted else None
         return entry[1] if entry is not None else None
 
-    def forget(self, key: str) -> None:
-        """Drop the decision on a pod that the watch has shown, even if it is gone again by now."""
-        if self._decisions:
-            with self._lock:
-                self._confirm(key)
+    def see(self, key: str, homes: Homes) -> None:
+        """Note that the watch has shown this pod, even if it is gone again by now, and that `homes` counts that.
+
+        The decision counts on in a review that has begun with earlier facts.
+        """
+        with self._lock:
+            if key in self._decisions:
+                self._seen[key] = homes.made
 
     def _fade(self, now: float) -> None:
         """Let the doubt decay."""
@@ -143,6 +150,7 @@ class Ledger:
                 self._confirm(waiting.pop(0))
 
     def _drop(self, key: str) -> bool:
+        self._seen.pop(key, None)
         entry = self._decisions.pop(key, None)
         if entry is None:
             return False

@@ -187,7 +187,7 @@ class Reviewer:
 
     def pod_seen(self, namespace: str, name: str) -> None:
         """Note that the watch has shown this pod, or its end: from now on the facts count it."""
-        self._ledger.forget(pod_key(namespace, name))
+        self._ledger.see(pod_key(namespace, name), self._facts().homes)
 
     def ring_sizes(self) -> dict[str, int]:
         """Nodes in the ring of each class with a home."""

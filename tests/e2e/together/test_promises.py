@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -215,7 +215,9 @@ class TestBuildsMeet:
                 limit = max(4, math.ceil(2 * (running + 1) / len(ring)))
                 open_nodes = [node for node in ring[:3] if loads[node] < limit]
                 expected = open_nodes[0] if open_nodes else min(ring[:3], key=lambda node: loads[node])
-                stack.create_pod(build(f"build-{running}", repository))
+                created = stack.create_pod(build(f"build-{running}", repository))
+                # What the webhook decided, then what came of it.
+                assert created["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == expected, loads
                 assert stack.wait_for_node(f"build-{running}") == expected
                 loads[expected] += 1
             assert len(loads) == 3

@@ -28,7 +28,7 @@ def test_each_decision_counts_at_its_node_until_the_watch_shows_its_pod(
             waiting = {key: entry for key, entry in waiting.items() if key not in shown}
         # Whatever came was shown at its time, though it is told of only now.
         for key in shown:
-            ledger.forget(key)
+            ledger.see(key, homes)
         ledger.follow(homes, now)
         assert ledger.is_trusted
         assert ledger.total(BUILD) == len(waiting)
@@ -55,15 +55,15 @@ def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(atta
             made_up.append(now)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["record", "forget", "follow"]), st.integers(0, 9), st.floats(0, 4))))
+@given(st.lists(st.tuples(st.sampled_from(["record", "see", "follow"]), st.integers(0, 9), st.floats(0, 4))))
 def test_counts_are_sums_of_what_is_remembered_whatever_happens(steps: list[tuple[str, int, float]]) -> None:
     ledger, now = Ledger(), 0.0
     for what, number, gap in steps:
         now += gap
         if what == "record":
             ledger.record(f"a/{number}", PlacedPod(BUILD, NODES[number % 3]), now)
-        elif what == "forget":
-            ledger.forget(f"a/{number}")
+        elif what == "see":
+            ledger.see(f"a/{number}", Homes())
         else:
             ledger.follow(Homes({f"a/{number}": PlacedPod(BUILD, "n0")}), now)
         loads = [ledger.load(PlacedPod(BUILD, node)) for node in NODES]

@@ -135,6 +135,18 @@ def test_what_the_watch_shows_counts_once_and_what_it_showed_the_end_of_counts_n
     assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
 
 
+def test_a_review_that_began_with_earlier_facts_still_counts_what_they_do_not_show() -> None:
+    ledger, earlier = Ledger(), Homes()
+    pod = PlacedPod("build", "n0")
+    ledger.record("a/one", pod, 0.0)
+    later = earlier.updated({"a/one": pod})
+    ledger.see("a/one", later)
+    ledger.follow(earlier, 0.1)
+    assert ledger.load(pod) == ledger.total("build") == 1
+    ledger.follow(later, 0.2)
+    assert ledger.load(pod) == ledger.total("build") == 0
+
+
 def test_pods_whose_names_are_yet_to_be_made_are_told_apart() -> None:
     desk = Desk(known=FIVE)
     body = build_pod()
