@@ -7,7 +7,8 @@ from typing import Final
 from generator.checks.contract import LintReport, at, mapping, named_by, number, of_core_pod
 from generator.values.release import Release
 
-_LONG_TIMEOUT_SECONDS: Final = 10
+# KubeSpawner's `k8s_api_request_timeout`: as long as it waits for each creation of a pod.
+_SPAWNER_SECONDS: Final = 3
 
 
 def check(report: LintReport, _release: Release) -> None:
@@ -24,9 +25,12 @@ def check(report: LintReport, _release: Release) -> None:
         report.warn(
             ("webhook", "replicas"), "with 0 replicas nothing answers, and pods stay as they were created.", "Use 2."
         )
-    if number(webhook.get("timeoutSeconds")) > _LONG_TIMEOUT_SECONDS:
-        reason = "while the webhook hangs, the creation of every pod can take that long."
-        report.warn(("webhook", "timeoutSeconds"), reason, "2 is enough.")
+    if number(webhook.get("timeoutSeconds")) >= _SPAWNER_SECONDS:
+        reason = (
+            "KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s in all: while the "
+            "webhook hangs, no start succeeds, and after five failures in a row JupyterHub exits."
+        )
+        report.refuse(("webhook", "timeoutSeconds"), reason, "Use 2, or 1.")
     if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):
         path = named_by(report, "webhook", "metricsPort")
         report.error(path, webhook.get("port"), "another port than webhook.port")

@@ -25,6 +25,7 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 BUDGETS: Final = "/apis/policy/v1/namespaces/jhub/poddisruptionbudgets"
+APPS: Final = "/apis/apps/v1/namespaces/jhub"
 QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
 LIMIT_RANGES: Final = "/api/v1/namespaces/jhub/limitranges"
 NODES: Final = "/api/v1/nodes"
@@ -66,7 +67,6 @@ class Cluster:
             NODES: [],
             PODS: [],
             ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
-            "/apis/apps/v1/deployments": [],
             "/apis/scheduling.k8s.io/v1/priorityclasses": [],
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
@@ -76,6 +76,11 @@ class Cluster:
             LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
             BUDGETS: self.install.of_kind("PodDisruptionBudget"),
+            **{
+                f"{at}/{of}": []
+                for at in (APPS, "/apis/apps/v1")
+                for of in ("deployments", "statefulsets", "daemonsets")
+            },
         }
         # What isn't JSON: metrics and logs, by path.
         self.texts: dict[str, list[str] | ApiError] = {"/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']}

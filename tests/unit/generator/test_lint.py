@@ -15,6 +15,10 @@ def window(**changes: str) -> str:
 
 GIB_PLACEHOLDER = "{name: a, replicas: 1, resources: {requests: {memory: 1Gi}}}"
 ERRORS = {
+    "a time-out as long as KubeSpawner's": (
+        "webhook: {timeoutSeconds: 3}",
+        "KubeSpawner gives each creation of a pod 3 s",
+    ),
     "two databases of the recorder": (
         "recorder: {enabled: true, extraEnv: [{name: ROOST_DATABASE, value: a}]}",
         "recorder.extraEnv[0]: ROOST_DATABASE is already set by recorder.database",
@@ -271,7 +275,6 @@ WARNINGS = {
     "placeholder with less CPU": ("singleuser: {cpu: {guarantee: 0.5}}", "smaller than the user"),
     "below the autoscaler's cutoff": ("priorityClasses: {placeholder: -11}", "cluster-autoscaler's default cutoff"),
     "no priorities": ("priorityClasses: {enabled: false}", "never give way"),
-    "long time-out": ("webhook: {timeoutSeconds: 30}", "can take that long"),
     "no replica": ("webhook: {replicas: 0}", "nothing answers"),
     "one port of the node for two programs": (
         "webhook: {hostNetwork: true}\ncontrollers: {hostNetwork: true}",
