@@ -8,6 +8,8 @@ command -v ip >/dev/null || missing+=(iproute2) # pods' network
 { command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=(postgresql)
 # The recorder's report is looked at in a browser; without fonts there is no text to look at.
 command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing+=(chromium chromium-driver fonts-dejavu-core)
+# npm fetches axe-core, which looks at pages as their readers' aids do.
+command -v npm >/dev/null || missing+=(npm)
 command -v buildah >/dev/null || missing+=(buildah)
 command -v mmdebstrap >/dev/null || missing+=(mmdebstrap)
 [ "${#missing[@]}" -gt 0 ] || exit 0
