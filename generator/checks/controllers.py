@@ -32,7 +32,6 @@ def check(report: LintReport, release: Release) -> None:
     _lint_condition(report)
     _lint_puller(report, release)
     _lint_profiles(report)
-    _lint_mover(report)
     _lint_popular(report)
 
 
@@ -144,15 +143,6 @@ def _lint_overrides(report: LintReport, path: Path, holders: list[object]) -> No
             if value is not None and not isinstance(value, str):
                 where = (*path, index, "kubespawner_override", "node_selector", key)
                 report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
-
-
-def _lint_mover(report: LintReport) -> None:
-    mover = mapping(report.values.get("placeholderMover"))
-    if at(report.values, "placeholder", "backend") != "capacityBuffer" or not report.values.get("placeholders"):
-        return
-    if mover.get("enabled") is True and _is_on(report):
-        reason = "with placeholder.backend: capacityBuffer there are no placeholders to attract or move."
-        report.warn(("placeholderMover", "enabled"), reason, "Set it to false.")
 
 
 def _lint_popular(report: LintReport) -> None:

@@ -21,12 +21,7 @@ def check(report: LintReport, _release: Release) -> None:
         report.warn(("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs.")
     placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = at(report.values, "prePuller", "enabled") is True
-    if (
-        mode in {"prefer", "off"}
-        and is_pulled
-        and placeholders
-        and at(report.values, "placeholder", "backend") == "statefulset"
-    ):
+    if mode in {"prefer", "off"} and is_pulled and placeholders:
         moved = ", to which placeholderMover attracts them" if at(report.values, "placeholderMover", "enabled") else ""
         reason = (
             f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "

@@ -12,7 +12,6 @@ from generator.values.merge import Values
 from generator.values.release import Release
 
 DEFAULTS: Final = ("placeholder", "defaults")
-_BUFFER: Final = "capacityBuffer"
 _LONG_HOURS: Final = 24
 
 
@@ -55,10 +54,7 @@ def check(report: LintReport, _release: Release) -> None:
             path = ("placeholders", placeholder_set.position, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, placeholder_set.position)
-        is_resized = (
-            placeholder_set.whole["countBy"] == "nodes" and at(report.values, "placeholder", "backend") != _BUFFER
-        )
-        if is_resized and at(report.values, "controllers", "enabled"):
+        if placeholder_set.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
             if at(placeholder_set.named, "resources", "limits"):
                 reason = (
                     "not rendered for countBy: nodes: the controllers set the placeholders' requests, and no limits."
@@ -90,17 +86,9 @@ def _lint_windows(report: LintReport) -> None:
             ("learn", learns),
             ("countBy", at(entry, "countBy") == "nodes"),
         ):
-            if not is_used:
-                continue
-            if at(report.values, "controllers", "enabled") is not True:
+            if is_used and at(report.values, "controllers", "enabled") is not True:
                 reason = "only the controllers set the number of placeholders: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
-            elif key == "countBy" and at(report.values, "placeholder", "backend") == _BUFFER:
-                reason = (
-                    "a CapacityBuffer keeps room for placeholders as large as their resources.requests, not for nodes."
-                )
-                fix = "Request a whole node and use countBy: pods, or use placeholder.backend: statefulset."
-                report.warn((*path, key), reason, fix)
 
 
 def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:

@@ -19,8 +19,6 @@ _KINDS: Final = (
     "DaemonSet",
     "Deployment",
     "StatefulSet",
-    "PodTemplate",
-    "CapacityBuffer",
     "PodDisruptionBudget",
     "NetworkPolicy",
     "ServiceMonitor",

@@ -44,9 +44,6 @@ DAY_SECONDS: Final = 86_400
 MAX_PODS: Final = 110
 # In place of a window's name, which has no space.
 LEARNED: Final = "as learned"
-_NO_WHOLE_NODES: Final = (
-    "countBy: nodes without effect: with placeholder.backend: capacityBuffer a placeholder is as large as its requests"
-)
 
 
 def _why_without_effect(values: Mapping[str, Any]) -> str:
@@ -224,11 +221,6 @@ def command(
         complete_placeholder_set(placeholder_set, values["placeholder"]["defaults"])
         for placeholder_set in values["placeholders"]
     ]
-    sized_by_values: set[str] = set()
-    if values["placeholder"]["backend"] == "capacityBuffer":
-        # Nobody measures nodes for them: what is counted are placeholders.
-        sized_by_values = {each["name"] for each in sets if each["countBy"] == "nodes"}
-        sets = [{**each, "countBy": "pods"} for each in sets]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
     histories = read_histories(config_map, launches, sets)
@@ -255,6 +247,4 @@ def command(
         if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
             what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
             sys.stdout.write(f"  {what} without effect: {without}\n")
-        elif placeholder_set["name"] in sized_by_values:
-            sys.stdout.write(f"  {_NO_WHOLE_NODES}\n")
     return 0

@@ -26,7 +26,7 @@ LEAVING_SECONDS = 180.0
 
 @contextlib.contextmanager
 def growing_cluster(
-    request: pytest.FixtureRequest, hold: Callable[[Object], bool] = lambda _: False, **feature_gates: bool
+    request: pytest.FixtureRequest, hold: Callable[[Object], bool] = lambda _: False
 ) -> Iterator[tuple[ControlPlane, Karpenter]]:
     """A cluster without nodes, Kubernetes' own scheduler, and Karpenter. hold: pods that stay as they are."""
     with contextlib.ExitStack() as stack:
@@ -34,7 +34,7 @@ def growing_cluster(
             cluster = stack.enter_context(ControlPlane())
             stack.enter_context(start_scheduler(cluster))
             stack.enter_context(PodKeeper(cluster.api, hold=hold))
-            karpenter = stack.enter_context(Karpenter(cluster, feature_gates=feature_gates))
+            karpenter = stack.enter_context(Karpenter(cluster))
         yield cluster, karpenter
         cluster.keep_logs = request.session.testsfailed > 0
 

@@ -59,7 +59,7 @@ class Karpenter:
 
     Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all namespaces.
 
-    feature_gates: such as {"CapacityBuffer": True}. boot_delay_seconds: from a Node's creation to Ready. Its metrics
+    boot_delay_seconds: from a Node's creation to Ready. Its metrics
     and health listen on every interface, for which it has no setting.
     """
 
@@ -67,12 +67,10 @@ class Karpenter:
         self,
         cluster: ControlPlane,
         *,
-        feature_gates: Mapping[str, bool] | None = None,
         instance_types: Sequence[InstanceType] = INSTANCE_TYPES,
         boot_delay_seconds: float = 0.0,
     ) -> None:
         self._cluster = cluster
-        self._feature_gates = dict(feature_gates or {})
         self._instance_types = tuple(instance_types)
         self.keeper = NodeKeeper(cluster.api, boot_delay_seconds)
 
@@ -97,7 +95,6 @@ class Karpenter:
             "METRICS_PORT": str(metrics.number),
             "HEALTH_PROBE_PORT": str(health.number),
             "INSTANCE_TYPES_FILE_PATH": str(types_path),
-            "FEATURE_GATES": ",".join(f"{gate}={str(on).lower()}" for gate, on in self._feature_gates.items()),
         }
         metrics.release()
         health_port = health.release()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from roost.controllers.contract.snapshot import CapacityBufferState, StatefulSetState
+from roost.controllers.contract.snapshot import StatefulSetState
 from roost_core.objects.pod import Pod
 
 JSONObject = dict[str, Any]
@@ -68,18 +68,15 @@ class EvictPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleSet:
-    """Set the replicas of one of our StatefulSets or CapacityBuffers, if it still has this uid."""
+    """Set the replicas of one of our StatefulSets, if it still has this uid."""
 
-    # A CapacityBuffer also gets the name of its PodTemplate, which is its own.
-    kind: str = "StatefulSet"
     name: str
     uid: str
     replicas: int
     why: str
 
     def __str__(self) -> str:
-        what = "buffer " if self.kind == "CapacityBuffer" else ""
-        return f"scale {what}{self.name} to {self.replicas} ({self.why})"
+        return f"scale {self.name} to {self.replicas} ({self.why})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,13 +159,7 @@ class Notice:
 
     @classmethod
     def on_set(
-        cls,
-        namespace: str,
-        keeper: StatefulSetState | CapacityBufferState,
-        reason: str,
-        message: str,
-        *,
-        warning: bool = False,
+        cls, namespace: str, keeper: StatefulSetState, reason: str, message: str, *, warning: bool = False
     ) -> Notice:
         """About the object that keeps a set's room."""
         return cls(keeper.kind, namespace, keeper.name, keeper.uid, reason, message, warning)

@@ -68,21 +68,6 @@ class StatefulSetState:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityBufferState:
-    """One of our CapacityBuffers: an autoscaler keeps room for as many placeholders, without any pod."""
-
-    kind: ClassVar[str] = "CapacityBuffer"
-    name: str
-    uid: str
-    # spec.replicas; None: nobody has set it.
-    replicas: int | None
-    # spec.podTemplateRef.name; "": none, so that autoscalers pass over it.
-    template: str = ""
-    # Why no autoscaler keeps its room, by its condition ReadyForProvisioning; "": one does.
-    unready: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The cluster as last watched. The mappings are not changed while a plan reads them."""
 
@@ -100,8 +85,6 @@ class Snapshot:
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
     # What headroom learned, as stored: a history by the set's name; None: not read yet, or not readable.
     histories: Mapping[str, str] | None = None
-    # By name; empty while placeholders are pods, and while the API server doesn't serve CapacityBuffers.
-    capacity_buffers: Mapping[str, CapacityBufferState] = field(default_factory=dict)
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
     # Labels of namespaces, by name; None: no class asks for them.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from roost.controllers.contract.actions import Action
     from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
-    from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
+    from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSettings
     from roost_core.objects.node import Node
     from roost_core.objects.pod import PodSpec
@@ -126,10 +126,9 @@ def seconds_until_change(learn: LearnSettings, now: Moment) -> float:
     return min(next_change(now.wall, learn.boot_seconds) - now.wall, SAMPLE_SECONDS)
 
 
-def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSetState | CapacityBufferState | None:
+def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSetState | None:
     """The object that keeps the set's room; None: it isn't there."""
-    keepers = snapshot.capacity_buffers if placeholder_set.has_buffer else snapshot.stateful_sets
-    return keepers.get(placeholder_set.stateful_set)
+    return snapshot.stateful_sets.get(placeholder_set.stateful_set)
 
 
 def _read(stored: str, known: History, now: Moment) -> tuple[History, str]:

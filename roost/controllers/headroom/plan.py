@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
 from roost.controllers.contract.planner import Controller
-from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
 from roost.controllers.headroom.learning import (
     Learned,
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
     from roost.controllers.headroom.settings import HeadroomSettings
     from roost.controllers.headroom.whole_nodes import Misfit
 
-# An autoscaler answers within seconds, unless it restarts.
-IGNORED_SECONDS: Final = 120.0
-_NEEDS: Final = (
-    "cluster-autoscaler needs --capacity-buffer-controller-enabled and --capacity-buffer-pod-injection-enabled, "
-    "Karpenter the feature gate CapacityBuffer"
-)
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
 MOST_NOTICES: Final = 50
@@ -80,8 +73,6 @@ class SetMemory:
     waited_for: frozenset[str] = frozenset()
     # Of a set that learns.
     learned: Learned | None = None
-    # Since when no autoscaler keeps the room of its buffer.
-    ignored_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,52 +173,27 @@ class _Plan:
             learned = before.learned or new_learned(placeholder_set.learn, now)
             learned, actions = observe(placeholder_set, learned, self._snapshot, self._settings, now)
             self.actions += actions
-            present = None if keeper is None or keeper.replicas is None else keeper.replicas - extra
+            present = None if keeper is None else keeper.replicas - extra
             replicas, why = learned_number(placeholder_set.learn, learned, period, present, now)
             self.waits.append(seconds_until_change(placeholder_set.learn, now))
             self.gauges["headroom_learned_hours"][name,] = sum(each is not None for each in learned.history.growth)
         replicas = min(MAX_REPLICAS, replicas + extra)
         self.gauges["headroom_replicas"][name,] = replicas
-        ignored_since = None
         if keeper is not None:
-            ignored_since = self._find_ignored(name, keeper, before)
             self._scale(name, keeper, replicas, why or _why(placeholder_set, period))
-        return replace(before, period=(computed_at, period), learned=learned, ignored_since=ignored_since)
+        return replace(before, period=(computed_at, period), learned=learned)
 
-    def _scale(self, name: str, keeper: StatefulSetState | CapacityBufferState, replicas: int, why: str) -> None:
-        # A buffer that names no PodTemplate keeps no room.
-        is_complete = not isinstance(keeper, CapacityBufferState) or keeper.template == keeper.name
-        if is_complete and keeper.replicas == replicas:
+    def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str) -> None:
+        if keeper.replicas == replicas:
             return
         booked = self._booked.why.get(name)
         why = f"{booked}; else {why}" if booked else why
-        self.actions.append(ScaleSet(kind=keeper.kind, name=keeper.name, uid=keeper.uid, replicas=replicas, why=why))
-        if booked and keeper.replicas is not None and replicas < keeper.replicas:
+        self.actions.append(ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why))
+        if booked and replicas < keeper.replicas:
             # People come: too many to tell of each.
             return
-        change = f"To {replicas}" if keeper.replicas is None else f"From {keeper.replicas} to {replicas}"
-        message = f"{change} placeholders of set {name}: {why}."
+        message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {why}."
         self.actions.append(Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message))
-
-    def _find_ignored(
-        self, name: str, keeper: StatefulSetState | CapacityBufferState, before: SetMemory
-    ) -> float | None:
-        """Since when a buffer asks for room that nobody keeps; told, or its windows would pass without a trace."""
-        if not (isinstance(keeper, CapacityBufferState) and keeper.template and keeper.replicas and keeper.unready):
-            return None
-        since = self._now.steady if before.ignored_since is None else before.ignored_since
-        left = since + IGNORED_SECONDS - self._now.steady
-        if left > 0:
-            self.waits.append(left)
-        else:
-            message = (
-                f"No autoscaler keeps the room for {keeper.replicas} placeholders of set {name}: {keeper.unready}. "
-                f"{_NEEDS}."
-            )
-            self.actions.append(
-                Notice.on_set(self._snapshot.namespace, keeper, "CapacityBufferIgnored", message, warning=True)
-            )
-        return since
 
     def _plan_size(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
         name, now = placeholder_set.name, self._now

@@ -81,7 +81,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         flap_seconds=seconds("flapSeconds"),
         back_off_seconds=seconds("backOffSeconds", 1),
         max_back_off_seconds=seconds("maxBackOffSeconds", 1),
-        sets=tuple(each for each in release.sets if is_on and not each.has_buffer),
+        sets=tuple(each for each in release.sets if is_on),
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,

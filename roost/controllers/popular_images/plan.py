@@ -26,7 +26,6 @@ from roost.controllers.contract.actions import (
     backed_off,
 )
 from roost.controllers.contract.bookings import bookings_at
-from roost.controllers.contract.placeholder_sets import nodes_with_room
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images.demand import Demand, count_users, images_of
@@ -205,7 +204,6 @@ class _Work:
         self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
-        self.buffered = nodes_with_room(snapshot, settings.hub.sets)
         self.pods_on: Counter[str] = Counter()
         # Names of nodes where pods run, and where others' pods are about to start: kubelets pull one after the other.
         self.occupied: set[str] = set()
@@ -323,29 +321,25 @@ class _Work:
                         self._start(view, image)
 
     def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
-        """Names of the sets by node that keeps their room: by placeholder pods, or by a CapacityBuffer."""
+        """Names of the sets by node that keeps their room."""
         wanted, found = {*names}, dict[str, set[str]]()
         if wanted:
             for pod in self.snapshot.pods.values():
                 name = pod.labels.get(PLACEHOLDER_SET_LABEL)
                 if name in wanted and pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release:
                     found.setdefault(pod.node_name, set()).add(name)
-        for name in wanted & self.buffered.keys():
-            for node in self.buffered[name]:
-                found.setdefault(node, set()).add(name)
         return {node: sets for node, sets in found.items() if node in self.views}
 
     def start_popular(self) -> None:
         """Start the pulls of the most used images, as far as every limit allows."""
         settings = self.settings
         popular = self.demand.most_used(settings.min_users) if settings.counts_users else ()
-        kept = {node for nodes in self.buffered.values() for node in nodes}
         states: Counter[str] = Counter()
         missing = 0
         # The most used first; among equals the newest node, which holds least.
         queue: list[tuple[float, float, str, str]] = []
         for name, view in self.views.items():
-            state = self._why_not(view, is_kept=name in kept)
+            state = self._why_not(view, is_booked=False)
             states[state or "open"] += 1
             lacks = [(image, users) for image, users in self._wanted(view, popular) if self._lacks(view, image)]
             missing += len(lacks)
@@ -389,7 +383,7 @@ class _Work:
         is_coming = image in self.pulled.get(view.uid, {}) or any(pull.image == image for pull in under_way)
         return image not in view.holds and not is_coming
 
-    def _why_not(self, view: NodeDisk, *, is_kept: bool = True) -> str:
+    def _why_not(self, view: NodeDisk, *, is_booked: bool = True) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
         name, state = view.state.name, view.state
         if view.closed:
@@ -402,7 +396,7 @@ class _Work:
             return "busy"
         ready_since = self.snapshot.sight_of(state, self.now).ready_since
         is_new = ready_since is None or self.now.steady - ready_since < NEW_NODE_SECONDS
-        if not is_kept and name not in self.occupied and not is_new:
+        if not is_booked and name not in self.occupied and not is_new:
             return "empty"
         return ""
 

@@ -29,7 +29,6 @@ from roost.controllers.contract.actions import (
     SetCondition,
     backed_off,
 )
-from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter, timestamp
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
@@ -161,11 +160,6 @@ class Applier:
                 options = {"preconditions": {"uid": action.uid}}
                 body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
                 self._client.create(path, body)
-            case ScaleSet(kind="CapacityBuffer"):
-                # Buffers have no `scale`. The reference comes with the first number: the chart renders neither.
-                path = f"/apis/{CAPACITY_BUFFER_API}/namespaces/{self._namespace}/capacitybuffers/{action.name}"
-                spec = {"podTemplateRef": {"name": action.name}, "replicas": action.replicas}
-                self._client.merge(path, {"metadata": {"uid": action.uid}, "spec": spec}, CONTROLLERS_MANAGER)
             case ScaleSet():
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}

@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import Final
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost_core.kube.client import ApiError, Client, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
@@ -25,7 +24,7 @@ COMPONENT: Final = "roost-controllers"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 # Of the kinds that notices are about; v1 of all others.
-_API_VERSIONS: Final = {"StatefulSet": "apps/v1", "CapacityBuffer": CAPACITY_BUFFER_API}
+_API_VERSIONS: Final = {"StatefulSet": "apps/v1"}
 
 
 def timestamp() -> str:

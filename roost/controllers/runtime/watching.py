@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from roost.controllers.contract.bookings import BookingSource, bounded
-from roost.controllers.contract.placeholder_sets import CAPACITY_BUFFER_API
 from roost.controllers.contract.pod_kinds import (
     PULLER_WORD,
     is_popular_puller,
@@ -19,7 +18,7 @@ from roost.controllers.contract.pod_kinds import (
     waits_at_gate,
 )
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Sight, Snapshot, StatefulSetState, see
+from roost.controllers.contract.snapshot import Moment, Sight, Snapshot, StatefulSetState, see
 from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
 from roost_core.kube.client import Client, JSONObject
 from roost_core.kube.readiness import ReadyVerdict
@@ -59,8 +58,7 @@ class Watching:
         self._read_pod = PodReader(release)
         # Those without which nothing is planned.
         self.caches: list[WatchCache[Any]] = []
-        # What was learned may be missing, and so may hubs' bookings and CapacityBuffers: their CustomResourceDefinition
-        # is an autoscaler's, and goes with it. The image gate must not wait for them.
+        # What was learned may be missing, and so may hubs' bookings. The image gate must not wait for them.
         self._others: list[WatchCache[Any]] = []
 
         make = partial(WatchCache[Any], client, on_change=on_change, on_error=on_error, clock=clock)
@@ -106,10 +104,6 @@ class Watching:
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         if all_namespaces and any(needs_namespace_labels(each.namespace_selector) for each in pod_classes):
             self._namespaces = watch("/api/v1/namespaces", _read_labels, "namespaces")
-        self._buffers: WatchCache[CapacityBufferState] | None = None
-        if any(each.has_buffer for each in release.sets):
-            path = f"/apis/{CAPACITY_BUFFER_API}{own}/capacitybuffers"
-            self._buffers = watch(path, read_capacity_buffer, "capacitybuffers", is_vital=False, label_selector=ours)
         self._device_classes: WatchCache[frozenset[str]] | None = None
         if all_namespaces:
             path = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -180,7 +174,6 @@ class Watching:
     def snapshot(self) -> Snapshot:
         """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
         self.follow()
-        buffers = {} if self._buffers is None or not self._buffers.synced else self._buffers.objects()
         classes = () if self._device_classes is None else self._device_classes.objects().values()
         histories = None
         if self._histories is not None and self._histories.synced:
@@ -192,7 +185,6 @@ class Watching:
             pods=self._pods_now,
             namespaces=None if self._namespaces is None else self._namespaces.objects(),
             stateful_sets={each.name: each for each in self._sets.objects().values()},
-            capacity_buffers={each.name: each for each in buffers.values()},
             pull_events=self._pulls.objects(),
             bookings=self._booking_sources(),
             claimable=frozenset().union(*classes),
@@ -280,27 +272,6 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
         requests=(containers[0].get("resources") or {}).get("requests") or {},
         container=str(containers[0].get("name") or ""),
     )
-
-
-def read_capacity_buffer(item: JSONObject) -> CapacityBufferState:
-    """Read one of our CapacityBuffers."""
-    spec = item.get("spec") or {}
-    replicas = spec.get("replicas")
-    return CapacityBufferState(
-        name=item["metadata"]["name"],
-        uid=item["metadata"].get("uid") or "",
-        replicas=None if replicas is None else int(replicas),
-        template=str((spec.get("podTemplateRef") or {}).get("name") or ""),
-        unready=_why_unready(item.get("status") or {}),
-    )
-
-
-def _why_unready(status: JSONObject) -> str:
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "ReadyForProvisioning":
-            said = str(condition.get("message") or condition.get("reason") or "its condition ReadyForProvisioning")
-            return "" if condition.get("status") == "True" else said.rstrip(".")
-    return "it has no condition ReadyForProvisioning"
 
 
 def _read_labels(item: JSONObject) -> Mapping[str, str]:

@@ -12,7 +12,6 @@ from roost.doctor.checks import (
     admission,
     autoscaler,
     budgets,
-    buffers,
     builds,
     clocks,
     clouds,
@@ -81,7 +80,6 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "startup-taints": startup_taints.check,
     "budgets": budgets.check,
     "autoscaler": autoscaler.check,
-    "buffers": buffers.check,
 }
 BEFORE: Final[Mapping[str, Check]] = {
     "version": version.check,
@@ -99,7 +97,6 @@ BEFORE: Final[Mapping[str, Check]] = {
     "startup-taints": startup_taints.check,
     "budgets": budgets.check,
     "autoscaler": autoscaler.check,
-    "buffers": buffers.check,
 }
 
 # What these find, users feel: they wait, start cold, or are refused.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 # One line of the API server's metrics for each feature gate that it knows.
 _GATE_LINE: Final = re.compile(rb'kubernetes_feature_enabled\{[^}]*name="(\w+)"[^}]*\} (\d)')
 _SILENCE_SECONDS: Final = 15.0
-# Its definition may come from an autoscaler; the check buffers says so.
-_ELSEWHERE: Final = frozenset({"CapacityBuffer"})
 _FIXES: Final = {
     "ImageVolume": "Switch it on in the API server and on nodes, or set prePuller.method: noop.",
     "MutatingAdmissionPolicy": "Switch it on in the API server, or set admission.mode: webhook.",
@@ -28,8 +26,7 @@ def check(install: Install) -> Told:
     gates = [gate for gate in _FIXES if _needs(install, gate)]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
-        if body["kind"] not in _ELSEWHERE:
-            versions.setdefault(body["apiVersion"], set()).add(body["kind"])
+        versions.setdefault(body["apiVersion"], set()).add(body["kind"])
     said = f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
     yield f"{count(sum(map(len, versions.values())), 'kind')}, fields of pods{said}"
     missing = [

@@ -16,10 +16,9 @@ import yaml
 
 from roost_core.placement.labels import attract_label, pulled_label, startup_taint
 from tests.e2e.leftovers import leftovers
-from tests.harness.binaries import ensure_binary, ensure_module_files
+from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
-from tests.harness.karpenter import apply_definitions
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, HelmError, run_helm
@@ -230,25 +229,6 @@ def test_a_tool_sees_no_drift_in_what_roost_writes_and_removes_all_of_it(
             return leftovers(api, namespace, keep)
 
         wait_until(lambda: not left(), SECONDS, "all to go", explain=lambda: "\n".join(left()))
-
-
-def test_nor_do_they_see_drift_in_buffers_that_controllers_size() -> None:
-    require_binary("karpenter")  # it brings the CapacityBuffer's definition
-    values = {**VALUES, "placeholder": {"backend": "capacityBuffer"}, "placeholderMover": {"enabled": False}}
-    with ControlPlane() as cluster:
-        apply_definitions(cluster.api, ensure_module_files("karpenter"))
-        for tool in (ArgoCD, HelmRelease):
-            namespace = cluster.create_namespace()
-            buffers = f"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{namespace}/capacitybuffers"
-
-            def is_sized(path: str = f"{buffers}/hub-roost-placeholder-timed") -> bool:
-                return bool(cluster.api.get(path)["spec"].get("replicas") == 4)
-
-            with tool(
-                cluster, namespace, values | tool.values, controllers=True, webhook=False, scheduler=False
-            ) as roost:
-                wait_until(is_sized, SECONDS, "the leader to size the buffer by the clock")
-                assert roost.drift() == []
 
 
 def test_the_scheduler_makes_the_lease_that_argo_cd_leaves_out(control_plane: ControlPlane, namespace: str) -> None:

@@ -100,21 +100,6 @@ def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     assert capsys.readouterr().out.count(said) == 1
 
 
-def test_windows_of_capacity_buffers_are_kept_and_whole_nodes_are_not_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "whole", "replicas": 2, "countBy": "nodes"})
-    assert (
-        _run("-f", values, "--at", "2026-10-06T07:00", "--days", "1", "--set", "placeholder.backend=capacityBuffer")
-        == 0
-    )
-    windows, _, whole = capsys.readouterr().out.partition("whole (placeholders,")
-    assert "24 hours: 342 placeholder-hours" in windows
-    assert "without effect" not in windows
-    assert "countBy: nodes without effect: with placeholder.backend: capacityBuffer" in whole
-    assert "48 placeholder-hours" in whole
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,6 +1,5 @@
 """Booked events: how many placeholders they get and when, which nodes get their image, and what is told of them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +9,13 @@ from roost.controllers.contract.actions import CreatePod, Done, Notice, Outcome,
 from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
-from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.release.events import Limits
@@ -304,41 +303,6 @@ def test_the_image_is_not_brought_too_early_or_too_late_nor_where_it_is() -> Non
     assert _pulls(-16, _placeholder("a")) == []
     assert _pulls(16, _placeholder("a")) == []
     assert _pulls(-10, _placeholder("a"), a={COURSE: 10**9}) == []
-
-
-def _buffered(nodes: Mapping[str, int], replicas: int = 120, *, age: float = 60.0) -> list[tuple[str, str]]:
-    """The pulls ten minutes before the lecture, with room for so many more users on each node, and no placeholder."""
-    document = events_document(LECTURE)
-    document["placeholderBackend"] = "capacityBuffer"
-    document["placeholders"][0] |= {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"pool": "user"}}
-    settings = read_popular_settings(ReleaseDocument(Reader(), document))
-    now = START - 600
-    states, pods = {}, {}
-    for name, places in nodes.items():
-        state = node_state(name, joined=now - age, labels={"pool": "user"})
-        states[name] = replace(state, allocatable={**state.allocatable, "cpu": 50_500})
-        taken = PodSpec(requests=(("cpu", 50_000 - 1000 * places),))
-        pods[name] = Pod(NAMESPACE, f"others-{name}", node_name=name, phase="Running", spec=taken)
-    states["core"] = node_state("core", joined=now - age)
-    snapshot = Snapshot(
-        RELEASE, NAMESPACE, states, pods, capacity_buffers={SET: CapacityBufferState(SET, "uid", replicas, SET)}
-    )
-    return sorted(pulls(plan_popular_images(snapshot, PopularMemory(), settings, Moment(now, 1000.0))))
-
-
-def test_without_placeholder_pods_the_image_goes_to_the_fullest_nodes_that_have_the_buffers_room() -> None:
-    assert _buffered({"full": 0, "nearly": 20, "half": 50, "empty": 50}) == [
-        ("empty", COURSE),
-        ("half", COURSE),
-        ("nearly", COURSE),
-    ]
-    assert _buffered({"full": 0, "nearly": 20, "half": 50}, replicas=20) == [("nearly", COURSE)]
-    assert _buffered({"full": 0, "nearly": 20}, replicas=0) == []
-
-
-def test_a_node_that_a_buffer_keeps_is_pulled_to_however_long_nobody_was_there() -> None:
-    # An empty node that nothing keeps may be about to be removed.
-    assert _buffered({"empty": 50}, age=1200.0) == [("empty", COURSE)]
 
 
 def test_another_sets_placeholders_and_other_releases_bring_nothing() -> None:

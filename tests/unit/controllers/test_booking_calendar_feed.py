@@ -197,21 +197,11 @@ def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, c
     assert [cache.kind for cache in caches].count("configmaps") == watched
 
 
-@pytest.mark.parametrize("backend", ["statefulset", "capacityBuffer"])
-def test_a_history_is_watched_where_the_controllers_learn_and_buffers_where_placeholders_are_buffers(
-    backend: str,
-) -> None:
+def test_a_history_is_watched_where_the_controllers_learn() -> None:
     learn = {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"}
     placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
-    settings = (f"placeholder.backend={json.dumps(backend)}", f"placeholders={placeholders}")
-    watched = [cache.kind for cache in watching_of(Settings(json_values=settings))._others]
-    assert watched == ["capacitybuffers"] * (backend == "capacityBuffer") + ["deviceclasses", "configmaps"]
-
-
-def test_plans_do_not_wait_for_capacity_buffers_whose_definition_may_be_gone() -> None:
-    watching = watching_of(Settings(values=("placeholder.backend=capacityBuffer",)))
-    assert "capacitybuffers" not in [cache.kind for cache in watching.caches]
-    assert watching.snapshot().capacity_buffers == {}
+    watched = [cache.kind for cache in watching_of(Settings(json_values=(f"placeholders={placeholders}",)))._others]
+    assert watched == ["deviceclasses", "configmaps"]
 
 
 def test_an_address_without_https_is_refused_without_its_token() -> None:

@@ -17,7 +17,6 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     Planned,
-    ScaleSet,
 )
 from roost.controllers.contract.planner import Controller, Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -194,15 +193,6 @@ def test_an_eviction_is_bound_to_the_pod_that_the_plan_saw() -> None:
 def test_what_the_server_says_decides_the_outcome(action: Action, status: int, message: str, outcome: Outcome) -> None:
     world = World(FakeClient(refuse(status, message)))
     assert world.applier.apply([action]) == [Done(action, outcome)]
-
-
-def test_a_buffer_gets_its_number_and_its_template_in_one_write_bound_to_what_the_plan_saw() -> None:
-    world = World()
-    scale = ScaleSet(kind="CapacityBuffer", name="b", uid="u", replicas=7, why="w")
-    assert world.applier.apply([scale]) == [Done(scale, Outcome.DONE)]
-    path = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/hub/capacitybuffers/b"
-    body = {"metadata": {"uid": "u"}, "spec": {"podTemplateRef": {"name": "b"}, "replicas": 7}}
-    assert world.client.requests == [("PATCH", path, body)]
 
 
 def test_a_leader_that_lost_its_lease_stops_in_the_middle_of_a_plan() -> None:

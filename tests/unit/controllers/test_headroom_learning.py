@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
-from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
@@ -63,7 +63,6 @@ def _history(growth: int, days: int = 21, boot: int = 300) -> str:
     return History(boot, int(NOW // HOUR) - hours, (growth,) * hours).as_text()
 
 
-BACKENDS = ["statefulset", "capacityBuffer"]
 # Hours of next week.
 TO_COME = History(300, int(NOW // HOUR) - 168, (50,) * 336).as_text()
 
@@ -80,7 +79,6 @@ class Hub:
     nodes: dict[str, Node] = field(default_factory=lambda: {"n": Node("n", {"pool": "user"}, uid="uid-n")})
 
     def __post_init__(self) -> None:
-        self.has_buffer = self.document.get("placeholderBackend") == "capacityBuffer"
         self.restart()
 
     def restart(self) -> None:
@@ -88,16 +86,12 @@ class Hub:
         self.planner = planner_from(HEADROOM, self.document)
 
     def turn(self) -> list[Action]:
-        sets = {} if self.has_buffer else {SET: StatefulSetState(SET, "uid-set", self.replicas)}
-        buffers = {SET: CapacityBufferState(SET, "uid-b", self.replicas, SET)} if self.has_buffer else {}
-        snapshot = Snapshot(
-            RELEASE, NAMESPACE, self.nodes, self.pods, sets, histories=self.stored, capacity_buffers=buffers
-        )
+        sets = {SET: StatefulSetState(SET, "uid-set", self.replicas)}
+        snapshot = Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, sets, histories=self.stored)
         planned = self.planner.plan(snapshot, Moment(self.now, self.now))
         self.gauges = planned.gauges
         for action in planned.actions:
             if isinstance(action, ScaleSet):
-                assert action.kind == ("CapacityBuffer" if self.has_buffer else "StatefulSet")
                 self.replicas = action.replicas
             if isinstance(action, KeepHistory) and self.stored is not None:
                 assert action.name == HISTORY
@@ -122,10 +116,9 @@ class Hub:
         return history.at(history.end_hour - 1)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_set_has_the_forecast_within_min_and_max(backend: str) -> None:
+def test_a_set_has_the_forecast_within_min_and_max() -> None:
     for growth, replicas in ((0, 1), (20, 20), (500, 60)):
-        hub = Hub({**_document(), "placeholderBackend": backend}, {"default": _history(growth)})
+        hub = Hub(_document(), {"default": _history(growth)})
         hub.turn()
         assert hub.replicas == replicas
         assert hub.gauges["headroom_learned_hours"]["default",] == 21 * 24
@@ -143,7 +136,7 @@ def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
     assert over.replicas == 80
 
 
-@example(text=_history(500, boot=600), windows=[0], bounds=[1, 1], backend="statefulset")
+@example(text=_history(500, boot=600), windows=[0], bounds=[1, 1])
 @given(
     text=st.one_of(
         st.text(max_size=40),
@@ -153,27 +146,23 @@ def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
     ),
     windows=st.lists(st.integers(0, 90), max_size=1),
     bounds=st.tuples(st.integers(0, 70), st.integers(0, 70)).map(sorted),
-    backend=st.sampled_from(BACKENDS),
 )
-def test_whatever_is_stored_no_set_leaves_its_bounds(
-    text: str, windows: list[int], bounds: list[int], backend: str
-) -> None:
+def test_whatever_is_stored_no_set_leaves_its_bounds(text: str, windows: list[int], bounds: list[int]) -> None:
     low, high = bounds
     learn = {**LEARN, "min": low, "max": high}
     document = _document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows])
-    hub = Hub({**document, "placeholderBackend": backend}, {"default": text})
+    hub = Hub(document, {"default": text})
     hub.turn()
     by_values = (windows or [3])[0]
     assert hub.replicas == by_values or max([*windows, low]) <= hub.replicas <= max([*windows, high])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     "stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, boot=600), _history(50, days=1), TO_COME]
 )
-def test_without_a_history_that_can_be_used_the_values_apply(stored: str, backend: str) -> None:
+def test_without_a_history_that_can_be_used_the_values_apply(stored: str) -> None:
     for windows, replicas in (([], 3), ([DAY], 30)):
-        hub = Hub({**_document(windows=windows), "placeholderBackend": backend}, {"default": stored})
+        hub = Hub(_document(windows=windows), {"default": stored})
         actions = hub.turn()
         assert hub.replicas == replicas
         told = [action for action in actions if isinstance(action, Notice) and action.warning]

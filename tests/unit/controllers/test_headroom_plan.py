@@ -3,14 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
-
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, ResizeSet, ScaleSet
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.contract.snapshot import CapacityBufferState, Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.runtime.watching import read_capacity_buffer
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.placement.headroom_windows import parse_moment
@@ -144,91 +141,6 @@ def test_a_set_that_is_not_there_is_waited_for() -> None:
     planner = _planner(windows=[DAY])
     planned = planner.plan(Snapshot(RELEASE, NAMESPACE), Moment(1e9, 0.0))
     assert planned.actions == []
-
-
-# CapacityBuffers
-
-
-def _buffer_plan(state: CapacityBufferState | None, time: str = "2026-10-05T12:00", **changes: object) -> list[Action]:
-    planner = planner_from(HEADROOM, {**_document(**changes), "placeholderBackend": "capacityBuffer"})
-    buffers = {} if state is None else {state.name: state}
-    # A StatefulSet of the same name is somebody else's, or left over.
-    sets = {SET: StatefulSetState(SET, "uid-set", 1, requests={"cpu": "1"}, container="pause")}
-    snapshot = Snapshot(RELEASE, NAMESPACE, stateful_sets=sets, capacity_buffers=buffers)
-    return list(planner.plan(snapshot, Moment(parse_moment(time, "Europe/Berlin"), 1000.0)).actions)
-
-
-def test_a_window_sets_the_number_of_a_capacity_buffer_and_says_so_there() -> None:
-    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", 3, SET), windows=[DAY])
-    assert isinstance(scale, ScaleSet)
-    assert (scale.kind, scale.name, scale.uid, scale.replicas) == ("CapacityBuffer", SET, "uid-b", 30)
-    assert isinstance(notice, Notice)
-    assert (notice.kind, notice.uid, notice.reason) == ("CapacityBuffer", "uid-b", "HeadroomChanged")
-    assert notice.message.startswith("From 3 to 30 placeholders of set default: window day")
-    assert _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), windows=[DAY]) == []
-    (down, _) = _buffer_plan(CapacityBufferState(SET, "uid-b", 30, SET), "2026-10-05T19:00", windows=[DAY])
-    assert isinstance(down, ScaleSet)
-    assert (down.kind, down.replicas) == ("CapacityBuffer", 3)
-
-
-@pytest.mark.parametrize(("replicas", "template"), [(None, ""), (30, ""), (30, "others")])
-def test_a_buffer_without_its_number_or_its_template_gets_both_together(replicas: int | None, template: str) -> None:
-    scale, notice = _buffer_plan(CapacityBufferState(SET, "uid-b", replicas, template), windows=[DAY])
-    assert isinstance(scale, ScaleSet)
-    assert (scale.kind, scale.name, scale.replicas) == ("CapacityBuffer", SET, 30)
-    assert isinstance(notice, Notice)
-    assert notice.message.startswith("To 30 placeholders" if replicas is None else "From 30 to 30 placeholders")
-
-
-def test_a_buffer_whose_room_no_autoscaler_keeps_is_told_of_after_two_minutes() -> None:
-    planner = planner_from(HEADROOM, {**_document(windows=[DAY]), "placeholderBackend": "capacityBuffer"})
-    noon = parse_moment("2026-10-05T12:00", "Europe/Berlin")
-    wakes: list[float] = []
-
-    def notices(seconds: float, *, unready: str, replicas: int = 30) -> list[str]:
-        state = CapacityBufferState(SET, "uid-b", replicas, SET, unready=unready)
-        snapshot = Snapshot(RELEASE, NAMESPACE, capacity_buffers={SET: state})
-        now = Moment(noon + seconds, 1000.0 + seconds)
-        planned = planner.plan(snapshot, now)
-        planner.note([Done(action, Outcome.DONE) for action in planned.actions], now)
-        wakes.append(planned.wake_after_seconds or 0.0)
-        return [str(action) for action in planned.actions if isinstance(action, Notice) and action.warning]
-
-    gone = "it has no condition ReadyForProvisioning"
-    assert notices(0, unready=gone) == []
-    assert 119 < wakes[-1] < 121
-    assert notices(119, unready=gone) == []
-    (said,) = notices(121, unready=gone)
-    assert "No autoscaler keeps the room for 30 placeholders of set default: it has no condition" in said
-    assert "the feature gate CapacityBuffer" in said
-    assert notices(130, unready="") == []
-    assert notices(140, unready="PodTemplate not found") == [], "the two minutes begin anew"
-    # Where no room is asked for, nobody has to keep any.
-    evening = 7 * 3600.0
-    assert notices(evening, unready=gone, replicas=0) == notices(evening + 500, unready=gone, replicas=0) == []
-
-
-def test_what_an_autoscaler_says_of_a_buffer_is_read() -> None:
-    item: dict[str, Any] = {"metadata": {"name": SET, "uid": "u"}, "spec": {}}
-    assert read_capacity_buffer(item) == CapacityBufferState(
-        SET, "u", None, unready="it has no condition ReadyForProvisioning"
-    )
-    condition = {"type": "ReadyForProvisioning", "status": "False", "message": "podtemplates not found."}
-    item |= {"spec": {"podTemplateRef": {"name": SET}, "replicas": 0}, "status": {"conditions": [condition]}}
-    assert read_capacity_buffer(item) == CapacityBufferState(SET, "u", 0, SET, unready="podtemplates not found")
-    condition["status"] = "True"
-    assert read_capacity_buffer(item).unready == ""
-
-
-def test_a_buffer_that_is_not_there_is_waited_for() -> None:
-    assert _buffer_plan(None, windows=[DAY]) == []
-
-
-def test_placeholders_of_a_buffer_are_never_resized_to_whole_nodes() -> None:
-    state = CapacityBufferState(SET, "uid-b", 30, SET)
-    assert _buffer_plan(state, windows=[DAY], countBy="nodes") == []
-    document = {**_document(countBy="nodes"), "placeholderBackend": "capacityBuffer"}
-    assert HEADROOM.planner(ReleaseDocument(Reader(), document, None, 36)) is None
 
 
 def test_faults_of_windows_come_with_their_keys() -> None:

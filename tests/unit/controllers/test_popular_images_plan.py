@@ -1,12 +1,10 @@
 """Which popular images are pulled where, and everything that stops a pull."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from roost.controllers.contract.actions import Planned
-from roost.controllers.contract.snapshot import CapacityBufferState
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import PULLING, pulled_label, startup_taint
@@ -220,19 +218,3 @@ def test_an_empty_node_may_leave_in_peace() -> None:
     placeholder = user("placeholder", RARE, node="n", component="user-placeholder")
     held = cluster([node_state("n", joined=WALL - 700)], [*users(3, POPULAR), placeholder])
     assert pulls(plan_after_a_while(held, settings)) == [("n", POPULAR)]
-
-
-def test_an_empty_node_that_a_capacity_buffer_keeps_gets_popular_images() -> None:
-    document = {
-        "placeholderBackend": "capacityBuffer",
-        "placeholders": [
-            {"name": "default", "statefulSet": "b", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}}
-        ],
-    }
-    settings = popular_settings(document=document)
-    node = node_state("n", joined=WALL - 700)
-    node = replace(node, allocatable={**node.allocatable, "memory": 8 * 2**30})
-    snapshot = cluster([node], users(3, POPULAR))
-    for replicas, expected in ((2, [("n", POPULAR)]), (0, [])):
-        buffers = {"b": CapacityBufferState("b", "uid-b", replicas, "b")}
-        assert pulls(plan_after_a_while(replace(snapshot, capacity_buffers=buffers), settings)) == expected

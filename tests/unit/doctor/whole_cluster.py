@@ -88,8 +88,7 @@ class Cluster:
         self.served: dict[str, set[str]] = {}
         for body in rendered:
             version, kind = str(body["apiVersion"]), str(body["kind"])
-            if kind != "CapacityBuffer":
-                self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(kind)
+            self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(kind)
         # Of nodes' kubelets, by name.
         self.kubelets: dict[str, Object | ClusterError] = {}
         # Why pods of Roost's own are refused.

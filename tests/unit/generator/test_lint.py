@@ -217,7 +217,6 @@ WARNINGS = {
         + "]}",
         "make 21 DaemonSets",
     ),
-    "nothing to move": ("placeholder: {backend: capacityBuffer}", "no placeholders to attract or move"),
     "windows for nobody": (
         (
             "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, windows: "
@@ -246,10 +245,6 @@ WARNINGS = {
     "whole nodes of no size": (
         "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, countBy: nodes, resources: {}}]",
         "keeps nothing free",
-    ),
-    "whole nodes of a buffer": (
-        "placeholder: {backend: capacityBuffer}\nplaceholders: [{name: a, replicas: 1, countBy: nodes}]",
-        "placeholders[0].countBy: a CapacityBuffer keeps room for placeholders as large as",
     ),
     "popular images for nobody": (
         "controllers: {enabled: false}\npopularImages: {enabled: true}",

@@ -16,11 +16,9 @@ Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
-    """The placeholders' pods, by the name of their set's StatefulSet or CapacityBuffer."""
+    """The placeholders' pods, by the name of their set's StatefulSet."""
     bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
-    sets = {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
-    # What a CapacityBuffer keeps room for.
-    return sets | {one["metadata"]["name"]: one["template"] for one in bodies if one["kind"] == "PodTemplate"}
+    return {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
 
 
 def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:

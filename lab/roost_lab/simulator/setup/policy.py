@@ -127,8 +127,6 @@ class Policy:
     startup_taints: tuple[str, ...]
     # The values from which all of this was rendered.
     merged: Merged = field(repr=False)
-    # Placeholders are CapacityBuffers, which aren't simulated.
-    has_capacity_buffers: bool = False
     # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the webhook, and name the
     # hub's own scheduler (`other_scheduler`), whose profile is among `profiles`.
     outsiders: frozenset[str] = frozenset()
@@ -249,7 +247,6 @@ def _read_policy(
     rules: the objects with the webhook, or with one that does what the admission policies do.
     """
     bodies = [manifest.body for manifest in manifests if manifest.identity.kind in _KINDS]
-    has_buffers = any(manifest.identity.kind == "CapacityBuffer" for manifest in manifests)
     by_kind: dict[str, list[JSONObject]] = {}
     for body in bodies:
         by_kind.setdefault(str(body["kind"]), []).append(body)
@@ -293,7 +290,6 @@ def _read_policy(
         default_priority=default,
         startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
         merged=merged,
-        has_capacity_buffers=has_buffers,
     )
 
 

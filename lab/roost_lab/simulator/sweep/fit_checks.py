@@ -35,7 +35,7 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
     made = make_node(policy, assumptions, "node", 0.0)
     # Once its startup taint is removed.
     node = replace(made, taints=())
-    faults = [*_buffers(policy), *_placeholders(policy, assumptions, node), *_pullers(policy, node)]
+    faults = [*_placeholders(policy, assumptions, node), *_pullers(policy, node)]
     if faults:
         raise AssumptionsError(faults)
 
@@ -43,14 +43,6 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
 def _fault(policy: Policy, path: Path, found: str, expected: str, fix: str) -> Fault:
     file, line = policy.place_of(path)
     return Fault(file, line, show_path(path), found, expected, fix)
-
-
-def _buffers(policy: Policy) -> Iterator[Fault]:
-    if policy.has_capacity_buffers:
-        fix = "Set it for the replay: StatefulSets keep as much room, but with pods that are scheduled."
-        yield _fault(
-            policy, ("placeholder", "backend"), "capacityBuffer", "statefulset, as others aren't simulated", fix
-        )
 
 
 def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:

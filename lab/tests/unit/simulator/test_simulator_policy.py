@@ -96,7 +96,6 @@ LARGE = {**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}
 ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
 # Of each: values, and the start of what is said.
 REFUSED = {
-    "CapacityBuffers": ({"placeholder": {"backend": "capacityBuffer"}}, "placeholder.backend: found capacityB"),
     "a placeholder larger than any node": (
         {"placeholders": [LARGE]},
         "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
@@ -152,10 +151,10 @@ def test_what_fits_nowhere_is_said_before_anything_is_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "prod.yaml"
-    file.write_text("placeholder: {backend: capacityBuffer}\n", encoding="utf-8")
+    file.write_text(yaml.safe_dump({"placeholders": [LARGE]}), encoding="utf-8")
     options = SimulateOptions(days=0.01, seeds=2, values=(str(file),), results=str(tmp_path / "results"))
     assert run(options) == 1
-    assert f"roost simulate: {file}:1: placeholder.backend: found capacityBuffer" in capsys.readouterr().err
+    assert f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 
