@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m"}
 _RESET: Final = "\x1b[0m"
 _CONTEXT_LINES: Final = 1
+_MOST_IN_LINE: Final = 5
 
 
 class FieldChange(NamedTuple):
@@ -188,6 +190,21 @@ def _identity(body: Mapping[str, object], file: str) -> Identity:
 
 
 # --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def sum_up(changes: list[ObjectChange]) -> str:
+    """Say in a line how many objects differ and whose replicas, placeholder sets by their names; "" of no changes."""
+    kinds = Counter(change.kind for change in changes)
+    counted = ", ".join(f"{kinds[kind]} {what}" for kind, what in (("+", "new"), ("-", "gone")) if kinds[kind])
+    parts = [f"{len(changes)} object{'' if len(changes) == 1 else 's'}" + (f" ({counted})" if counted else "")]
+    parts += [
+        f"{change.identity.name.rpartition('-placeholder-')[2]} {field.before} → {field.after}"
+        for change in changes
+        for field in change.fields
+        if field.path == ("spec", "replicas") and ABSENT not in (field.before, field.after)
+    ]
+    rest = parts[_MOST_IN_LINE:]
+    return "; ".join([*parts[:_MOST_IN_LINE], *([f"and {len(rest)} more"] if rest else [])]) if changes else ""
 
 
 def show(changes: list[ObjectChange], *, coloured: bool) -> str:

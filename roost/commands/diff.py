@@ -10,7 +10,7 @@ import click
 
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
-from generator.render.diff import MAX_MANIFEST_BYTES, Objects, compare, parse_manifests, read_folder, show
+from generator.render.diff import MAX_MANIFEST_BYTES, Objects, compare, parse_manifests, read_folder, show, sum_up
 from generator.values.files import parse_values, read_file
 from generator.values.release import Release
 from roost.commands.options import release_options
@@ -54,5 +54,7 @@ def command(*, before: str, after: str, release: Release, colour: str) -> int:
     except GeneratorError as error:
         raise UsageError(str(error)) from None
     is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    if changes:
+        sys.stdout.write(f"{sum_up(changes)}\n")
     sys.stdout.write(show(changes, coloured=is_coloured))
     return 1 if changes else 0

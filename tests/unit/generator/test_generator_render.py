@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.locations import chart_folder
-from generator.render.diff import compare, parse_manifests, read_folder, show
+from generator.render.diff import compare, parse_manifests, read_folder, show, sum_up
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json
 from generator.render.manifests import Identity, Manifest, documents, render
@@ -256,6 +256,33 @@ def test_changes_are_named_by_object_and_field() -> None:
     assert "- StatefulSet jhub/hub-roost-placeholder-default (apps/v1)\n" in shown
     assert "\x1b[" not in shown
     assert "\x1b[32m" in show(changes, coloured=True)
+    # The budget of each set goes and comes with it.
+    assert sum_up(changes).endswith("; hub-roost-webhook 2 → 3")
+    assert "new, " in sum_up(changes)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ({}, {}, ""),
+        ({"a": 1}, {}, "1 object (1 gone)"),
+        ({"roost-placeholder-lectures": 10}, {"roost-placeholder-lectures": 25}, "1 object; lectures 10 → 25"),
+        ({"a": 1, "b": 2}, {"b": 3, "c": 1}, "3 objects (1 new, 1 gone); b 2 → 3"),
+        (
+            dict.fromkeys("abcdef", 1),
+            dict.fromkeys("abcdef", 2),
+            "6 objects; a 1 → 2; b 1 → 2; c 1 → 2; d 1 → 2; and 2 more",
+        ),
+    ],
+)
+def test_a_line_says_how_many_objects_differ_and_whose_replicas(
+    before: dict[str, int], after: dict[str, int], line: str
+) -> None:
+    old, new = (
+        {Identity("apps/v1", "StatefulSet", "n", name): {"spec": {"replicas": number}} for name, number in one.items()}
+        for one in (before, after)
+    )
+    assert sum_up(compare(old, new)) == line
 
 
 def test_items_with_names_are_compared_by_name_not_by_place() -> None:
