@@ -9,6 +9,8 @@ Severity = Literal["error", "warning", "hint"]
 Path = tuple[str | int, ...]
 
 MISSING: Final = "nothing"
+# The file of values that nobody set.
+DEFAULTS_NAME: Final = "chart/values.yaml"
 _LONGEST_VALUE: Final = 60
 
 
@@ -29,6 +31,9 @@ class Fault(NamedTuple):
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
+        if self.file == DEFAULTS_NAME and self.severity != "error":
+            # The key is what to set: who installed by pip has no such file.
+            place = "not set"
         said = f"found {self.found}, expected {self.expected}." if self.expected else self.found
         kind = "" if self.severity == "error" else self.severity
         text = ": ".join(part for part in (place, kind, self.key, said) if part)

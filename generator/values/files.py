@@ -6,15 +6,12 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
 
-from generator.faults import Fault, UsageError, ValuesError
+from generator.faults import DEFAULTS_NAME, Fault, UsageError, ValuesError
 from generator.locations import chart_folder
 from generator.values.loader import load
 from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile
-
-DEFAULTS_NAME: Final = "chart/values.yaml"
 
 
 def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:

@@ -57,5 +57,5 @@ def command(
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    sys.stdout.write(found.to_json() if form == "json" else f"{found.sentence()}\n")
+    sys.stdout.write(found.to_json() if form == "json" else f"{found.sentence()}\n{found.rows()}")
     return 0

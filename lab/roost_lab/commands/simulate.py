@@ -123,13 +123,18 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
     replays = len({job.key for job in jobs})
-    task = bar.add_task("", total=replays)
+    task = bar.add_task("", total=replays + len(files))
     try:
         with bar:
             results = run_sweep(jobs, _spread(options), store, report=lambda _end: bar.advance(task))
+            # The first world and seed: recorded where this runs, also when the others were kept or far away.
+            for file, job in zip(files, jobs, strict=False):
+                _record(file, job)
+                bar.advance(task)
     except KeyboardInterrupt:
+        kept = min(replays, bar.tasks[0].completed)
         talk.print(
-            f"Stopped: {bar.tasks[0].completed:.0f} of {replays} replays are kept in {store.folder}. {GOES_ON}",
+            f"Stopped: {kept:.0f} of {replays} replays are kept in {store.folder}. {GOES_ON}",
             markup=False,
             soft_wrap=True,
         )
@@ -141,8 +146,9 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
             soft_wrap=True,
         )
     if files:
-        # The first world, with the first seed: recorded where this runs, also when the others were kept or far away.
-        _record(files, jobs[: len(policies)], talk)
+        first, *others = (shlex.quote(str(file)) for file in files)
+        beside = f" --beside {others[0]}" if others else ""
+        talk.print(f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True)
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
@@ -154,15 +160,10 @@ def _record_files(options: SimulateOptions, policies: Sequence[str]) -> list[Pat
     return record_files(Path(options.record), policies)
 
 
-def _record(files: Sequence[Path], jobs: Sequence[Job], talk: Console) -> None:
+def _record(file: Path, job: Job) -> None:
     from roost_lab.simulator.sweep.recording import record_job  # noqa: PLC0415 - needs the extra [record]
 
-    for job, file in zip(jobs, files, strict=True):
-        talk.print(f"Records {job}", markup=False, soft_wrap=True)
-        record_job(file, job)
-    first, *others = (shlex.quote(str(file)) for file in files)
-    beside = f" --beside {others[0]}" if others else ""
-    talk.print(f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True)
+    record_job(file, job)
 
 
 def _results_folder(options: SimulateOptions) -> Path:

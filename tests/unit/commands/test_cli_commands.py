@@ -135,7 +135,7 @@ def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _R
     values.write_text("singleuser: {image: {name: a/b}}\n")
     hinted = roost("validate", "-f", values, "--strict")
     assert (hinted.code, hinted.err) == (0, "no faults\n")
-    assert "hint: singleuser.networkTools.image.name: empty: " in hinted.out
+    assert "not set: hint: singleuser.networkTools.image.name: empty: " in hinted.out
     assert "hint: " not in roost("render", "-f", values).err
 
 
@@ -194,6 +194,9 @@ def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path)
     assert done.code == 0
     assert done.err == roost("validate", "-f", values).out
     assert "warning: imageGate.mode: " in done.err
+    # What nobody set is in no file of the operator's.
+    values.write_text("")
+    assert roost("validate", "-f", values).out.startswith("not set: hint: image.name: no registry has ")
 
 
 def test_a_rendered_folder_is_no_different_from_its_values(roost: _Run, tmp_path: Path) -> None:

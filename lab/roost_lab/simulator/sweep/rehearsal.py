@@ -106,6 +106,19 @@ class Rehearsal:
             f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}."
         )
 
+    def rows(self) -> str:
+        """A heading, then a row for each of the two, in columns."""
+        lines = [
+            ("", "half wait at most", "95 of 100", "node-hours", "cold starts"),
+            *(
+                (name, *of.show_waits(), f"{median(of.node_hours_by_seed):.1f}", f"{median(of.cold_by_seed):.0f}")
+                for name, of in (("booked", self.booked), ("not booked", self.unbooked))
+            ),
+        ]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
+        return "".join(f"{'  '.join(line)}\n" for line in padded)
+
     def to_json(self) -> str:
         """One JSON object."""
         event = self.event

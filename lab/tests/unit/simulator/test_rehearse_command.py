@@ -10,11 +10,12 @@ from roost.cli import run
 EVENT = ["rehearse", "--event", "2026-11-24T09:00 60 people image quay.io/me/course:1", "--seeds", "1"]
 
 
-def test_the_sentence_is_all_that_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sentence_comes_first_then_a_row_with_and_without_the_booking(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*EVENT, "--launches", "100"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("With the booking, half of the 60 people wait ")
-    assert out.count("\n") == 1
+    with_it, without = out.splitlines()[2:]
+    assert (with_it[:6], without[:10], len(with_it)) == ("booked", "not booked", len(without))
     assert not err
 
 

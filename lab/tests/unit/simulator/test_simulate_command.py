@@ -60,7 +60,9 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
     assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 0
     done = capsys.readouterr()
     assert done.out == plain
-    assert f"roost view --database {folder}/z2jh.db --beside {folder}/same.db" in done.err
+    # After the bar, which counts the records too, one line.
+    assert done.err.splitlines()[-1] == f"To see it: roost view --database {folder}/z2jh.db --beside {folder}/same.db"
+    assert done.err.count("z2jh") == 1
     for name in ("z2jh", "same"):
         store = Store.open_for_reading(str(folder / f"{name}.db"))
         with store.reading() as connection:
