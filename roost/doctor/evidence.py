@@ -27,10 +27,10 @@ AUTOSCALER_CUTOFF: Final = -10
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[str], shown: int = SHOWN) -> str:
     """The first of these names, and how many more there are."""
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def age_seconds(time: str | None) -> float | None:

@@ -22,6 +22,7 @@ POOL_CONNECTIONS: Final = 10
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 _SILENT: Final = (urllib3.exceptions.TimeoutError, TimeoutError)
 _STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
@@ -89,6 +90,11 @@ class Client:
     def merge_by_key(self, path: str, body: JSONObject, manager: str) -> JSONObject:
         """Strategic merge patch: like `merge`, but lists such as status.conditions merge by their key."""
         return self._call("PATCH", path, {"fieldManager": manager}, body, _STRATEGIC_MERGE_PATCH)
+
+    def try_apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
+        """What an object would be once it is applied (server-side, by force); a dry run. Raises as `merge`."""
+        query: Query = {"fieldManager": manager, "force": True, "dryRun": "All"}
+        return self._call("PATCH", path, query, body, _APPLY_PATCH)
 
     def delete(self, path: str, uid: str) -> None:
         """Delete an object if it has this uid. Raises ApiError (404: gone; 409: it was replaced), ClusterError."""

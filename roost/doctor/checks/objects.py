@@ -1,15 +1,120 @@
-"""Every object that the values render to is there."""
+"""The release's objects are there as the values render them, and no others: as `kubectl diff --server-side` sees it."""
 
-from roost.doctor.contract import Finding, Install, Told
-from roost.doctor.evidence import name_of, path_of, some
+from typing import Any, Final
+
+from generator.faults import show_path
+from generator.render.diff import FieldChange, compare
+from generator.render.manifests import Identity
+from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.evidence import SHOWN, count, label_items, name_of, path_of, some
+from roost_core.kube.client import ApiError
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
+
+_MANAGER: Final = "roost-doctor"
+_AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, apply it again."
+# What the values can switch off: kinds by API, of the release's namespace, and of the cluster.
+_KINDS: Final = {
+    "v1": "configmaps services serviceaccounts persistentvolumeclaims",
+    "apps/v1": "deployments daemonsets statefulsets",
+    "policy/v1": "poddisruptionbudgets",
+    "networking.k8s.io/v1": "networkpolicies",
+    "rbac.authorization.k8s.io/v1": "roles rolebindings",
+    "monitoring.coreos.com/v1": "servicemonitors prometheusrules",
+}
+_CLUSTER_KINDS: Final = {
+    "rbac.authorization.k8s.io/v1": "clusterroles clusterrolebindings",
+    "scheduling.k8s.io/v1": "priorityclasses",
+    "admissionregistration.k8s.io/v1": "mutatingwebhookconfigurations validatingadmissionpolicies "
+    "validatingadmissionpolicybindings mutatingadmissionpolicies mutatingadmissionpolicybindings",
+}
 
 
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
-    missing = [name_of(body) for body in install.rendered if install.client.find(path_of(body)) is None]
+    missing, refused, before, after, denied = [], [], {}, {}, ""
+    for body in install.rendered:
+        live = install.client.find(path_of(body))
+        if live is None:
+            missing.append(name_of(body))
+            continue
+        try:
+            applied = install.client.try_apply(path_of(body), body, _applier(live))
+        except ApiError as error:
+            if error.status not in (401, 403):
+                refused.append(f"{name_of(body)} ({error})")
+            denied = denied or (str(error) if error.status in (401, 403) else "")
+            continue
+        identity = Identity(body["apiVersion"], body["kind"], body["metadata"].get("namespace", ""), name_of(body))
+        before[identity], after[identity] = live, applied
     if missing:
         yield Finding(
-            "error",
-            f"{len(missing)} of {len(install.rendered)} objects are missing: {some(missing)}.",
-            "Are --release, --namespace and -f those of the install? If so, apply it again.",
+            "error", f"{len(missing)} of {len(install.rendered)} objects are missing: {some(missing)}.", _AGAIN
+        )
+    if refused:
+        yield Finding("error", f"As the values render them, the API server refuses: {some(refused)}.", _AGAIN)
+    differing = [
+        f"{change.identity.name} ({some(fields)})"
+        for change in compare(before, after)
+        if (fields := [show_path(one.path) for one in change.fields if _is_of_values(change.identity.kind, one)])
+    ]
+    if differing:
+        yield Finding(
+            "error", f"{count(len(differing), 'object')} not as the values render: {some(differing)}.", _AGAIN
+        )
+    if denied:
+        yield Finding(
+            "unknown", f"Not allowed to compare: {denied}", "Run it with an account that may patch these objects."
+        )
+    yield from _find_extra(install)
+
+
+def _is_of_values(kind: str, field: FieldChange) -> bool:
+    """Whether a field comes from the values: not from the API server, nor from who installs."""
+    path = tuple(map(str, field.path))
+    if path[:1] == ("metadata",):
+        return path[1] in ("labels", "annotations") and path[2:] != ("app.kubernetes.io/managed-by",)
+    # The check programs tells of replicas.
+    return path[0] != "status" and (kind, path) != ("Deployment", ("spec", "replicas"))
+
+
+def _applier(live: Object) -> str:
+    """Who applied an object, server-side: what that one has applied, and the values no longer render, is drift too."""
+    entries: list[Any] = live["metadata"].get("managedFields") or []
+    applied = [entry for entry in entries if entry.get("operation") == "Apply" and not entry.get("subresource")]
+    return str(max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))["manager"]) if applied else _MANAGER
+
+
+def _find_extra(install: Install) -> Told:
+    """Objects with the release's labels that the values don't render, or no longer."""
+    release, rendered = install.release, {path_of(body) for body in install.rendered}
+    labels = {OWN_INSTANCE_LABEL: release.name, PART_OF_LABEL: OWN_PART}
+    query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+    extra = []
+    for place, kinds, prefix in (
+        (f"/namespaces/{release.namespace}", _KINDS, ""),
+        ("", _CLUSTER_KINDS, f"{release.name}.{release.namespace}."),
+    ):
+        for version, resources in kinds.items():
+            for resource in resources.split():
+                collection = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{resource}"
+                try:
+                    found = install.client.get(collection, query)["items"]
+                except ApiError as error:
+                    if error.status == 404:
+                        continue
+                    raise
+                extra += [
+                    f"{resource}/{name}"
+                    for body in found
+                    if (name := body["metadata"]["name"]).startswith(prefix)
+                    and labels.items() <= label_items(body).items()
+                    and not body["metadata"].get("ownerReferences")
+                    and f"{collection}/{name}" not in rendered
+                ]
+    if extra:
+        yield Finding(
+            "warning",
+            f"{count(len(extra), 'object')} of the release that the values don't render: {some(extra, 2 * SHOWN)}.",
+            "An upgrade by Helm, or Argo CD with prune, removes them; else: kubectl delete, with --namespace "
+            f"{release.namespace}.",
         )

@@ -10,7 +10,7 @@ from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import SettingsError
-from webhook.settings import read_settings, rule_parts
+from webhook.settings import read_settings
 
 if TYPE_CHECKING:
     from roost_core.release.settings import ReleaseSettings
@@ -25,7 +25,7 @@ def check(install: Install) -> Told:
     yield f"rules in {name_of(rendered)}"
     live = install.client.find(path_of(rendered))
     if live is None:
-        return  # the check objects says so
+        return  # the check objects says so, and what differs
     try:
         settings = _settings_of(live)
     except SettingsError as error:
@@ -35,12 +35,6 @@ def check(install: Install) -> Told:
             "Correct in the values what is named, and apply them again.",
         )
         return
-    if rule_parts(settings) != rule_parts(_settings_of(rendered)):
-        yield Finding(
-            "warning",
-            f"{name_of(live)} has other rules than the values render to.",
-            "Are these the install's values? If so, apply them again.",
-        )
     for one in classes:
         namespace = namespace_of(install, one)
         try:

@@ -72,17 +72,10 @@ def _find_other_profiles(wanted: dict[str, Any], live: Object) -> Told:
         yield Finding("error", f"{name_of(live)}: {error}.", "Apply the release's values again.")
         return
     lacking = [name for name in wanted if name not in profiles]
-    other = [name for name, profile in wanted.items() if name in profiles and profiles[name] != profile]
     if lacking:
         yield Finding(
             "error",
             f"{name_of(live)} lacks profiles that the values name: {some(lacking)}. Their pods would wait for ever.",
-            "Are these the install's values? If so, apply them again.",
-        )
-    if other:
-        yield Finding(
-            "warning",
-            f"{name_of(live)} has profiles that differ from the values': {some(other)}.",
             "Are these the install's values? If so, apply them again.",
         )
 

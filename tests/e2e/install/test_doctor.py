@@ -1,6 +1,7 @@
 """`roost doctor` on the real API server: faults of a cluster that can be provoked, and each told with its fix."""
 
 import copy
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -93,6 +94,43 @@ def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
         findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
     assert {finding.severity for finding in findings} == {"error"}
     assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
+
+
+def test_objects_are_held_against_what_the_values_would_make_of_them(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    merged = parse_values(LISTED.encode(), "values.yaml").values
+    rendered = [one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))]
+    webhooks = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-webhook"
+    file = tmp_path / "rendered.json"
+    earlier: Any = copy.deepcopy(rendered)
+    for body in earlier:
+        if body["kind"] == "ServiceAccount":
+            # What earlier values rendered, and these no longer do.
+            body["metadata"]["annotations"] = {"role": "old"}
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": earlier}))
+    try:
+        for by in (["--server-side"], []):
+            control_plane.kubectl("apply", *by, "-f", str(file))
+            said = asked(control_plane, namespace, "objects")
+            assert (["(metadata.annotations)" in one.evidence for one in said] == [True]) if by else said == [], said
+            control_plane.kubectl("delete", "-f", str(file), "--wait=false")
+        for body in rendered:
+            control_plane.api.create(body, body["metadata"].get("namespace"))
+        assert asked(control_plane, namespace, "objects") == []
+        containers = [{"name": "webhook", "image": "elsewhere:1"}]
+        control_plane.api.patch(webhooks, {"spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}})
+        more = parse_values(f"{LISTED}\nrecorder: {{enabled: true}}".encode(), "values.yaml").values
+        for manifest in render(more, Release("hub", namespace, f"v{control_plane.minor}.0")):
+            if manifest.body["kind"] == "ServiceAccount" and "recorder" in str(manifest.body["metadata"]):
+                control_plane.api.create(dict(manifest.body), namespace)
+        differs, extra = asked(control_plane, namespace, "objects")
+        assert (differs.severity, extra.severity) == ("error", "warning")
+        where = f"Deployment {namespace}/hub-roost-webhook (spec.template.spec.containers.webhook."
+        assert (where in differs.evidence, "replicas" in differs.evidence) == (True, False), differs
+        assert "serviceaccounts/hub-roost-recorder" in extra.evidence
+    finally:
+        control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="module")

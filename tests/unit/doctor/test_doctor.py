@@ -1,5 +1,7 @@
 """`roost doctor` tells one fault from another, by objects as an API server would return them."""
 
+from typing import Final
+
 import pytest
 import yaml
 
@@ -8,6 +10,7 @@ from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.unit.doctor.whole_cluster import (
+    APPS,
     BUDGETS,
     ENDPOINTS,
     LEASES,
@@ -51,6 +54,45 @@ def test_an_object_that_is_missing_is_named() -> None:
     assert (severity, "ClusterRoleBinding hub.jhub.roost-scheduler" in evidence) == ("error", True)
     assert evidence.startswith("1 of ")
     assert fix
+
+
+WEBHOOKS: Final = "/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"
+
+
+def test_what_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> None:
+    cluster = Cluster()
+    live = cluster.objects[WEBHOOKS]
+    live["metadata"] |= {"annotations": {"deployment.kubernetes.io/revision": "3"}, "resourceVersion": "7"}
+    live["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
+    cluster.objects["/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user"]["metadata"]["uid"] = "1"
+    assert cluster.said("objects") == []
+    container = live["spec"]["template"]["spec"]["containers"][0]
+    container["image"] = "elsewhere:1"
+    live["spec"]["template"]["spec"]["serviceAccountName"] = "other"
+    ((severity, evidence, _),) = cluster.said("objects")
+    named = "spec.template.spec.containers.webhook.image, spec.template.spec.serviceAccountName"
+    assert severity == "error"
+    assert evidence == f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
+    cluster.refused = {WEBHOOKS}
+    ((severity, evidence, _),) = cluster.said("objects")
+    assert (severity, evidence.startswith("Not allowed to compare: PATCH")) == ("unknown", True)
+
+
+def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_those_of_others_are_not() -> None:
+    cluster = Cluster()
+    mine = {"app.kubernetes.io/instance": "hub", "app.kubernetes.io/part-of": "roost"}
+    for path, name, labels in (
+        (f"{APPS}/deployments", "hub-roost-recorder", mine),
+        (f"{APPS}/deployments", "hub", {"app": "jupyterhub"}),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "hub.jhub.roost-recorder", mine),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "hub.other.roost-recorder", mine),
+    ):
+        cluster.lists.setdefault(path, []).append({"metadata": {"name": name, "labels": labels}})
+    ((severity, evidence, _),) = cluster.said("objects")
+    told = (
+        "2 objects of the release that the values don't render: deployments/hub-roost-recorder, clusterroles/hub.jhub"
+    )
+    assert (severity, evidence.startswith(told)) == ("warning", True), evidence
 
 
 def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
@@ -121,7 +163,7 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
 @pytest.mark.parametrize("spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}])
 def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None) -> None:
     cluster = Cluster()
-    cluster.objects[f"{LEASES}/hub-roost-scheduler"] = {"spec": spec}
+    cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
     ((severity, evidence, _),) = cluster.said("leaders")
     assert severity == "error"
     assert "Lease jhub/hub-roost-scheduler" in evidence
@@ -151,13 +193,12 @@ def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told(
     path = "/api/v1/namespaces/jhub/configmaps/hub-roost-release"
     other = Cluster("podClasses: {user: {join: {user: 1}}}")
     cluster.objects[path] = other.objects[path]
-    differs, kept = cluster.said("policy")
-    assert (differs.severity, "has other rules than the values" in differs.evidence) == ("warning", True)
+    (kept,) = cluster.said("policy", "objects")
     assert (kept.severity, "The webhook places pods by revision" in kept.evidence) == ("warning", True)
     cluster.admitted = other.admitted
-    assert len(cluster.said("policy")) == 1, "the webhook has followed"
+    assert cluster.said("policy", "objects") == [], "the webhook has followed"
     cluster.objects[path]["data"]["release.json"] = "{"
-    ((severity, evidence, _),) = cluster.said("policy")
+    ((severity, evidence, _),) = cluster.said("policy", "objects")
     assert (severity, "is refused" in evidence) == ("error", True)
 
 
@@ -274,7 +315,7 @@ def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told()
 def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -> None:
     cluster = Cluster()
     cluster.refused = {BUDGETS}
-    ((severity, evidence, _),) = cluster.said("budgets")
+    ((severity, evidence, _),) = cluster.said("budgets", "objects")
     assert (severity, "nobody may" in evidence) == ("unknown", True)
 
 

@@ -60,7 +60,8 @@ class Cluster:
             found = self.objects[path_of(body)]
             found["status"] = {"readyReplicas": found["spec"]["replicas"]}
         for name in ("scheduler", "controllers"):
-            self.objects[f"{LEASES}/hub-roost-{name}"] = {"spec": {"holderIdentity": "a", "renewTime": ago(2)}}
+            lease = self.objects.setdefault(f"{LEASES}/hub-roost-{name}", {})
+            lease["spec"] = {"holderIdentity": "a", "renewTime": ago(2)}
         for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
             entry["clientConfig"]["caBundle"] = CA_BUNDLE
         self.lists: dict[str, list[Object]] = {
@@ -113,7 +114,15 @@ class Cluster:
             if isinstance(config, ClusterError):
                 raise config
             return {"kubeletconfig": config}
+        if path not in self.lists:
+            raise ApiError(404, f"GET {path}: 404")
         return {"items": self.lists[path]}
+
+    def try_apply(self, path: str, body: Object, _manager: str, /) -> Object:
+        if path in self.refused:
+            raise ApiError(403, f"PATCH {path}: 403 Forbidden: nobody may")
+        applied: Object = merged(self.objects[path], body)
+        return applied
 
     def find(self, path: str, /) -> Object | None:
         if path in self.served:
@@ -140,11 +149,25 @@ class Cluster:
         metadata = {**body["metadata"], **self.admitted}
         return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": self.scheduler}}
 
-    def said(self, check: str) -> list[Finding]:
-        """What a check found, while no other one found anything."""
+    def said(self, check: str, *others: str) -> list[Finding]:
+        """What a check found, while no other one found anything; others: they found something, too."""
         outcomes = run_checks(self.install, INSTALLED)
-        assert [one.check for one in outcomes if one.findings and one.check != check] == [], outcomes
+        assert [one.check for one in outcomes if one.findings and one.check != check] == [*others], outcomes
         return found(outcomes, check)
+
+
+def merged(live: Any, body: Any) -> Any:
+    """Live with what is applied, as the API server merges it: lists by name where all have one."""
+    if isinstance(live, dict) and isinstance(body, dict):
+        return {**live, **body, **{key: merged(live[key], body[key]) for key in live.keys() & body.keys()}}
+    if (
+        isinstance(live, list)
+        and isinstance(body, list)
+        and all(isinstance(one, dict) and "name" in one for one in body)
+    ):
+        there = {one.get("name"): one for one in live}
+        return [merged(there.get(one["name"]), one) for one in body]
+    return copy.deepcopy(body)
 
 
 def found(outcomes: list[CheckOutcome], check: str) -> list[Finding]:
