@@ -30,6 +30,7 @@ from roost.doctor.checks import (
     profiles,
     programs,
     puller,
+    reach,
     requests,
     rights,
     schedulers,
@@ -63,6 +64,7 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "waiting": waiting.check,
     "network": network.check,
     "webhook": webhook.check,
+    "reach": reach.check,
     "hubs": hubs.check,
     "priorities": foreign_priorities.check,
     "requests": requests.check,
@@ -87,6 +89,7 @@ BEFORE: Final[Mapping[str, Check]] = {
     "platform": clouds.check,
     "features": features.check,
     "rights": rights.check,
+    "reach": reach.check,
     "hubs": hubs.check,
     "priorities": foreign_priorities.check,
     "requests": requests.check,
@@ -100,7 +103,7 @@ BEFORE: Final[Mapping[str, Check]] = {
 }
 
 # What these find, users feel: they wait, start cold, or are refused.
-FELT: Final = frozenset({"waiting", "requests", "puller", "nodes", "labels"})
+FELT: Final = frozenset({"waiting", "reach", "requests", "puller", "nodes", "labels"})
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

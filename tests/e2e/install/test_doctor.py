@@ -100,10 +100,10 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     merged = parse_values(LISTED.encode(), "values.yaml").values
-    rendered = [one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))]
+    rendered: Any = [one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))]
     webhooks = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-webhook"
     file = tmp_path / "rendered.json"
-    earlier: Any = copy.deepcopy(rendered)
+    earlier = copy.deepcopy(rendered)
     for body in earlier:
         if body["kind"] == "ServiceAccount":
             # What earlier values rendered, and these no longer do.

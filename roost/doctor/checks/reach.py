@@ -1,0 +1,133 @@
+"""Nodes match what users, placeholders and builds require, by the values and by the pods that are there."""
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.evidence import autoscaler_words, count, label_items, labels_of, pods_of, some
+from roost_core.objects.node import Node, node_admits
+from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
+from roost_core.placement.labels import NODE_PURPOSE_LABEL
+from roost_core.placement.managed_images import puller_groups
+
+# What two names have in common at least, to be taken for one that is misspelt.
+_ALIKE: Final = 0.92
+_TOLD: Final = 6
+# Taints that go by themselves, or that other checks tell of.
+_PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
+
+
+def check(install: Install) -> Told:
+    needs: dict[NodeRules, list[str]] = {}
+    for who, rules in _needs(install):
+        names = needs.setdefault(rules, [])
+        if who not in names:
+            names.append(who)
+    admitting = {rules: sum(node_admits(rules, node) for node in install.nodes) for rules in needs}
+    said = some([f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD)
+    yield f"of {count(len(install.nodes), 'node')}, may use: {said or 'no class is placed'}"
+    if not install.nodes or not install.values["enabled"]:
+        return
+    misspelt = _misspelt(install.nodes, {NODE_PURPOSE_LABEL}.union(*map(_keys, needs)))
+    if misspelt:
+        yield Finding(
+            "error",
+            f"Labels of nodes look misspelt: {some(misspelt)}. Pods that ask for the right one don't go there.",
+            "Correct the labels in the node pool's own settings, and on the nodes: kubectl label node.",
+        )
+    comes = _has_autoscaler(install)
+    for rules, names in needs.items():
+        if admitting[rules]:
+            continue
+        nodes = [node for node in install.nodes if node_matches(rules, node.name, node.labels)]
+        taints = {
+            taint.key
+            for node in nodes
+            if not node.unschedulable and (taint := untolerated(node.taints, rules.tolerations))
+        }
+        if nodes and not any(key.startswith(_PASSING) for key in taints):
+            yield Finding(
+                "error",
+                f"{_capital(names)} may use none of the {count(len(nodes), 'node')} that match: "
+                + (f"nothing tolerates the taint {some(sorted(taints))}." if taints else "they are cordoned."),
+                "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
+                if taints
+                else "kubectl uncordon, once whoever drains them is done.",
+            )
+        elif not (nodes or comes or misspelt):
+            yield Finding(
+                "error",
+                f"No node matches what {', '.join(names)} require: {_text(rules)}; no autoscaler is seen.",
+                "Compare with kubectl get nodes --show-labels: correct the pool's labels, or the node selector here "
+                "and in the hub's values.",
+            )
+
+
+def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
+    """Who requires which nodes: users of each pool by the values, placeholders, then the pods that are there."""
+    single, puller = install.values["singleuser"], install.values["prePuller"]
+    # The pools are those that a puller would serve, whether or not the image is known.
+    image = single["image"] if single["image"].get("name") else {"name": "any", "tag": "1"}
+    for group in puller_groups({**single, "image": image}, {**puller, "nodeSelector": {}, "extraImages": {}}):
+        pool = " ".join(f"{key}={value}" for key, value in group.node_selector.items())
+        terms = list(group.required_terms) or None
+        who = "users" if group.component == "puller" else f"users ({pool or 'of a profile'})"
+        yield who, read_node_rules(group.node_selector, terms, group.tolerations)
+    for body in install.of_kind("StatefulSet"):
+        yield "placeholders", _rules_of(body["spec"]["template"])
+    for name, one in install.values["podClasses"].items():
+        labels = labels_of(one)
+        for pod in pods_of(install, one) if labels else ():
+            waits = (pod.get("status") or {}).get("phase") in ("Pending", "Running")
+            if waits and labels.items() <= label_items(pod).items():
+                yield f"pods of class {name}", _rules_of(pod)
+
+
+def _rules_of(pod: Object) -> NodeRules:
+    spec: Any = pod.get("spec") or {}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")
+    return read_node_rules(spec.get("nodeSelector") or {}, required, spec.get("tolerations") or ())
+
+
+def _keys(rules: NodeRules) -> set[str]:
+    terms = rules.required_node_terms or ()
+    return {key for key, _ in rules.node_selector} | {one.key for term in terms for one in term.expressions}
+
+
+def _misspelt(nodes: list[Node], keys: set[str]) -> list[str]:
+    """Labels that differ from those that are asked by a letter or a sign, each with its nodes."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        for key in keys - node.labels.keys():
+            for other in node.labels.keys() - keys:
+                right, wrong = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (key, other))
+                if SequenceMatcher(None, right, wrong).ratio() >= _ALIKE:
+                    found.setdefault(f"{other} for {key}", []).append(node.name)
+    return [f"{what} (node {some(names)})" for what, names in sorted(found.items())]
+
+
+def _has_autoscaler(install: Install) -> bool:
+    """Whether something may bring nodes that aren't there yet; managed clusters show it by its ConfigMap only."""
+    paths = ("/apis/karpenter.sh/v1/nodepools", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
+    deployments = install.client.get("/apis/apps/v1/deployments")["items"]
+    return any(map(autoscaler_words, deployments)) or any(install.client.find(path) is not None for path in paths)
+
+
+def _capital(names: list[str]) -> str:
+    text = ", ".join(names)
+    return text[:1].upper() + text[1:]
+
+
+def _text(rules: NodeRules) -> str:
+    """What rules require of labels, for people."""
+    selector = [f"{key}={value}" for key, value in rules.node_selector]
+    terms = [
+        " and ".join(
+            f"{key} {operator} {','.join(sorted(values))}".rstrip() for key, operator, values in term.expressions
+        )
+        for term in rules.required_node_terms or ()
+    ]
+    return ", ".join([*selector, *([" or ".join(terms)] if terms else [])]) or "terms that match nothing"
