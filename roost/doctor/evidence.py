@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
 
-from roost.doctor.contract import Install, Object
+from roost.doctor.contract import Finding, Install, Object
+from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import USER_CLASS
@@ -22,6 +23,10 @@ DEFAULT_REPORTED: Final = 50
 TRIED: Final = (USER_CLASS, "build")
 # kube-scheduler's configuration in its ConfigMap.
 CONFIG_KEY: Final = "config.yaml"
+# Of a log: lines that are read, how long it may be silent, characters told of a line.
+_LOG_LINES: Final = 500
+_SILENCE_SECONDS: Final = 15.0
+LINE_LENGTH: Final = 300
 # Below this priority cluster-autoscaler ignores pods, by its own default.
 AUTOSCALER_CUTOFF: Final = -10
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
@@ -139,6 +144,24 @@ def read_profiles(config_map: Object) -> dict[str, Any]:
         return {str(profile["schedulerName"]): profile for profile in config["profiles"]}
     except (yaml.YAMLError, KeyError, TypeError, ValueError):
         raise ValueError(f"{CONFIG_KEY} is not a KubeSchedulerConfiguration with profiles") from None
+
+
+def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any]) -> list[str]:
+    """The last lines of a container's log. Raises ApiError: nobody may read it, or nobody has it."""
+    path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
+    lines = install.client.lines(path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS)
+    return [text for line in lines if (text := line.decode(errors="replace").rstrip())]
+
+
+def unreadable_log(pod: str, error: ApiError) -> Finding:
+    """What is said of a log that can't be read."""
+    return Finding(
+        "unknown",
+        f"The log of pod {pod} can't be read: {error}",
+        "Run it with an account that may get pods/log, or read it yourself."
+        if error.status in (401, 403)
+        else f"kubectl logs --previous {pod} may still have what an earlier container said.",
+    )
 
 
 def path_of(body: Object) -> str:

@@ -1,12 +1,13 @@
-"""A pod like a user's or a build's, made with dryRun, is placed."""
+"""A pod like a user's or a build's, made with dryRun, is placed, by the rules that are in the cluster."""
 
+from hashlib import sha256
 from typing import Final
 
 from roost.doctor.contract import Finding, Install, Told
-from roost.doctor.evidence import TRIED, admits, labels_of, namespace_of
+from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
     "If all above is well, the API server doesn't reach the webhook: a firewall between control plane and nodes (GKE "
@@ -20,6 +21,7 @@ def check(install: Install) -> Told:
     tried = classes if admits(install) else []
     has_scheduler = install.component("scheduler") is not None
     said = ", ".join(name for name, _ in tried)
+    rules, revision = _rules(install)
     yield f"dry-run pods of class {said}" if said else "no class whose pods can be made up"
     for name, one in tried:
         namespace = namespace_of(install, one)
@@ -40,9 +42,26 @@ def check(install: Install) -> Told:
         if not trial.revision:
             what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"
             yield Finding("error", f"{what}: nothing of Roost's reached it.", _UNREACHED)
+        elif revision and trial.revision != revision:
+            said, revision = revision, ""
+            yield Finding(
+                "warning",
+                f"The webhook places pods by revision {trial.revision}, and {rules} has {said}.",
+                "Kubelets take about a minute to bring a change. Longer: the webhook's log and /readyz say why it "
+                "keeps the old rules (docs/troubleshooting.md#is-the-webhook-healthy).",
+            )
         elif one.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
             yield Finding(
                 "warning",
                 f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
                 "The webhook holds Roost's scheduler to be away: see the Lease above.",
             )
+
+
+def _rules(install: Install) -> tuple[str, str]:
+    """The ConfigMap with the webhook's rules, and the revision of those in it now; "", "" without."""
+    for body in install.of_kind("ConfigMap") if install.component("webhook") else ():
+        if RELEASE_KEY in (body.get("data") or {}):
+            text = str(((install.client.find(path_of(body)) or {}).get("data") or {}).get(RELEASE_KEY, ""))
+            return name_of(body), sha256(text.encode()).hexdigest()[:12] if text else ""
+    return "", ""

@@ -5,30 +5,28 @@ with this configuration, has accepted each profile in it.
 """
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import (
     CONFIG_KEY,
+    LINE_LENGTH,
     age_seconds,
     annotation_of,
     config_map_of,
     label_items,
+    log_lines,
     name_of,
     path_of,
     read_profiles,
-    some,
+    unreadable_log,
 )
 from roost_core.kube.client import ApiError
 
 # On the scheduler's pods: of the configuration for which they were created.
 _CHECKSUM: Final = "checksum/config"
-_LOG_LINES: Final = 500
 # Rights that come with the install may be some seconds late: older lines are no news.
 _LOG_SECONDS: Final = 600
-_LAST_RUN: Final = {"previous": True}
-_LINE_LENGTH: Final = 300
-_SILENCE_SECONDS: Final = 15.0
 
 
 def check(install: Install) -> Told:
@@ -41,8 +39,7 @@ def check(install: Install) -> Told:
     yield f"{len(wanted)} profiles of {name_of(deployment)}"
     live = install.client.find(path_of(rendered))
     if live is None:
-        return  # the check objects says so
-    yield from _find_other_profiles(wanted, live)
+        return  # the check objects says so, and what differs
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
     spec = (install.client.find(f"{lease}/{deployment['metadata']['name']}") or {}).get("spec") or {}
     holder = str(spec.get("holderIdentity") or "")
@@ -51,9 +48,7 @@ def check(install: Install) -> Told:
         # Its host's name, which tells its profiles: several pods that have the same ones may be the one that leads.
         leads = holder.startswith(f"{pod['spec'].get('hostname') or name}_")
         status = _container_status(pod)
-        if _has_failed(status):
-            yield from _find_in_log(install, name, _LAST_RUN)
-        elif _is_stale(pod, status, live):
+        if _is_stale(pod, status, live):
             yield Finding(
                 "error" if leads or not holder else "warning",
                 f"Pod {name}{', which leads,' if leads else ''} started before {name_of(live)} was last changed: "
@@ -62,53 +57,21 @@ def check(install: Install) -> Told:
                 f"deployment/{deployment['metadata']['name']}",
             )
         if leads:
-            yield from _find_in_log(install, name, {"sinceSeconds": _LOG_SECONDS})
+            yield from _find_refusals(install, name)
 
 
-def _find_other_profiles(wanted: dict[str, Any], live: Object) -> Told:
+def _find_refusals(install: Install, pod: str) -> Told:
+    """What the leading kube-scheduler is refused, by its own words."""
     try:
-        profiles = read_profiles(live)
-    except ValueError as error:
-        yield Finding("error", f"{name_of(live)}: {error}.", "Apply the release's values again.")
-        return
-    lacking = [name for name in wanted if name not in profiles]
-    if lacking:
-        yield Finding(
-            "error",
-            f"{name_of(live)} lacks profiles that the values name: {some(lacking)}. Their pods would wait for ever.",
-            "Are these the install's values? If so, apply them again.",
-        )
-
-
-def _find_in_log(install: Install, pod: str, span: dict[str, Any]) -> Told:
-    """By its own words: why kube-scheduler ended, in the log of its last run, or else what it is refused now."""
-    path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
-    query = {"container": "kube-scheduler", "tailLines": _LOG_LINES, **span}
-    try:
-        lines = [line.decode(errors="replace").rstrip() for line in install.client.lines(path, query, _SILENCE_SECONDS)]
+        lines = log_lines(install, pod, "kube-scheduler", {"sinceSeconds": _LOG_SECONDS})
     except ApiError as error:
-        yield Finding(
-            "unknown",
-            f"The log of pod {pod} can't be read: {error}",
-            "Run it with an account that may get pods/log, or read it yourself."
-            if error.status in (401, 403)
-            else f"kubectl logs --previous {pod} may still have what an earlier container said.",
-        )
+        yield unreadable_log(pod, error)
         return
-    if span == _LAST_RUN:
-        # klog's E and F; kube-scheduler itself says "command failed" last.
-        errors = [line for line in lines if line[:1] in ("E", "F")] or lines or ["nothing"]
-        said = next((line for line in reversed(errors) if "command failed" in line), errors[-1])
-        yield Finding(
-            "error",
-            f"kube-scheduler of pod {pod} doesn't run with its configuration. It said: {said[:_LINE_LENGTH]}",
-            "Correct scheduler.profiles, strategies or featureGates: `roost validate` names what this minor refuses.",
-        )
-    elif forbidden := [line for line in lines if "is forbidden" in line]:
+    if forbidden := [line for line in lines if "is forbidden" in line]:
         yield Finding(
             "warning",
             f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last {_LOG_SECONDS / 60:.0f} "
-            f"minutes: {forbidden[-1][:_LINE_LENGTH]}",
+            f"minutes: {forbidden[-1][:LINE_LENGTH]}",
             "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or bind them yourself "
             "(docs/install-manifests.md#without-cluster-wide-rights).",
         )
@@ -126,11 +89,6 @@ def _pods_of(install: Install, deployment: Object) -> list[Object]:
 def _container_status(pod: Object) -> Object:
     statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
     return dict(next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0]))
-
-
-def _has_failed(status: Object) -> bool:
-    """Whether its container has ended at least once, and isn't ready now."""
-    return bool(status.get("restartCount")) and not status.get("ready")
 
 
 def _is_stale(pod: Object, status: Object, config_map: Object) -> bool:

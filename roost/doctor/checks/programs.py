@@ -1,7 +1,10 @@
-"""Roost's own programs run."""
+"""Roost's own programs run, and if not, why: by the last words of their logs."""
+
+import re
 
 from roost.doctor.contract import Finding, Install, Object, Told
-from roost.doctor.evidence import name_of, path_of, some
+from roost.doctor.evidence import LINE_LENGTH, label_items, log_lines, name_of, path_of, some, unreadable_log
+from roost_core.kube.client import ApiError
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 
 
@@ -12,30 +15,38 @@ def check(install: Install) -> Told:
     for body in wanted:
         found = install.client.find(path_of(body))
         if found is None:
-            yield Finding("error", f"{name_of(body)} isn't there.", "See objects, above.")
-            continue
+            continue  # the check objects says so
         replicas, ready = found["spec"].get("replicas", 1), found.get("status", {}).get("readyReplicas", 0)
-        stuck = _stuck_pods(install.pods, found["spec"]["selector"]["matchLabels"])
         if replicas != body["spec"].get("replicas", 1):
             yield Finding(
                 "warning" if replicas else "error",
                 f"{name_of(body)}: {replicas} replicas, the values say {body['spec'].get('replicas', 1)}.",
                 "Install the values again, or write the number into them.",
             )
-        which = f": {some(stuck)}" if stuck else ""
-        if (held_up := _held_up(found)) and ready >= replicas:
-            yield Finding(
-                "error",
-                f"{name_of(body)}: {held_up}, so older pods serve by older values{which}.",
-                f"kubectl --namespace {install.release.namespace} describe pod and logs of its newest pods.",
-            )
-        if ready < replicas:
-            yield Finding(
-                "error" if ready == 0 else "warning",
-                f"{name_of(body)}: {ready} of {replicas} pods are ready{which}.",
-                "If the image can't be pulled: docs/install-helm.md#the-image. "
-                f"Else: kubectl --namespace {install.release.namespace} describe pod and logs of these pods.",
-            )
+        held_up = _held_up(found)
+        if not held_up and ready >= replicas:
+            continue
+        selector = found["spec"]["selector"]["matchLabels"]
+        stuck, said = _stuck_pods(install.pods, selector), ""
+        for pod in _crashed(install.pods, selector):
+            try:
+                said = f" Its last words: {_last_words(install, pod)}"
+                break
+            except ApiError as error:
+                yield unreadable_log(pod["metadata"]["name"], error)
+        which = (f": {some(stuck)}" if stuck else "") + f".{said}"
+        look = f"kubectl --namespace {install.release.namespace} describe pod and logs of"
+        if ready >= replicas:
+            evidence = f"{name_of(body)}: {held_up}, so older pods serve by older values{which}"
+            yield Finding("error", evidence, f"{look} its newest pods.")
+            continue
+        yield Finding(
+            "error" if ready == 0 else "warning",
+            f"{name_of(body)}: {ready} of {replicas} pods are ready{which}",
+            "Mend what it said: `roost validate` names what it, or this minor's kube-scheduler, refuses in the values."
+            if said
+            else f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {look} these pods.",
+        )
 
     for body in others:
         stuck = _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"])
@@ -78,3 +89,23 @@ def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
                 found.append(f"{pod['metadata']['name']} {waiting['reason']} ({container['image']})")
                 break
     return found
+
+
+def _crashed(pods: list[Object], selector: dict[str, str]) -> list[Object]:
+    """The selected pods, the newest first, of which a container has ended."""
+    found = [pod for pod in pods if selector.items() <= label_items(pod).items() and _ended_container(pod)]
+    return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+
+
+def _ended_container(pod: Object) -> str:
+    """Name of a container that has ended at least once, and isn't ready now; "": none."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return next((one["name"] for one in statuses if one.get("restartCount") and not one.get("ready")), "")
+
+
+def _last_words(install: Install, pod: Object) -> str:
+    """Why a program ended, in the log of its last run. Raises ApiError."""
+    lines = log_lines(install, pod["metadata"]["name"], _ended_container(pod), {"previous": True}) or ["nothing"]
+    # klog's E and F; kube-scheduler itself says "command failed" last.
+    errors = [line for line in lines if re.match(r"[EF]\d{4} ", line)] or lines
+    return next((line for line in reversed(errors) if "command failed" in line), errors[-1])[:LINE_LENGTH]

@@ -14,8 +14,7 @@ def check(install: Install) -> Told:
     for body in configurations:
         found = install.client.find(path_of(body))
         if found is None:
-            yield Finding("error", f"{name_of(body)} isn't there.", "See objects, above.")
-            continue
+            continue  # the check objects says so
         entries = found.get("webhooks") or []
         bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
         if bare:

@@ -1,13 +1,12 @@
 """What `roost doctor` says of Roost's kube-scheduler, and of pods that no scheduler looks at."""
 
-import copy
 from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from roost_core.kube.client import ApiError
-from tests.unit.doctor.whole_cluster import LEASES, PLACED, PODS, Cluster, Object, ago, pod
+from tests.unit.doctor.whole_cluster import APPS, LEASES, PLACED, PODS, Cluster, Object, ago, pod
 
 CONFIG = "/api/v1/namespaces/jhub/configmaps/hub-roost-scheduler"
 LOG = f"{PODS}/s-1/log"
@@ -58,26 +57,16 @@ def test_a_scheduler_that_started_before_its_configuration_changed_is_told() -> 
     assert [finding.severity for finding in spare.said("profiles")] == ["warning"]
 
 
-def test_profiles_that_lack_in_the_cluster_are_named() -> None:
-    cluster = with_scheduler()
-    cluster.objects[CONFIG] = copy.deepcopy(cluster.objects[CONFIG])
-    data = cluster.objects[CONFIG]["data"]
-    data["config.yaml"] = data["config.yaml"].replace("hub.jhub.user", "hub.jhub.old")
-    ((severity, evidence, _),) = cluster.said("profiles", "objects")
-    assert (severity, evidence.split(": ")[1]) == ("error", "hub.jhub.user. Their pods would wait for ever.")
-    data["config.yaml"] = "profiles: [{}]"
-    ((severity, evidence, _),) = cluster.said("profiles", "objects")
-    assert (severity, "is not a KubeSchedulerConfiguration" in evidence) == ("error", True)
-
-
 def test_a_scheduler_that_refuses_its_configuration_is_told_by_its_last_words() -> None:
-    cluster = with_scheduler(ready=False, restartCount=2, state={"waiting": {"reason": "Restarting"}})
-    cluster.texts[f"{LOG}?previous"] = ["I1123 starting", REFUSAL, "I1123 bye"]
-    ((severity, evidence, _),) = cluster.said("profiles")
-    assert (severity, evidence.endswith(REFUSAL)) == ("error", True)
+    cluster = with_scheduler(ready=False, restartCount=2, state={"waiting": {"reason": "CrashLoopBackOff"}})
+    cluster.objects[f"{APPS}/deployments/hub-roost-scheduler"]["status"]["readyReplicas"] = 0
+    cluster.texts[f"{LOG}?previous"] = ["I1123 starting", REFUSAL, "E1123 bye", "I1123 bye"]
+    ((severity, evidence, fix),) = cluster.said("programs")
+    assert (severity, evidence.endswith(f"Its last words: {REFUSAL}"), "roost validate" in fix) == ("error", True, True)
     cluster.texts[f"{LOG}?previous"] = ApiError(403, "pods/log is forbidden")
-    ((severity, evidence, fix),) = cluster.said("profiles")
-    assert (severity, "pods/log is forbidden" in evidence, "pods/log" in fix) == ("unknown", True, True)
+    unread, unready = cluster.said("programs")
+    assert (unread.severity, "pods/log is forbidden" in unread.evidence) == ("unknown", True)
+    assert "0 of 2 pods are ready: s-1 CrashLoopBackOff (k)." in unready.evidence
 
 
 def test_rights_that_the_leading_scheduler_lacks_are_told_from_its_log() -> None:
