@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -20,6 +20,9 @@ from roost.doctor.contract import CheckOutcome, Install
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
+
+# The most urgent first.
+_SEVERITIES: Final = ("error", "warning", "unknown")
 
 
 def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:
@@ -64,28 +67,24 @@ def _as_json(outcomes: list[CheckOutcome]) -> str:
 
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
-    lines = []
-    for outcome in outcomes:
-        if not outcome.findings:
-            lines.append(f"ok       {outcome.check}: {outcome.looked_at}")
-        for finding in outcome.findings:
-            lines += [f"{finding.severity:8} {outcome.check}: {finding.evidence}", f"         Fix: {finding.fix}"]
-    return "\n".join([*lines, _sentence(outcomes, before=before)])
-
-
-def _sentence(outcomes: list[CheckOutcome], *, before: bool) -> str:
-    """Whether users are affected, or before an install, whether it can go ahead; and what to do first."""
-    found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
-    felt = [(check, one) for check, one in found if check in FELT and one.severity != "unknown"]
-    errors = [(check, one) for check, one in found if one.severity == "error"]
+    """What users feel first, then other faults, then what is well; the last line says what follows."""
+    found = [(one.check, finding) for one in outcomes for finding in one.findings]
+    felt = {pair for pair in found if pair[0] in FELT and pair[1].severity != "unknown" and not before}
+    found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
+    lines = [
+        line
+        for check, finding in found
+        for line in (f"{finding.severity:8} {check}: {finding.evidence}", f"         Fix: {finding.fix}")
+    ]
+    lines += [f"ok       {one.check}: {one.looked_at}" for one in outcomes if not one.findings]
+    has_errors = any(finding.severity == "error" for _, finding in found)
     if before:
-        head = "The cluster doesn't take this install yet." if errors else "The cluster takes this install."
+        head = "The cluster doesn't take this install yet." if has_errors else "The cluster takes this install."
     elif felt:
         head = "Users are affected."
     else:
-        head = "Users start, but not as the values say." if errors else "Users aren't affected."
-    urgent = (errors if before else felt or errors) or found
-    return f"{head} First: {urgent[0][0]}: {urgent[0][1].fix}" if urgent else head
+        head = "Users start, but not as the values say." if has_errors else "Users aren't affected."
+    return "\n".join([*lines, f"{head} First: {found[0][0]}: {found[0][1].fix}" if found else head])
 
 
 @click.command("doctor")

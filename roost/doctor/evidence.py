@@ -164,6 +164,13 @@ def unreadable_log(pod: str, error: ApiError) -> Finding:
     )
 
 
+def replaced(install: Install, schedulers: Sequence[str]) -> str:
+    """How Roost's scheduler comes to take pods that name others: advice that the values don't follow yet."""
+    if set(schedulers) <= set(install.values["replaceSchedulers"]):
+        return "replaceSchedulers has it already: these pods are older than that, or came while the webhook was away."
+    return f"To have Roost's take such pods: replaceSchedulers: [{', '.join(schedulers)}]."
+
+
 def path_of(body: Object) -> str:
     """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-webhook."""
     return f"{collection_of(body)}/{body['metadata']['name']}"

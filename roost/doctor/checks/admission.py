@@ -10,15 +10,20 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
-    "If all above is well, the API server doesn't reach the webhook: a firewall between control plane and nodes (GKE "
-    "private clusters: open the port webhook.port), or a pod network that the control plane isn't part of "
-    "(webhook.hostNetwork: true). The class's match and namespaceSelector may also leave out this namespace."
+    "If the checks programs and webhook find nothing, the API server doesn't reach it: a firewall (GKE private "
+    "clusters: open the port webhook.port){network}. The class's match and namespaceSelector may also leave "
+    "out this namespace."
 )
+
+_NETWORK: Final = ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
 
 
 def check(install: Install) -> Told:
     classes = [(name, one) for name, one in install.values["podClasses"].items() if name in TRIED and labels_of(one)]
     tried = classes if admits(install) else []
+    webhook = install.component("webhook")
+    on_host = webhook is not None and webhook["spec"]["template"]["spec"].get("hostNetwork")
+    unreached = _UNREACHED.format(network="" if on_host else _NETWORK)
     has_scheduler = install.component("scheduler") is not None
     said = ", ".join(name for name, _ in tried)
     rules, revision = _rules(install)
@@ -37,11 +42,11 @@ def check(install: Install) -> Told:
         except ApiError as error:
             if error.status == 403:
                 raise
-            yield Finding("error", f"A pod of class {name} is refused: {error}", _UNREACHED)
+            yield Finding("error", f"A pod of class {name} is refused: {error}", unreached)
             continue
         if not trial.revision:
             what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"
-            yield Finding("error", f"{what}: nothing of Roost's reached it.", _UNREACHED)
+            yield Finding("error", f"{what}: nothing of Roost's reached it.", unreached)
         elif revision and trial.revision != revision:
             said, revision = revision, ""
             yield Finding(
@@ -54,7 +59,7 @@ def check(install: Install) -> Told:
             yield Finding(
                 "warning",
                 f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
-                "The webhook holds Roost's scheduler to be away: see the Lease above.",
+                "The webhook holds Roost's scheduler to be away: see the check leaders.",
             )
 
 

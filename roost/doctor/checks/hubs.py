@@ -13,6 +13,9 @@ _JOIN = (
     "sharedPools.namespaceSelector in each hub's release joins them: docs/many-hubs.md."
 )
 
+# What selects the namespaces of hubs that are joined, by whether each has its own release.
+_SELECTS = ("podClasses.user.match.namespaceSelector", "sharedPools.namespaceSelector")
+
 
 def check(install: Install) -> Told:
     user = install.values["podClasses"].get(USER_CLASS)
@@ -55,5 +58,5 @@ def check(install: Install) -> Told:
             "warning",
             f"Users of other hubs run on nodes of this one's users, and nothing joins them: {said}. Each hub "
             "gathers its own users, and takes nodes that others fill for empty ones.",
-            _JOIN,
+            _JOIN if own is None and shared is None else f"Label these namespaces as {_SELECTS[own is None]} asks.",
         )

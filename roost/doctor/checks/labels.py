@@ -29,6 +29,6 @@ def check(install: Install) -> Told:
         yield Finding(
             "warning",
             f"Nodes are labelled as holding an image which their kubelet doesn't report: {some(wrong)}.",
-            "The controllers look again within minutes. If it stays: do they lead (leaders, above), and may they "
+            "The controllers look again within minutes. If it stays: do they lead (check leaders), and may they "
             "patch nodes?",
         )

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from generator.faults import show_path
-from generator.render.diff import FieldChange, compare
+from generator.render.diff import compare
 from generator.render.manifests import Identity
 from roost.doctor.contract import Finding, Install, Object, Told
 from roost.doctor.evidence import SHOWN, count, label_items, name_of, path_of, some
@@ -45,7 +45,7 @@ def check(install: Install) -> Told:
             denied = denied or (str(error) if error.status in (401, 403) else "")
             continue
         identity = Identity(body["apiVersion"], body["kind"], body["metadata"].get("namespace", ""), name_of(body))
-        before[identity], after[identity] = live, applied
+        before[identity], after[identity] = _of_values(live, body), _of_values(applied, body)
     if missing:
         yield Finding(
             "error", f"{len(missing)} of {len(install.rendered)} objects are missing: {some(missing)}.", _AGAIN
@@ -55,7 +55,8 @@ def check(install: Install) -> Told:
     differing = [
         f"{change.identity.name} ({some(fields)})"
         for change in compare(before, after)
-        if (fields := [show_path(one.path) for one in change.fields if _is_of_values(change.identity.kind, one)])
+        # The check programs tells of replicas.
+        if (fields := [show_path(one.path) for one in change.fields if one.path != ("spec", "replicas")])
     ]
     if differing:
         yield Finding(
@@ -68,13 +69,17 @@ def check(install: Install) -> Told:
     yield from _find_extra(install)
 
 
-def _is_of_values(kind: str, field: FieldChange) -> bool:
-    """Whether a field comes from the values: not from the API server, nor from who installs."""
-    path = tuple(map(str, field.path))
-    if path[:1] == ("metadata",):
-        return path[1] in ("labels", "annotations") and path[2:] != ("app.kubernetes.io/managed-by",)
-    # The check programs tells of replicas.
-    return path[0] != "status" and (kind, path) != ("Deployment", ("spec", "replicas"))
+def _of_values(found: Object, body: Object) -> Object:
+    """What of an object comes from the values: not from the API server, nor from who installs."""
+    metadata = {
+        part: {key: text for key, text in (found["metadata"].get(part) or {}).items() if key in _keys(body, part)}
+        for part in ("labels", "annotations")
+    }
+    return {**{key: value for key, value in found.items() if key != "status"}, "metadata": metadata}
+
+
+def _keys(body: Object, part: str) -> set[str]:
+    return {*(body["metadata"].get(part) or {})} - {"app.kubernetes.io/managed-by"}
 
 
 def _applier(live: Object) -> str:

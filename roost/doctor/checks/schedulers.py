@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.doctor.contract import Finding, Install, Told
-from roost.doctor.evidence import count, some
+from roost.doctor.evidence import count, replaced, some
 
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -31,6 +31,6 @@ def check(install: Install) -> Told:
             "warning",
             f"Other schedulers place pods on nodes that Roost's uses: {some(told)}. Each counts without what the "
             "other is just binding, so pods may fail with OutOfcpu or OutOfmemory.",
-            "If they are this hub's, switch that scheduler off (zero-to-jupyterhub: scheduling.userScheduler."
-            "enabled: false) or name it in replaceSchedulers. Of another hub with Roost: sharedPools.",
+            "If they are this hub's, switch that scheduler off (zero-to-jupyterhub: scheduling.userScheduler.enabled: "
+            f"false). {replaced(install, sorted(others))} Of another hub with Roost: sharedPools.",
         )

@@ -39,5 +39,5 @@ def check(install: Install) -> Told:
             "warning",
             f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes after their nodes "
             f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
-            "Whoever should take the taint off doesn't: for Roost's own, the controllers (leaders, above).",
+            "Whoever should take the taint off doesn't: for Roost's own, the controllers (check leaders).",
         )

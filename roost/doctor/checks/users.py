@@ -1,7 +1,7 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
 from roost.doctor.contract import Finding, Install, Object, Told
-from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, some, users_of
+from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
@@ -40,7 +40,7 @@ def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
         yield Finding(
             "warning",
             f"{len(names)} of {len(users)} users' pods were placed and left to scheduler {scheduler}: {some(names)}.",
-            "Roost's scheduler was away when they were created (programs and leaders, above), or not yet there."
+            "Roost's scheduler was away when they were created (checks programs and leaders), or not yet there."
             if scheduler == "default-scheduler"
-            else f"Their author chose it. To have Roost's schedule such pods: replaceSchedulers: [{scheduler}].",
+            else f"Their author chose it. {replaced(install, [scheduler])}",
         )

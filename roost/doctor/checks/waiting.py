@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.doctor.contract import Finding, Install, Object, Told
-from roost.doctor.evidence import age_seconds, config_map_of, read_profiles, some
+from roost.doctor.evidence import age_seconds, config_map_of, read_profiles, replaced, some
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
 _PATIENCE_SECONDS: Final = 60.0
@@ -20,14 +20,14 @@ def check(install: Install) -> Told:
             waiting.setdefault(str(pod["spec"].get("schedulerName", "")), []).append(pod["metadata"]["name"])
     for scheduler, names in sorted(waiting.items()):
         if scheduler in known:
-            fix = "Does it lead, and run with that profile (leaders and profiles, above)?"
+            fix = "Does it lead, and run with that profile (checks leaders and profiles)?"
         elif known and scheduler.startswith(own):
             fix = (
                 "The values name no such profile: give it back in scheduler.profiles, or delete these pods. A new "
                 "one gets a profile that there is."
             )
         else:
-            fix = "Is that scheduler there? To have Roost's take such pods, name it in replaceSchedulers."
+            fix = f"Is that scheduler there? {replaced(install, [scheduler])}"
         yield Finding(
             "error",
             f"Pods wait for scheduler {scheduler}, which has not looked at them for {_PATIENCE_SECONDS:.0f} s and "

@@ -51,7 +51,7 @@ def _find_expired(name: str, entries: list[Object]) -> Told:
         yield Finding(
             "error",
             f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are created without Roost.",
-            "The controllers' leader renews it (mode self): see leaders, above. certManager: does its ca-injector run? "
+            "The controllers' leader renews it (mode self; check leaders). certManager: does its ca-injector run? "
             "secret: give a new webhook.certificates.caBundle.",
         )
 

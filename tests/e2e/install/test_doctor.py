@@ -105,15 +105,16 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
     file = tmp_path / "rendered.json"
     earlier = copy.deepcopy(rendered)
     for body in earlier:
-        if body["kind"] == "ServiceAccount":
-            # What earlier values rendered, and these no longer do.
-            body["metadata"]["annotations"] = {"role": "old"}
+        if body["kind"] == "ConfigMap":
+            # What earlier values rendered, and these no longer do; and what who installs adds.
+            body["data"]["old"] = "1"
+            body["metadata"]["annotations"] = {"meta.helm.sh/release-name": "hub"}
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": earlier}))
     try:
         for by in (["--server-side"], []):
             control_plane.kubectl("apply", *by, "-f", str(file))
             said = asked(control_plane, namespace, "objects")
-            assert (["(metadata.annotations)" in one.evidence for one in said] == [True]) if by else said == [], said
+            assert (["(data.old)" in one.evidence for one in said] == [True]) if by else said == [], said
             control_plane.kubectl("delete", "-f", str(file), "--wait=false")
         for body in rendered:
             control_plane.api.create(body, body["metadata"].get("namespace"))

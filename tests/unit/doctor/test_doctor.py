@@ -206,6 +206,10 @@ def test_users_that_were_placed_and_left_to_another_scheduler_are_told() -> None
     away, chosen = cluster.said("users")
     assert ("default-scheduler: b." in away.evidence, "was away" in away.fix) == (True, True)
     assert ("theirs: c." in chosen.evidence, "replaceSchedulers: [theirs]" in chosen.fix) == (True, True)
+    told = Cluster("replaceSchedulers: [theirs]")
+    told.lists[PODS] = [pod("c", PLACED, spec={"schedulerName": "theirs"})]
+    ((_, _, fix),) = told.said("users")
+    assert "replaceSchedulers has it already" in fix
 
 
 def test_builds_without_builders_or_a_home_are_told() -> None:
@@ -232,6 +236,9 @@ def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
     assert "class user" in user[1]
     assert "class build" in build[1]
     assert "webhook.hostNetwork" in user[2]
+    on_host = Cluster("webhook: {hostNetwork: true}")
+    on_host.admitted = {"annotations": {}}
+    assert not any("webhook.hostNetwork" in fix for _, _, fix in on_host.said("admission"))
 
 
 def test_a_refused_pod_says_why_and_one_that_nobody_may_make_is_unknown() -> None:

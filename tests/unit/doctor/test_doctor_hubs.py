@@ -40,8 +40,10 @@ def test_users_of_another_hub_on_the_same_node_are_told_with_both_ways_to_join_t
 @pytest.mark.parametrize("values", [POOL, ONE_RELEASE])
 def test_hubs_that_are_joined_are_fine_and_one_that_is_left_out_is_told(values: str) -> None:
     assert together(values, jhub="users", physics="users").said("hubs") == []
-    ((_, evidence, _),) = together(values, jhub="users").said("hubs")
+    ((_, evidence, fix),) = together(values, jhub="users").said("hubs")
     assert "physics (1)" in evidence
+    assert fix.startswith("Label these namespaces as ")
+    assert fix.removesuffix(" asks.").rpartition(" ")[2].split(".")[0] in values
 
 
 def test_pods_without_a_node_and_pods_of_other_kinds_are_nobodys_users() -> None:

@@ -28,6 +28,19 @@ def test_the_last_line_says_whether_users_feel_it(found: list[tuple[str, Severit
     assert _as_text([outcome(*one) for one in found], before=False).splitlines()[-1] == said
 
 
+def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
+    found = [("version", ""), ("budgets", "warning"), ("clocks", "unknown"), ("leaders", "error"), ("nodes", "warning")]
+    outcomes = [outcome(check, one) if one else CheckOutcome(check, "1.37", ()) for check, one in found]  # type: ignore[arg-type]
+    lines = _as_text(outcomes, before=False).splitlines()
+    assert [line.split()[1] for line in lines[:-1] if "Fix:" not in line] == [
+        "nodes:",
+        "leaders:",
+        "budgets:",
+        "clocks:",
+        "version:",
+    ]
+
+
 @pytest.mark.parametrize(
     ("severity", "said"),
     [
