@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -17,6 +18,7 @@ from roost.commands.options import RenderOptions, cluster_options, values_option
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
 from roost.doctor.contract import CheckOutcome, Install
+from roost.doctor.now import find_waits, show_waits
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
@@ -53,17 +55,8 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
 
 
 def _as_json(outcomes: list[CheckOutcome]) -> str:
-    return json.dumps(
-        [
-            {
-                "check": outcome.check,
-                "lookedAt": outcome.looked_at,
-                "findings": [finding._asdict() for finding in outcome.findings],
-            }
-            for outcome in outcomes
-        ],
-        indent=2,
-    )
+    told = [(one.check, one.looked_at, [finding._asdict() for finding in one.findings]) for one in outcomes]
+    return json.dumps([dict(zip(("check", "lookedAt", "findings"), one, strict=True)) for one in told], indent=2)
 
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
@@ -87,12 +80,27 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     return "\n".join([*lines, f"{head} First: {found[0][0]}: {found[0][1].fix}" if found else head])
 
 
+def _now(namespace: str, connected: Callable[[], Client]) -> int:
+    """Print the pods that wait; 1 if the cluster can't be asked."""
+    place = f"/api/v1/namespaces/{namespace}"
+    try:
+        client = connected()
+        pods = client.get(f"{place}/pods")["items"]
+        events = client.get(f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})["items"]
+    except ClusterError as error:
+        click.echo(f"roost doctor: {error}", err=True)
+        return 1
+    click.echo(show_waits(find_waits(pods, events), len(pods), time.time()))
+    return 0
+
+
 @click.command("doctor")
 @values_options
 @cluster_options
 @click.option(
     "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
 )
+@click.option("--now", is_flag=True, help="Only say which pods of --namespace wait, by cause. Needs no values.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--pod", metavar="FILE", help="Only try this pod, in YAML or JSON, and print what Roost changes. - is stdin."
@@ -110,6 +118,7 @@ def command(
     kubeconfig: str | None,
     context: str | None,
     before_install: bool,
+    now: bool,
     form: str,
     pod: str | None,
     wait: float,
@@ -121,11 +130,14 @@ def command(
     one was found or the cluster can't be asked, 2 wrong usage.
 
     \b
+    roost doctor --now --namespace hub
     roost doctor --pod pod.yaml --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
+    if now:
+        return _now(options.release.namespace, connected)
     if pod is not None:
         return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
     try:

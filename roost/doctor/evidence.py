@@ -70,6 +70,18 @@ def pods_of(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 -
     ]
 
 
+def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Object]:  # noqa: ANN401 - a part of values
+    """The objects of a kind in the namespaces whose pods a class selects; api: as /apis/apps/v1."""
+    required = selector_of(pod_class)
+    if required is None:
+        return list(install.client.get(f"{api}/namespaces/{install.release.namespace}/{resource}")["items"])
+    return [
+        body
+        for body in install.client.get(f"{api}/{resource}")["items"]
+        if namespace_matches(required, body["metadata"].get("namespace") or "", install.namespaces)
+    ]
+
+
 def namespace_of(install: Install, pod_class: Any) -> str:  # noqa: ANN401 - a part of the values
     """A namespace whose pods a class selects: the release's own if it does; "": none does."""
     required = selector_of(pod_class)

@@ -12,21 +12,20 @@ from roost_core.placement.labels import OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LA
 
 _MANAGER: Final = "roost-doctor"
 _AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, apply it again."
-# What the values can switch off: kinds by API, of the release's namespace, and of the cluster.
-_KINDS: Final = {
-    "v1": "configmaps services serviceaccounts persistentvolumeclaims",
-    "apps/v1": "deployments daemonsets statefulsets",
-    "policy/v1": "poddisruptionbudgets",
-    "networking.k8s.io/v1": "networkpolicies",
-    "rbac.authorization.k8s.io/v1": "roles rolebindings",
-    "monitoring.coreos.com/v1": "servicemonitors prometheusrules",
-}
-_CLUSTER_KINDS: Final = {
-    "rbac.authorization.k8s.io/v1": "clusterroles clusterrolebindings",
-    "scheduling.k8s.io/v1": "priorityclasses",
-    "admissionregistration.k8s.io/v1": "mutatingwebhookconfigurations validatingadmissionpolicies "
-    "validatingadmissionpolicybindings mutatingadmissionpolicies mutatingadmissionpolicybindings",
-}
+# What the values can switch off, by API; of the release's namespace, then of the cluster.
+_KINDS: Final = [
+    *("v1/configmaps", "v1/services", "v1/serviceaccounts", "v1/persistentvolumeclaims"),
+    *("apps/v1/deployments", "apps/v1/daemonsets", "apps/v1/statefulsets", "policy/v1/poddisruptionbudgets"),
+    *("rbac.authorization.k8s.io/v1/roles", "rbac.authorization.k8s.io/v1/rolebindings"),
+    *("monitoring.coreos.com/v1/servicemonitors", "monitoring.coreos.com/v1/prometheusrules"),
+    "networking.k8s.io/v1/networkpolicies",
+]
+_CLUSTER_KINDS: Final = [
+    *("rbac.authorization.k8s.io/v1/clusterroles", "rbac.authorization.k8s.io/v1/clusterrolebindings"),
+    *("scheduling.k8s.io/v1/priorityclasses", "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"),
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+]
 
 
 def check(install: Install) -> Told:
@@ -95,27 +94,25 @@ def _find_extra(install: Install) -> Told:
     labels = {OWN_INSTANCE_LABEL: release.name, PART_OF_LABEL: OWN_PART}
     query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
     extra = []
-    for place, kinds, prefix in (
-        (f"/namespaces/{release.namespace}", _KINDS, ""),
-        ("", _CLUSTER_KINDS, f"{release.name}.{release.namespace}."),
-    ):
-        for version, resources in kinds.items():
-            for resource in resources.split():
-                collection = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{resource}"
-                try:
-                    found = install.client.get(collection, query)["items"]
-                except ApiError as error:
-                    if error.status == 404:
-                        continue
-                    raise
-                extra += [
-                    f"{resource}/{name}"
-                    for body in found
-                    if (name := body["metadata"]["name"]).startswith(prefix)
-                    and labels.items() <= label_items(body).items()
-                    and not body["metadata"].get("ownerReferences")
-                    and f"{collection}/{name}" not in rendered
-                ]
+    own = f"{release.name}.{release.namespace}."
+    for kind in _KINDS + _CLUSTER_KINDS:
+        version, _, resource = kind.rpartition("/")
+        place, prefix = (f"/namespaces/{release.namespace}", "") if kind in _KINDS else ("", own)
+        collection = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{resource}"
+        try:
+            found = install.client.get(collection, query)["items"]
+        except ApiError as error:
+            if error.status == 404:
+                continue
+            raise
+        extra += [
+            f"{resource}/{name}"
+            for body in found
+            if (name := body["metadata"]["name"]).startswith(prefix)
+            and labels.items() <= label_items(body).items()
+            and not body["metadata"].get("ownerReferences")
+            and f"{collection}/{name}" not in rendered
+        ]
     if extra:
         yield Finding(
             "warning",

@@ -11,11 +11,11 @@ from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 def check(install: Install) -> Told:
     wanted = install.of_kind("Deployment")
     others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
-    yield f"{len(wanted)} Deployments, {len(others)} other workloads"
-    for body in wanted:
-        found = install.client.find(path_of(body))
-        if found is None:
-            continue  # the check objects says so
+    live = [(body, found) for body in wanted if (found := install.client.find(path_of(body))) is not None]
+    # The check objects names those that aren't there.
+    some_of = f"{len(live)} of " if len(live) < len(wanted) else ""
+    yield f"{some_of}{len(wanted)} Deployments, {len(others)} other workloads"
+    for body, found in live:
         replicas, ready = found["spec"].get("replicas", 1), found.get("status", {}).get("readyReplicas", 0)
         if replicas != body["spec"].get("replicas", 1):
             yield Finding(

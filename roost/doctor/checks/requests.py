@@ -3,11 +3,10 @@
 from typing import Any, Final
 
 from roost.doctor.contract import Finding, Install, Object, Told
-from roost.doctor.evidence import admits, labels_of, namespace_of, selector_of, some
+from roost.doctor.evidence import admits, labels_of, listed, namespace_of, some
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
-from roost_core.release.classes import namespace_matches
 
 # Quotas with such a scope don't count placeholders, or say which they count.
 _NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
@@ -18,7 +17,9 @@ def check(install: Install) -> Told:
     given = {name: one for name, one in install.values["podClasses"].items() if one.get("resources") and labels_of(one)}
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, one in given.items() if admits(install) else ():
-        quotas = [body for body in _of_class(install, one, "resourcequotas") if "NotBestEffort" in _scopes(body)]
+        quotas = [
+            body for body in listed(install, one, "/api/v1", "resourcequotas") if "NotBestEffort" in _scopes(body)
+        ]
         if quotas:
             yield Finding(
                 "warning",
@@ -26,7 +27,7 @@ def check(install: Install) -> Told:
                 "Nothing need be done, they run as without Roost. For nodes to fill up, have their author give them "
                 "requests (BinderHub: KubernetesBuildExecutor.resources) that the quota has room for.",
             )
-        ranges = [body for body in _of_class(install, one, "limitranges") if _gives_requests(body)]
+        ranges = [body for body in listed(install, one, "/api/v1", "limitranges") if _gives_requests(body)]
         if ranges:
             yield Finding(
                 "warning",
@@ -35,17 +36,6 @@ def check(install: Install) -> Told:
             )
         yield from _try(install, name, one)
     yield from _find_counted_placeholders(install)
-
-
-def _of_class(install: Install, pod_class: Any, kind: str) -> list[Object]:  # noqa: ANN401 - a part of the values
-    """The objects of a kind in the namespaces whose pods a class selects."""
-    required = selector_of(pod_class)
-    if required is None:
-        return list(install.client.get(f"/api/v1/namespaces/{install.release.namespace}/{kind}")["items"])
-    everywhere = install.client.get(f"/api/v1/{kind}")["items"]
-    return [
-        body for body in everywhere if namespace_matches(required, body["metadata"]["namespace"], install.namespaces)
-    ]
 
 
 def _scopes(quota: Object) -> set[str]:

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -159,6 +161,36 @@ def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_le
     stranger = account_that_may(cluster, namespace, "list", "nodes")
     ((severity, evidence, fix),) = asked(cluster, namespace, "kubelets", values, kubeconfig=stranger)
     assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == ("unknown", True, True)
+
+
+def test_what_waits_now_is_told_by_the_scheduler_and_the_kubelet_from_a_kubeconfig_alone(
+    on_a_kubelet: ControlPlane,
+) -> None:
+    cluster, namespace = on_a_kubelet, on_a_kubelet.create_namespace()
+    for name, image, memory in (
+        ("ada", "a/b:1", "900Gi"),
+        ("bob", "a/b:1", "900Gi"),
+        ("cyd", "quay.io/no/such:1", "1"),
+    ):
+        container = {"name": "notebook", "image": image, "resources": {"requests": {"memory": memory}}}
+        metadata = {"name": f"jupyter-{name}", "labels": {"component": "singleuser-server"}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+        cluster.api.create(body, namespace)
+    where = ["--namespace", namespace, "--kubeconfig", str(cluster.kubeconfig)]
+
+    def said() -> str:
+        command = [sys.executable, "-m", "roost", "doctor", "--now", *where]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def told() -> bool:
+        lines = said()
+        return "1 user pod: ImagePullBackOff: " in lines and "2 user pods: 1 Insufficient memory\n" in lines
+
+    wait_until(told, SECONDS, "both causes", explain=said)
+    print(said())  # noqa: T201 - for docs/troubleshooting.md
+    first, *_ = said().splitlines()
+    assert first == "Waiting: 3 of 3 pods."
+    assert "not found (on node-a)" in said()
 
 
 def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_old_ones(

@@ -1,0 +1,141 @@
+"""Which pods wait now, grouped by cause, in the words of scheduler, kubelet and autoscaler: `roost doctor --now`.
+
+Needs the right to list pods and Events of one namespace, and nothing of Roost's: no values, no recorder.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from roost.doctor.contract import Object
+from roost.doctor.evidence import count, label_items, some
+from roost_core.objects.timestamps import read_moment
+from roost_core.placement.kubelet_pulls import image_in_message
+from roost_core.placement.labels import COMPONENT_LABEL
+
+_LENGTH: Final = 200
+# Components of pods, as zero-to-jupyterhub and BinderHub label them, and Roost: those of users first.
+_KINDS: Final = {"singleuser-server": "user", "binderhub-build": "build", "user-placeholder": "placeholder"}
+# What a kubelet says while nothing is wrong: an Event says more.
+_STARTING: Final = ("ContainerCreating", "PodInitializing")
+# Words of a cause, and what to do; the first that match count.
+_TO_DO: Final = {
+    "Insufficient|Too many pods": "no room: may the autoscaler add nodes, and is it below its limit? Placeholders to "
+    "ask for: roost headroom -f values.yaml.",
+    "affinity|selector": "kubectl get nodes --show-labels; roost doctor, check reach. For seconds: the image gate.",
+    "olume": "kubectl describe pvc: its zone, its storage class, and the driver's pods on that node.",
+    "taint": "kubectl describe node: a taint that nobody tolerates, or a node that isn't ready.",
+    "^pulling": "nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the node's disk.",
+    "Image|Registry": "not found: correct the reference. Denied: the pull secrets. No answer: the registry.",
+    "Container|CrashLoop|Hook": "kubectl logs --previous, kubectl describe pod.",
+    "has not looked": "is that scheduler there (kubectl get lease)? roost doctor -f values.yaml says why not.",
+}
+
+
+class Wait(NamedTuple):
+    """Why one pod waits, since when (Unix time), and where."""
+
+    pod: str
+    kind: str
+    cause: str
+    since: float
+    autoscaler: str = ""
+    node: str = ""
+
+
+def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
+    """Each pod that has no node yet, or whose containers don't run yet."""
+    by_uid: dict[str, list[Object]] = {}
+    for event in sorted(events, key=_event_time):
+        by_uid.setdefault(str(event["involvedObject"].get("uid")), []).append(event)
+    waits = []
+    for pod in pods:
+        status = pod.get("status") or {}
+        if status.get("phase", "Pending") not in ("Pending", "Running") or pod["metadata"].get("deletionTimestamp"):
+            continue
+        about = by_uid.get(str(pod["metadata"].get("uid")), [])
+        if found := _cause(pod["spec"], status, about):
+            cause, since = found
+            kind = _KINDS.get(label_items(pod).get(COMPONENT_LABEL, ""), "other")
+            name, created = pod["metadata"]["name"], read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
+            said = [one for one in about if re.search("autoscaler|karpenter", _component(one))]
+            autoscaler = _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
+            node = pod["spec"].get("nodeName") or ""
+            waits.append(Wait(name, kind, _short(cause, name), since or created, autoscaler, node))
+    return waits
+
+
+def show_waits(waits: list[Wait], pods: int, now: float) -> str:
+    """The waits as text, a paragraph for each cause: users' first, the newest first, placeholders last."""
+    groups: dict[tuple[str, str], list[Wait]] = {}
+    for wait in sorted(waits, key=lambda wait: -wait.since):
+        groups.setdefault((wait.kind, re.sub(r"\d+", "#", wait.cause)), []).append(wait)
+    order = ["user", "build", "other", "placeholder"]
+    lines = [f"Waiting: {len(waits)} of {count(pods, 'pod')}."]
+    for (kind, _), group in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
+        newest, oldest = group[0], group[-1]
+        nodes, names = sorted({wait.node for wait in group} - {""}), some([wait.pod for wait in group])
+        lines += [
+            "",
+            f"{count(len(group), f'{kind} pod')}: {newest.cause}{f' (on {some(nodes)})' if nodes else ''}",
+            f"    newest {_span(now - newest.since)}, oldest {_span(now - oldest.since)}: {names}",
+        ]
+        if said := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
+            lines.append(f"    autoscaler: {said}")
+        advice = "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
+        advice = advice or next((text for words, text in _TO_DO.items() if re.search(words, newest.cause)), "")
+        lines.append(f"    Do: {advice or f'kubectl describe pod {newest.pod}'}")
+    return "\n".join(lines)
+
+
+def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | None] | None:  # noqa: ANN401 - JSON
+    """Why a pod waits, and since when if that is known; None: it doesn't."""
+    if not spec.get("nodeName"):
+        if gates := spec.get("schedulingGates"):
+            return f"scheduling gates {some([gate['name'] for gate in gates])}", None
+        for one in status.get("conditions") or []:
+            if one.get("type") == "PodScheduled" and one.get("status") == "False":
+                return str(one.get("message") or one.get("reason")), read_moment(one.get("lastTransitionTime"))
+        return f"scheduler {spec.get('schedulerName', '')} has not looked at it", None
+    statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    waiting = [one["state"]["waiting"] for one in statuses if "waiting" in (one.get("state") or {})]
+    for one in waiting:
+        if one.get("reason") not in _STARTING:
+            return f"{one.get('reason')}: {one.get('message', '')}".rstrip(": "), None
+    if status.get("phase") == "Running":
+        return None
+    for event in reversed(events):
+        reason, message = event.get("reason"), str(event.get("message") or "")
+        if reason == "Pulling":
+            return f"pulling {image_in_message(message)}", _event_time(event)
+        if event.get("type") == "Warning" and reason != "FailedScheduling":
+            return f"{reason}: {message}", _event_time(event)
+        if reason in ("Pulled", "Created", "Started"):
+            break
+    running = [one["name"] for one in statuses if "running" in (one.get("state") or {})]
+    return (f"{some(running)} runs before the rest" if running else "its containers are being made"), None
+
+
+def _event_time(event: Object) -> float:
+    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
+    return next((moment for time in times if (moment := read_moment(time))), 0.0)
+
+
+def _component(event: Object) -> str:
+    return str((event.get("source") or {}).get("component") or event.get("reportingComponent") or "")
+
+
+def _short(text: str, pod: str) -> str:
+    """A message without what differs from pod to pod, and without what pre-emption adds."""
+    text = re.sub(rf"(?<![\w-]){re.escape(pod)}(?![\w-])", "<pod>", " ".join(text.split()))
+    text = re.sub(r"^\d+/\d+ nodes are available: ", "", text)
+    text = re.split(r"[.,] (?:preemption: |no new claims)", text)[0].rstrip(".")
+    # What went wrong stands at the end of a kubelet's message.
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH // 3]} … {text[-_LENGTH // 2 :]}"
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,126 @@
+"""`roost doctor --now`: pods that wait, by cause, from what a kubeconfig alone shows."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from roost.doctor.now import find_waits, show_waits
+from tests.unit.doctor.whole_cluster import Object
+
+NOW = 1_800_000_000.0
+FULL = (
+    "0/9 nodes are available: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector. preemption: "
+    "0/9 nodes are available: 9 Preemption is not helpful for scheduling."
+)
+SHOWN = """\
+Waiting: 4 of 6 pods.
+
+2 user pods: 3 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector
+    newest 12 s, oldest 4 min 10 s: jupyter-bob, jupyter-ada
+    autoscaler: NotTriggerScaleUp: pod didn't trigger scale-up: 1 max size
+    Do: no room: may the autoscaler add nodes, and is it below its limit? Placeholders to ask for: roost headroom -f \
+values.yaml.
+
+1 user pod: pulling quay.io/a/b:1 (on node-a)
+    newest 1 min 25 s, oldest 1 min 25 s: jupyter-cyd
+    Do: nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the node's disk.
+
+1 placeholder pod: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector
+    newest 3 s, oldest 3 s: room-0
+    Do: nothing: they make an autoscaler act."""
+LOOKED = "1 node(s) had untolerated taint {gpu: }"
+
+
+def moment(seconds: float) -> str:
+    return datetime.fromtimestamp(NOW - seconds, UTC).isoformat()
+
+
+def pod(name: str, age: float = 60, component: str = "singleuser-server", **rest: Any) -> Object:
+    metadata = {"name": name, "uid": name, "creationTimestamp": moment(age), "labels": {"component": component}}
+    return {"metadata": metadata, "spec": {}, "status": {"phase": "Pending"}, **rest}
+
+
+def unscheduled(name: str, age: float, message: str = FULL, component: str = "singleuser-server") -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "message": message, "lastTransitionTime": moment(age)}
+    return pod(name, age, component, status={"phase": "Pending", "conditions": [condition]})
+
+
+def bound(name: str, age: float = 60, **state: Any) -> Object:
+    status = {"phase": "Pending", "containerStatuses": [{"name": "notebook", "state": state}]}
+    return pod(name, age, spec={"nodeName": "node-a"}, status=status)
+
+
+def event(
+    about: str, reason: str, message: str, age: float, *, component: str = "kubelet", kind: str = "Normal"
+) -> Object:
+    return {
+        "involvedObject": {"uid": about},
+        "reason": reason,
+        "message": message,
+        "type": kind,
+        "lastTimestamp": moment(age),
+        "source": {"component": component},
+    }
+
+
+def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -> None:
+    pods = [
+        unscheduled("jupyter-ada", 250),
+        unscheduled("jupyter-bob", 12, FULL.replace("2 Insuff", "3 Insuff")),
+        unscheduled("room-0", 3, component="user-placeholder"),
+        bound("jupyter-cyd", 90, waiting={"reason": "ContainerCreating"}),
+        pod("jupyter-fine", status={"phase": "Running", "containerStatuses": [{"name": "a", "state": {"running": {}}}]},
+            spec={"nodeName": "node-a"}),
+        pod("old", status={"phase": "Succeeded"}),
+    ]  # fmt: skip
+    events = [
+        event(
+            "jupyter-ada",
+            "NotTriggerScaleUp",
+            "pod didn't trigger scale-up: 1 max size",
+            20,
+            component="cluster-autoscaler",
+        ),
+        event("jupyter-cyd", "Scheduled", "assigned", 90),
+        event("jupyter-cyd", "Pulling", 'Pulling image "quay.io/a/b:1"', 85),
+    ]
+    assert show_waits(find_waits(pods, events), len(pods), NOW) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("waits", "events", "cause", "to_do"),
+    [
+        (
+            bound("a", waiting={"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1": not found'}),
+            [event("a", "Pulling", 'Pulling image "x:1"', 9)],
+            'ImagePullBackOff: Back-off pulling image "x:1": not found',
+            "correct the reference",
+        ),
+        (
+            bound("a", waiting={"reason": "PodInitializing"}),
+            [event("a", "FailedMount", 'MountVolume.SetUp failed for volume "home" of a', 9, kind="Warning")],
+            'FailedMount: MountVolume.SetUp failed for volume "home" of <pod>',
+            "kubectl describe pvc",
+        ),
+        (
+            bound("a", waiting={"reason": "PodInitializing"}),
+            [event("a", "Pulling", 'Pulling image "x:1"', 9), event("a", "Pulled", "Successfully pulled", 5)],
+            "its containers are being made",
+            "kubectl describe pod a",
+        ),
+        (pod("a", spec={"schedulerName": "roost.user"}), [], "scheduler roost.user has not looked at it", "get lease"),
+        (pod("a", spec={"schedulingGates": [{"name": "q"}]}), [], "scheduling gates q", "kubectl describe pod a"),
+        (unscheduled("a", 9, f"0/1 nodes are available: {LOOKED}. no new claims to de"), [], LOOKED, "describe node"),
+    ],
+)  # fmt: skip
+def test_each_cause_is_told_in_the_words_of_who_met_it_with_what_to_do(
+    waits: Object, events: list[Object], cause: str, to_do: str
+) -> None:
+    (found,) = find_waits([waits], events)
+    assert found.cause == cause
+    assert to_do.lower() in show_waits([found], 1, NOW).lower()
+
+
+def test_where_nothing_waits_that_is_all_it_says() -> None:
+    assert show_waits([], 3, NOW) == "Waiting: 0 of 3 pods."
