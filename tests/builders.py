@@ -311,5 +311,5 @@ def homes_of(body: Object) -> list[tuple[int, str]]:
     return [
         (term["weight"], term["preference"]["matchFields"][0]["values"][0])
         for term in node_terms(body)
-        if "matchFields" in term["preference"]
+        if term["preference"].get("matchFields", [{}])[0].get("operator") == "In"
     ]

@@ -437,6 +437,7 @@ def _size(chance: Random, pool: Pool, zones: tuple[str, ...], *, grows: bool, is
         at_first=at_first,
         most=at_first + more,
         cpu=str(cpu if is_exact else cpu + 0.1),
+        memory=pool.memory if is_exact else pool.memory.replace("Gi", ".1Gi"),
         holders=holders,
         zones=zones,
     )

@@ -125,7 +125,9 @@ class World:
         self._number = count()
         self._version = 0
         self._kept = self._scanned = -1
-        self._tried: dict[str, int] = {}
+        # What each pod was tried in, by uid; a pod that is bound changes it for those that are spread.
+        self._tried: dict[str, tuple[int, int]] = {}
+        self._binds = 0
         # Pods as they were sent, and by uid at which version of the world each had room, or hadn't.
         self._sent: dict[str, Pod] = {}
         self._had_room: dict[str, tuple[int, bool]] = {}
@@ -362,10 +364,11 @@ class World:
         waiting = [pod for pod in self.pods.values() if not pod.node_name and not pod.leaving]
         for pod in sorted(waiting, key=lambda pod: (-pod.priority, pod.created, pod.key)):
             profile = self._profiles.get(pod.scheduler_name)
-            if profile is None or pod.key not in self.pods or self._tried.get(pod.uid) == self._version:
+            known = self._version, self._binds if pod.spec.spread_constraints else 0
+            if profile is None or pod.key not in self.pods or self._tried.get(pod.uid) == known:
                 continue
             decision = schedule(self._as_scheduled(pod), self._state, profile)
-            self._tried[pod.uid] = self._version
+            self._tried[pod.uid] = known
             if decision.node is not None:
                 self._question(pod, decision.node)
                 self.bodies[pod.key]["spec"]["nodeName"] = decision.node
@@ -402,6 +405,9 @@ class World:
         failing = [image for image in pod.spec.images if self._failed.get((node, image), created) < created]
         if pod.scheduler_name == DEFAULT_SCHEDULER and self._release and self._release.profiles:
             # Roost's scheduler is away, and the cluster's weighs older users' terms otherwise.
+            failing = []
+        if pod.nominated_node == node:
+            # It was chosen when the victims were, and what they leave elsewhere is for others.
             failing = []
         if pod.key not in self._sent or not (failing or pod.spec.spread_constraints):
             return
@@ -465,6 +471,7 @@ class World:
 
     def _bound(self, key: str, node: str) -> None:
         self._say(f"{key} is bound to {node}")
+        self._binds += 1
         fate = self.fates[key]
         fate.bound, fate.node = self.now if fate.bound is None else fate.bound, node
         if key in self.case.unbound_volumes:

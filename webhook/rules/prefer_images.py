@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import HELD, PULLING, pulled_label
 from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
@@ -39,6 +40,16 @@ def pulled_labels(case: Case) -> Sequence[str]:
     """The labels of the pod's images that the puller manages, each once."""
     labels = (gate_label(case.settings, reference) for reference in case.pod.images)
     return list(dict.fromkeys(label for label in labels if label))
+
+
+def failing_nodes(case: Case) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately."""
+    failed = case.facts.failed_pulls.items()
+    if not failed:
+        return []
+    images = {normalise_reference(reference) for reference in case.pod.images}
+    found = {node for (node, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}
+    return sorted(found)
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:

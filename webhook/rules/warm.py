@@ -11,13 +11,21 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import node_term_matches, read_node_term
-from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
-from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
+from roost_core.placement.warm_sets import (
+    MAX_HOLDERS,
+    MAX_NODES,
+    NEW_NODE_IMAGES,
+    doubt,
+    set_size,
+    slots_of,
+    with_weights,
+)
+from roost_core.release.pod_classes import MAX_WEIGHT
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
-from webhook.rules.prefer_images import gate_label
+from webhook.rules.prefer_images import failing_nodes, gate_label
 from webhook.rules.requests import requests_of
 
 if TYPE_CHECKING:
@@ -56,6 +64,10 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     choice = choose_warm_nodes(case)
     if choice is None:
         return
+    if failing := failing_nodes(case)[:MAX_NODES]:
+        # Those that are preferred may be full, and a node that isn't ready yet is none of them: `join` would decide.
+        fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing]
+        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
     if isinstance(choice, str):
         yield Note("warm", f"nothing preferred: {choice}")
         if joins_unless_warm(case.settings, case.pod_class):
@@ -99,8 +111,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     images = {}
     for reference, normalised in needs.images:
         images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
-    failed = case.facts.failed_pulls.items()
-    failing = {name for (name, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}
+    failing = failing_nodes(case)
     if needs.are_brought and not failing and facts.uses_only(_brought_images(case)):
         # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
         return "pullers bring all images of the class to every node"

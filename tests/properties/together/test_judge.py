@@ -16,7 +16,7 @@ from tests.judge.cases import BASE, Case, Other, Pool, Profile, Trouble, burst, 
 from tests.judge.roost_here import on_hub
 from tests.judge.verdicts import try_case
 from webhook import watch
-from webhook.rules import pod_terms, requests, require_images
+from webhook.rules import pod_terms, requests, require_images, warm
 
 pytestmark = pytest.mark.slow
 CASES, CHUNK = 1000, 50
@@ -114,6 +114,7 @@ UNDONE = {
     "failed-pulls": Undone(
         (changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", map(draw, range(90, 91))
     ),
+    "failing-nodes-last": Undone(((warm, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))),
     "opened-before-failing": Undone(
         (
             changed(gate, "plan_openings", lambda real, *given, **named: real(*given, **{**named, "failing": {}})),

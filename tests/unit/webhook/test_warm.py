@@ -363,6 +363,18 @@ def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
 
 
+def test_nodes_that_could_not_pull_the_image_come_after_all_others_also_where_none_is_preferred() -> None:
+    failed = dict.fromkeys([("n2", IMAGE), ("n1", IMAGE)], 990.0)
+    desk = Desk(settings(podClasses=WARM), replace(known([N1, N2]), failed_pulls=failed))
+    desk.now = 1000.0
+    fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")]
+    placed = desk.place(user_pod(IMAGE))
+    assert {"weight": 100, "preference": {"matchFields": fields}} in node_terms(placed)
+    assert desk.place(placed) == placed
+    desk.now = 990.0 + FAILED_PULL.age_seconds
+    assert "NotIn" not in str(node_terms(desk.place(user_pod(IMAGE))))
+
+
 def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes() -> None:
     facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0, ("n2", "another"): 990.0})
     desk = Desk(settings(podClasses=WARM), facts)
