@@ -67,9 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         home = Path(folder)
         arms = list(_arms(home, options.quantile or [0.9], options.most, with_warm=not options.packed_only))
         rows = []
-        for seed in range(1, options.seeds + 1):
-            trace = Path(options.trace) if options.trace else _write_timetable(home, seed, options.weeks)
-            figures = _simulate(home, trace, arms, seed if options.trace else 1)
+        seeds = range(1, options.seeds + 1)
+        if options.trace:
+            runs = _simulate(Path(options.trace), arms, options.seeds)
+        else:
+            runs = [run for seed in seeds for run in _simulate(_write_timetable(home, seed, options.weeks), arms, 1)]
+        for seed, figures in zip(seeds, runs, strict=True):
             rows += [[str(seed), name, *(_show(one[key]) for key in FIGURES)] for name, one in figures.items()]
         say(table(("seed", "policy", *FIGURES), rows))
     return 0
@@ -137,15 +140,18 @@ def _launch(moment: float, image: str, chance: random.Random) -> dict[str, Any]:
     }
 
 
-def _simulate(home: Path, trace: Path, arms: Sequence[str], seed: int) -> dict[str, dict[str, float]]:
-    """Run the replays; return each policy's figures."""
-    command = [sys.executable, "-m", "roost", "simulate", "--trace", str(trace), "--seeds", str(seed), "--jobs", "1"]
-    command += ["--results", str(home / "results"), "--format", "json", *(f"--values={arm}" for arm in arms)]
+def _simulate(trace: Path, arms: Sequence[str], seeds: int) -> list[dict[str, dict[str, float]]]:
+    """Run the replays; return each policy's figures, seed by seed."""
+    command = [sys.executable, "-m", "roost", "simulate", "--trace", str(trace), "--seeds", str(seeds), "--jobs", "1"]
+    command += ["--format", "json", *(f"--values={arm}" for arm in arms)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
     if done.returncode:
         raise SystemExit(done.stderr)
     policies = json.loads(done.stdout)["worlds"][0]["policies"]
-    return {name: {key: figures[key]["by_seed"][-1] for key in FIGURES} for name, figures in policies.items()}
+    return [
+        {name: {key: figures[key]["by_seed"][index] for key in FIGURES} for name, figures in policies.items()}
+        for index in range(seeds)
+    ]
 
 
 def _show(figure: float) -> str:

@@ -71,7 +71,7 @@ def main() -> int:
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         page = PAGES / "replay.html"
-        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(Path(folder)), page=page))
+        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(), page=page))
         try:
             good = _show(Path(folder), stack)
             show_pages(Path(folder), replay)
@@ -379,9 +379,9 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 # 7. The pages
 
 
-def _replay_options(folder: Path) -> tuple[str, ...]:
+def _replay_options() -> tuple[str, ...]:
     policies = ("--policy=z2jh-placeholders-packed", "--policy=roost")
-    return (*policies, "--days=0.1", "--seeds=1", f"--results={folder / 'results'}", "--format=html")
+    return (*policies, "--days=0.1", "--seeds=1", "--format=html")
 
 
 def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:

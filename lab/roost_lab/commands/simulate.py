@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -27,8 +26,7 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
-from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
-from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import USUAL_DAYS, Survey, Trace, survey, trace_of
 from roost_lab.traces.counts import TraceError
@@ -36,7 +34,6 @@ from roost_lab.traces.counts import TraceError
 # The most lines about the trace on stderr; the report has all.
 MOST_SENTENCES: Final = 8
 STDIN: Final = "-"
-GOES_ON: Final = "The same command continues from there."
 FAULTS: Final = (TraceError, SweepError, AssumptionsError, UsageError)
 
 
@@ -56,7 +53,6 @@ class SimulateOptions:
     vary: tuple[str, ...] = ()
     jobs: int | None = None
     dask: str | None = None
-    results: str | None = None
     form: str = "text"
     # A folder.
     record: str | None = None
@@ -118,33 +114,16 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
     _check(jobs)
     files = _record_files(options, [policy.name for policy in policies])
-    store = ResultStore(_results_folder(options))
     columns = (TextColumn("replays"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
-    replays = len({job.key for job in jobs})
-    task = bar.add_task("", total=replays + len(files))
-    try:
-        with bar:
-            results = run_sweep(jobs, _spread(options), store, report=lambda _end: bar.advance(task))
-            # The first world and seed: recorded where this runs, also when the others were kept or far away.
-            for file, job in zip(files, jobs, strict=False):
-                _record(file, job)
-                bar.advance(task)
-    except KeyboardInterrupt:
-        kept = min(replays, bar.tasks[0].completed)
-        talk.print(
-            f"Stopped: {kept:.0f} of {replays} replays are kept in {store.folder}. {GOES_ON}",
-            markup=False,
-            soft_wrap=True,
-        )
-        raise
-    if store.broken:
-        talk.print(
-            f"{len(store.broken)} results could not be read and were replayed again, such as {store.broken[0]}",
-            markup=False,
-            soft_wrap=True,
-        )
+    task = bar.add_task("", total=len({job.key for job in jobs}) + len(files))
+    with bar:
+        results = run_sweep(jobs, _spread(options), report=lambda _end: bar.advance(task))
+        # The first world and seed: recorded where this runs, also when the others are far away.
+        for file, job in zip(files, jobs, strict=False):
+            _record(file, job)
+            bar.advance(task)
     if files:
         first, *others = (shlex.quote(str(file)) for file in files)
         beside = f" --beside {others[0]}" if others else ""
@@ -164,13 +143,6 @@ def _record(file: Path, job: Job) -> None:
     from roost_lab.simulator.sweep.recording import record_job  # noqa: PLC0415 - needs the extra [record]
 
     record_job(file, job)
-
-
-def _results_folder(options: SimulateOptions) -> Path:
-    if options.results:
-        return Path(options.results)
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "roost" / "simulate"
 
 
 def _write(form: str, summary: Summary, context: ReportContext) -> None:
@@ -202,7 +174,6 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 )
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
-@click.option("--results", metavar="FOLDER", help="Folder of results. Default: ~/.cache/roost/simulate.")
 @click.option(
     "--format",
     "form",
@@ -216,8 +187,6 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 )
 def command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - click's
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
-
-    Results are kept: after Ctrl-C the same command continues where it stopped.
 
     \b
     roost simulate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, log
-from typing import Any, Final
+from typing import Final
 
 # Shorter durations share one bin.
 LEAST_SECONDS: Final = 0.01
@@ -55,13 +54,6 @@ class Histogram:
             if seen >= wanted and seen:
                 return max(self.least, min(middle(index), self.greatest))
         return 0.0
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Histogram:
-        """What `orjson.dumps` wrote. Raises KeyError, TypeError, ValueError or AttributeError for other objects."""
-        bins = {int(index): int(number) for index, number in stored["bins"].items()}
-        least = inf if stored["least"] is None else stored["least"]
-        return cls(bins, int(stored["count"]), float(stored["total"]), float(stored["greatest"]), float(least))
 
 
 def _bin_of(seconds: float) -> int:

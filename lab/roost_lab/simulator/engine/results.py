@@ -1,9 +1,8 @@
-"""What one replay measured: plain numbers, which orjson writes as they are, and their bounds."""
+"""What one replay measured: plain numbers, and their bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from roost_lab.simulator.engine.histogram import Histogram
@@ -113,17 +112,3 @@ class RunResult:
     def cold_share(self) -> float:
         """Of tries that came to a node, 0..1."""
         return self.cold / self.placed if self.placed else 0.0
-
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> RunResult:
-        """What `orjson.dumps` wrote. Raises KeyError, TypeError, ValueError or AttributeError for other objects."""
-        values = {column.name: stored[column.name] for column in fields(cls)}
-        values["waits"] = {name: Histogram.from_json(waits) for name, waits in values["waits"].items()}
-        values["hubs"] = {
-            name: HubResult(**(hub | {"waits": Histogram.from_json(hub["waits"])}))
-            for name, hub in values["hubs"].items()
-        }
-        values["build_seconds"] = Histogram.from_json(values["build_seconds"])
-        values["over"] = {int(key): number for key, number in values["over"].items()}
-        values["hours"] = [HourRow(**row) for row in values["hours"]]
-        return cls(**values)

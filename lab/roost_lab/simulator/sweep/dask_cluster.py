@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from roost_lab.simulator.sweep.result_store import SweepError
-from roost_lab.simulator.sweep.run import Job, ReplayEnd, Work, run_job
+from roost_lab.simulator.sweep.run import Job, ReplayEnd, SweepError, Work, run_job
 
 CONNECT_SECONDS: Final = 20
 # Workers that may die during one replay before Dask gives it up.
@@ -64,8 +63,7 @@ def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]
     distributed = import_module("distributed")
     named = {}
     for priority, job in enumerate(jobs):
-        key = f"roost-{job.key}"
-        future = client.submit(run_job, job, work, key=key, pure=False, retries=MOST_LOST, priority=-priority)
+        future = client.submit(run_job, job, work, pure=False, retries=MOST_LOST, priority=-priority)
         named[future] = job
     for future in distributed.as_completed(list(named), loop=client.loop):
         job = named.pop(future)
@@ -75,5 +73,5 @@ def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]
             raise SweepError(f"{job}: workers died while replaying it, mostly for lack of memory") from None
         except ImportError as error:
             raise SweepError(f"{job}: a worker can't load Roost ({error}): install the same version there") from None
-        # Results are stored here; the cluster needn't hold them.
+        # Results are here; the cluster needn't hold them.
         future.release()

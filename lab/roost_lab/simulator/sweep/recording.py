@@ -40,8 +40,7 @@ from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost_lab.simulator.sweep.replay import replay
-from roost_lab.simulator.sweep.result_store import SweepError
-from roost_lab.simulator.sweep.run import Job
+from roost_lab.simulator.sweep.run import Job, SweepError
 
 # Records that are written in one transaction.
 BATCH: Final = 10_000

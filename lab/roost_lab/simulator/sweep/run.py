@@ -1,4 +1,4 @@
-"""Run many replays: each policy with each seed and setting, on processes of this machine, and keep every result."""
+"""Run many replays: each policy with each seed and setting, on processes of this machine."""
 
 from __future__ import annotations
 
@@ -9,16 +9,41 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from roost_core.kube.process import version
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy
-from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint, result_key
 from roost_lab.simulator.sweep.survey import Trace
+
+# Packages that decide a replay's result; what the generator renders is in a policy's digest.
+_DECIDING: Final = ("roost_core", "webhook", "roost", "roost_lab")
+# Equal for a sweep's replays with equal results: the policy's digest, what is assumed, and the seed.
+JobKey = tuple[str, Assumptions, int]
+
+
+class SweepError(Exception):
+    """A sweep can't go on, since a replay failed; the text says which, and why."""
+
+
+@cache
+def code_fingerprint() -> str:
+    """Of Roost's version and the code that replays.
+
+    Computed once: what this process has loaded stays the same when files change.
+    """
+    digest = sha256(version().encode())
+    for name in _DECIDING:
+        for path in sorted(Path(str(resources.files(name))).rglob("*.py")):
+            digest.update(f"\0{path.parent.name}/{path.name}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -34,38 +59,20 @@ class Job:
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = field(default_factory=code_fingerprint)
 
-    @cached_property
-    def key(self) -> str:
-        """Equal for replays with equal results."""
-        return result_key(self._parts())
-
     @property
-    def about(self) -> dict[str, Any]:
-        """What it is, for people who read a result's file."""
-        return {
-            "policy": self.policy.name,
-            "setting": dict(self.setting),
-            "trace": list(self.trace.paths),
-        } | self._parts()
+    def key(self) -> JobKey:
+        """Equal for replays with equal results, of one trace."""
+        return self.policy.digest, self.assumptions, self.seed
 
     def __str__(self) -> str:
         setting = "".join(f", {name}={value}" for name, value in self.setting.items())
         return f"policy {self.policy.name}, seed {self.seed}{setting}"
 
-    def _parts(self) -> dict[str, Any]:
-        return {
-            "code": self.code,
-            "values": self.policy.digest,
-            "assumptions": asdict(self.assumptions),
-            "seed": self.seed,
-            "fingerprint": self.trace.fingerprint,
-        }
-
 
 class ReplayEnd(NamedTuple):
     """A replay ended."""
 
-    key: str
+    key: JobKey
     result: RunResult
 
 
@@ -113,39 +120,25 @@ def make_jobs(
 def run_sweep(
     jobs: Sequence[Job],
     spread: Spread,
-    store: ResultStore | None = None,
     *,
     work: Work = replay_job,
     report: Callable[[ReplayEnd], None] = lambda _end: None,
 ) -> list[RunResult]:
-    """One result for each job, in their order; results in the store are reused. Raises SweepError.
+    """One result for each job, in their order. Raises SweepError.
 
-    report: called with the end of every replay, those of reused results first.
+    report: called with the end of every replay.
     """
-    results: dict[str, RunResult] = {}
-    missing: dict[str, Job] = {}
-    for job in jobs:
-        # Equal values under two names are replayed once.
-        if job.key in results or job.key in missing:
-            continue
-        kept = store.find(job.key) if store is not None else None
-        if kept is None:
-            missing[job.key] = job
-        else:
-            results[job.key] = kept
-            report(ReplayEnd(job.key, kept))
-    if missing:
-        ends = spread(list(missing.values()), work)
-        try:
-            for end in ends:
-                results[end.key] = end.result
-                if store is not None:
-                    store.put(end.key, missing[end.key].about, end.result)
-                report(end)
-        finally:
-            close = getattr(ends, "close", None)
-            if close is not None:
-                close()
+    results: dict[JobKey, RunResult] = {}
+    # Equal values under two names are replayed once.
+    ends = spread(list({job.key: job for job in reversed(jobs)}.values())[::-1], work)
+    try:
+        for end in ends:
+            results[end.key] = end.result
+            report(end)
+    finally:
+        close = getattr(ends, "close", None)
+        if close is not None:
+            close()
     return [_named(results[job.key], job) for job in jobs]
 
 
@@ -179,8 +172,7 @@ class LocalProcesses:
                 yield ReplayEnd(futures[future], future.result())
         except BrokenProcessPool:
             raise SweepError(
-                "a process that replayed was ended, mostly because memory ran out: fewer --jobs need less. Finished "
-                "replays are kept, and the same command continues from there"
+                "a process that replayed was ended, mostly because memory ran out: fewer --jobs need less"
             ) from None
         finally:
             for process in multiprocessing.active_children():

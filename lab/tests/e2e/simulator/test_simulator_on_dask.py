@@ -15,8 +15,7 @@ import pytest
 
 from lab.tests.simulated import job, slow_start_work, work
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
-from roost_lab.simulator.sweep.result_store import ResultStore, SweepError
-from roost_lab.simulator.sweep.run import LocalProcesses, ReplayEnd, run_sweep
+from roost_lab.simulator.sweep.run import LocalProcesses, ReplayEnd, SweepError, run_sweep
 from tests.harness.ports import ReservedPort
 
 if TYPE_CHECKING:
@@ -79,12 +78,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         made.close()
 
 
-def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_worker_killed_midway_loses_nothing(cluster: Cluster) -> None:
     victim = cluster.add_worker()
     cluster.add_worker()
     cluster.wait_for(2)
     jobs = [job(name, seed) for seed in range(1, 7) for name in ("z2jh", "warm-alone")]
-    store = ResultStore(tmp_path / "results")
     seen: list[ReplayEnd] = []
 
     def report(event: ReplayEnd) -> None:
@@ -93,11 +91,10 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster, tmp_path: Path) 
             # Both are at work: each replay takes a while.
             os.kill(victim.pid, signal.SIGKILL)
 
-    found = run_sweep(jobs, DaskCluster(cluster.address), store, work=slow_start_work, report=report)
+    found = run_sweep(jobs, DaskCluster(cluster.address), work=slow_start_work, report=report)
     assert victim.wait(10) == -signal.SIGKILL
     assert found == run_sweep(jobs, LocalProcesses(2), work=work)
     assert len(seen) == len(jobs)
-    assert len(list(store.folder.glob("*.json"))) == len(jobs)
 
 
 def test_nothing_stays_on_the_cluster_after_an_interrupted_sweep(cluster: Cluster) -> None:
@@ -135,7 +132,7 @@ def test_whoever_is_no_scheduler_is_one_line_and_nothing_is_left_behind() -> Non
         for address in ("nonsense", f"tcp://127.0.0.1:{port}", "what://ever:1"):
             script = f"""
 import roost_lab.simulator.sweep.dask_cluster as ours
-from roost_lab.simulator.sweep.result_store import SweepError
+from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.simulator.sweep.run import run_sweep
 from lab.tests.simulated import job, work
 ours.CONNECT_SECONDS = 1

@@ -24,40 +24,30 @@ def trace(tmp_path: Path) -> Path:
     return write(tmp_path, *lines, name="launches.jsonl")
 
 
-def simulate(*arguments: str, tmp_path: Path) -> int:
-    return main(["simulate", "--results", str(tmp_path / "results"), "--jobs", "1", *arguments])
+def simulate(*arguments: str) -> int:
+    return main(["simulate", "--jobs", "1", *arguments])
 
 
-def test_policies_are_compared_and_a_second_run_takes_what_is_there(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_policies_are_compared(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = tmp_path / "tomorrow.yaml"
     values.write_text("placeholders: []\n")
     asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(values), "--seeds", "1")
-    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert simulate(*asked) == 0
     first = capsys.readouterr()
     assert "120 lines read, 120 used, 0 skipped" in first.err
     for word in ("z2jh", "tomorrow", "cold starts", "node-hours", "bound"):
         assert word in first.out
-    results = sorted((tmp_path / "results").iterdir())
-    assert len(results) == 2
-    changed = [path.stat().st_mtime_ns for path in results]
-    assert simulate(*asked, tmp_path=tmp_path) == 0
-    assert capsys.readouterr().out == first.out
-    assert [path.stat().st_mtime_ns for path in results] == changed
 
 
-def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_of_each_policy_is_recorded(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     same = tmp_path / "same.yaml"
     shipped = policy_files()["z2jh"]
     shutil.copyfile(shipped, same)
     asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(same), "--seeds", "1")
-    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert simulate(*asked) == 0
     plain = capsys.readouterr().out
     folder = tmp_path / "replays"
-    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 0
+    assert simulate(*asked, "--record", str(folder)) == 0
     done = capsys.readouterr()
     assert done.out == plain
     # After the bar, which counts the records too, one line.
@@ -70,7 +60,7 @@ def test_a_replay_of_each_policy_is_recorded_also_where_results_are_kept(
         assert users >= 120
         store.close()
     assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
-    assert simulate(*asked, "--record", str(folder), tmp_path=tmp_path) == 1
+    assert simulate(*asked, "--record", str(folder)) == 1
     assert "z2jh.db exists" in capsys.readouterr().err
 
 
@@ -78,7 +68,7 @@ def test_each_format_is_written(trace: Path, tmp_path: Path, capsys: pytest.Capt
     asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", "--vary", "sessions=mid,long")
     written = {}
     for form, begin in (("html", "<!DOCTYPE html>"), ("json", "{"), ("text", "launches")):
-        assert simulate(*asked, "--format", form, tmp_path=tmp_path) == 0
+        assert simulate(*asked, "--format", form) == 0
         written[form] = capsys.readouterr().out
         assert written[form].startswith(begin)
     document = json.loads(written["json"])
@@ -87,11 +77,10 @@ def test_each_format_is_written(trace: Path, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate("--list-policies", tmp_path=tmp_path) == 0
+    assert simulate("--list-policies") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(policy_files())
     assert all(len(line.split()) > 3 for line in lines)
-    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +99,7 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_wrong_input_is_one_clear_line_and_no_traceback(
     arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert simulate(*arguments, tmp_path=tmp_path) in {1, 2}
+    assert simulate(*arguments) in {1, 2}
     captured = capsys.readouterr()
     assert said in captured.err
     assert "Traceback" not in captured.err
@@ -120,15 +109,15 @@ def test_wrong_input_is_one_clear_line_and_no_traceback(
 def test_an_image_that_no_disk_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = write(tmp_path, recorded(), recorded(image_bytes=9 * 10**12, image="quay.io/huge:1"))
     asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
-    assert simulate(*asked, tmp_path=tmp_path) == 1
+    assert simulate(*asked) == 1
     said = "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0: endless."
     assert said in capsys.readouterr().err
-    assert simulate(*asked, "--set", "node_disk_bytes=0", tmp_path=tmp_path) == 0
+    assert simulate(*asked, "--set", "node_disk_bytes=0") == 0
 
 
 def test_pods_that_no_node_holds_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = write(tmp_path, recorded(), recorded(memory_bytes=10**12, image="quay.io/large:1"))
-    assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1") == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "1 attempts request more than a node has, and are given up; the first is of quay.io/large:1." in text
 
@@ -139,7 +128,7 @@ def test_every_line_that_was_skipped_is_told_in_the_report(
     kinds = [f'{{"schema": "other-{number}", "version": 1}}\n' for number in range(12)]
     trace.write_text(trace.read_text() + "".join(kinds))
     asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
-    assert simulate(*asked, tmp_path=tmp_path) == 0
+    assert simulate(*asked) == 0
     told = capsys.readouterr()
     assert "more kinds of lines, in the report" in told.err
     lines = [line for line in told.out.splitlines() if "skipped 1:" in line]
@@ -150,7 +139,7 @@ def test_standard_input_is_a_trace_too(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(trace.read_bytes())))
-    assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1", tmp_path=tmp_path) == 0
+    assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1") == 0
     assert capsys.readouterr().out.startswith("standard-input: 120 attempts, 1 seed\n")
 
 

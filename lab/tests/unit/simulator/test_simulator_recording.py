@@ -16,7 +16,7 @@ from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep import recording
 from roost_lab.simulator.sweep.recording import ReplayRecorder, record_files
-from roost_lab.simulator.sweep.result_store import SweepError
+from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import synthetic_attempts
 from roost_lab.view.moment import ChangeKind, ClusterMoment, PodState

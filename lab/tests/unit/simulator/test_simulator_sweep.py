@@ -1,6 +1,5 @@
-"""Sweeps: many replays on processes, kept, resumed, and none lost."""
+"""Sweeps: many replays on processes, and none lost."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -14,11 +13,11 @@ import pytest
 
 from lab.tests.simulated import TRACE, counted_work, dying_work, failing_work, job, policy, work
 from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.sweep.result_store import ResultStore, SweepError, code_fingerprint
 from roost_lab.simulator.sweep.run import (
     Job,
     LocalProcesses,
     ReplayEnd,
+    SweepError,
     Work,
     make_jobs,
     replay_job,
@@ -65,48 +64,20 @@ def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
 
 
 def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_path: Path) -> None:
-    marks, store = tmp_path / "done", ResultStore(tmp_path / "results")
-    marks.mkdir()
-    jobs = [job("a", digest=str(marks)), job("b", digest=str(marks))]
-    for _ in range(2):
-        events: list[ReplayEnd] = []
-        found = run_sweep(jobs, in_this_process, store, work=counted_work, report=events.append)
-        assert [one.policy for one in found] == ["a", "b"]
-        assert len(list(marks.iterdir())) == 1
-        assert len(events) == 1
+    jobs = [job("a", digest=str(tmp_path)), job("b", digest=str(tmp_path))]
+    events: list[ReplayEnd] = []
+    found = run_sweep(jobs, in_this_process, work=counted_work, report=events.append)
+    assert [one.policy for one in found] == ["a", "b"]
+    assert len(list(tmp_path.iterdir())) == 1
+    assert len(events) == 1
 
 
-def test_a_result_that_cannot_be_read_is_made_anew_and_named(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    one = job()
-    run_sweep([one], in_this_process, store, work=work)
-    file = tmp_path / f"{one.key}.json"
-    whole = file.read_text()
-    for text in (whole[: len(whole) // 2], "[]", '{"result": {"version": 99}}', '{"result": 3}'):
-        file.write_text(text)
-        store = ResultStore(tmp_path)
-        assert store.find(one.key) is None
-        assert store.broken == [str(file)]
-        run_sweep([one], in_this_process, store, work=work)
-        assert json.loads(file.read_text()) == json.loads(whole)
-    assert [path.name for path in tmp_path.iterdir()] == [file.name]
-
-
-def test_a_folder_that_cannot_hold_results_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SweepError, match="results can't be stored"):
-        ResultStore(tmp_path / "file" / "results")
-
-
-def test_a_process_that_is_ended_ends_the_sweep_and_a_second_run_goes_on(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path / "results")
+def test_a_process_that_is_ended_ends_the_sweep(tmp_path: Path) -> None:
     jobs = [job(seed=seed, digest=str(tmp_path)) for seed in range(1, 6)]
     with pytest.raises(SweepError, match="memory ran out: fewer --jobs need less"):
-        run_sweep(jobs, LocalProcesses(2), store, work=dying_work)
+        run_sweep(jobs, LocalProcesses(2), work=dying_work)
     assert not multiprocessing.active_children()
     assert (tmp_path / "2-died").exists()
-    found = run_sweep(jobs, LocalProcesses(2), store, work=dying_work)
-    assert found == run_sweep(jobs, in_this_process, work=work)
 
 
 def test_a_bug_names_the_replay_and_the_place() -> None:
@@ -135,23 +106,11 @@ def test_standard_input_is_no_trace_for_many_replays() -> None:
         trace_of(("-",))
 
 
-def test_results_of_other_code_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = code_fingerprint()
-    monkeypatch.setattr("roost_lab.simulator.sweep.result_store.version", lambda: "99")
-    code_fingerprint.cache_clear()
-    after = code_fingerprint()
-    code_fingerprint.cache_clear()
-    assert after != before
-
-
-def test_ctrl_c_keeps_results_and_a_second_run_goes_on(tmp_path: Path) -> None:
-    marks, results = tmp_path / "done", tmp_path / "results"
+def test_ctrl_c_ends_the_sweep_and_all_its_processes(tmp_path: Path) -> None:
+    marks = tmp_path / "done"
     marks.mkdir()
     script = f"""
 import signal
-import sys
-from pathlib import Path
-from roost_lab.simulator.sweep.result_store import ResultStore
 from roost_lab.simulator.sweep.run import LocalProcesses, run_sweep
 from lab.tests import simulated
 
@@ -159,8 +118,7 @@ if __name__ == "__main__":
     # As at a terminal: tests that run in a shell's background inherit that Ctrl-C is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     jobs = [simulated.job(seed=seed, digest={str(marks)!r}) for seed in range(1, 6)]
-    work = simulated.slow_work if sys.argv[1] == "slow" else simulated.counted_work
-    run_sweep(jobs, LocalProcesses(2), ResultStore(Path({str(results)!r})), work=work)
+    run_sweep(jobs, LocalProcesses(2), work=simulated.slow_work)
 """
     file, talk = tmp_path / "sweep.py", tmp_path / "stderr"
     file.write_text(script)
@@ -168,11 +126,11 @@ if __name__ == "__main__":
     with (
         talk.open("wb") as stderr,
         subprocess.Popen(
-            [sys.executable, str(file), "slow"], cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
+            [sys.executable, str(file)], cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
         ) as process,
     ):
         until = time.monotonic() + 60
-        while len(list(results.glob("*.json")) if results.exists() else []) < 2 and time.monotonic() < until:
+        while len(list(marks.iterdir())) < 2 and time.monotonic() < until:
             time.sleep(0.05)
         # As a terminal does: to the whole group.
         os.killpg(process.pid, signal.SIGINT)
@@ -181,7 +139,7 @@ if __name__ == "__main__":
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-    assert len(list(results.glob("*.json"))) == 2
+    assert sorted(path.name[:6] for path in marks.iterdir()) == ["z2jh-1", "z2jh-2"]
     # The workers leave Ctrl-C to their parent.
     assert "SpawnProcess" not in talk.read_text()
     until = time.monotonic() + 30
@@ -189,6 +147,3 @@ if __name__ == "__main__":
         while time.monotonic() < until:
             os.killpg(process.pid, 0)
             time.sleep(0.05)
-    subprocess.run([sys.executable, str(file), "fast"], cwd=ROOT, env=environment, check=True, timeout=60)
-    assert len(list(results.glob("*.json"))) == 5
-    assert sorted(path.name[:6] for path in marks.iterdir()) == [f"z2jh-{seed}" for seed in range(1, 6)]
