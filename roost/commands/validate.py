@@ -10,6 +10,7 @@ from generator.faults import Fault, UsageError, sort_faults
 from generator.pipeline import report
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
+from roost.commands.forges import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 
@@ -65,21 +66,31 @@ def _count(number: int, noun: str) -> str:
 @values_options
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
 @click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=FORMATS[0],
+    show_default=True,
+    help="github: annotations at the lines of a pull request. gitlab: a Code Quality report. sarif: for other tools.",
+)
+@click.option(
     "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
 )
-def command(*, options: RenderOptions, strict: bool, pod: str | None) -> int:
+def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
     roost validate -f values.yaml --kube-version v1.37.2
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
+    roost validate -f values.yaml --strict --format gitlab > gl-code-quality-report.json
     """
     # The pod alone is on stdout.
     talk = sys.stdout if pod is None else sys.stderr
     faults, unread = _find(options)
     ordered = sort_faults(faults)
-    for fault in ordered:
-        talk.write(f"{fault}\n")
+    talk.write(show_faults(ordered, form))
+    if form not in ("text", "github"):
+        sys.stderr.write(show_faults(ordered, "text"))  # the document goes into a file, this into the job's log
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
     said = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if errors or warnings else "no faults"

@@ -1,10 +1,18 @@
-"""What a forge would say of the workflows, and what Helm and a registry say of the script that publishes the chart."""
+"""What a forge would say of the workflows, and what Helm and a registry say of the script that publishes the chart.
 
+And what the repository of somebody who runs Roost gets: the hooks, the action and GitLab's job of docs/how-to/ci.md.
+"""
+
+import json
 import os
+import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import pytest
 import yaml
 
 from tests.harness.fixtures import require_binary
@@ -15,9 +23,96 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGE: Final = "registry.example.org/me/roost"
 
 
-def test_actionlint_has_nothing_to_say_of_the_workflows() -> None:
+VALUES: Final = "webhook:\n  replicas: 2\n"
+RENDER: Final = ("render", "-f", "values.yaml", "--release", "roost", "--namespace", "jhub")
+
+
+def run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {key: text for key, text in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    return subprocess.run(
+        command, cwd=folder, env={**inherited, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def documented(first_key: str) -> dict[str, Any]:
+    """The sample of docs/how-to/ci.md that begins with this key."""
+    page = (ROOT / "docs/how-to/ci.md").read_text(encoding="utf-8")
+    (sample,) = re.findall(rf"```yaml\n({first_key}:.*?)```", page, re.DOTALL)
+    document: dict[str, Any] = yaml.safe_load(sample)
+    return document
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment that pre-commit made for the hooks, from this checkout as it is committed."""
+    folder, home = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("pre-commit")
+    head = run(["git", "rev-parse", "HEAD"], ROOT).stdout.strip()
+    config = documented("repos")
+    config["repos"][0] |= {"repo": str(ROOT), "rev": head}
+    (folder / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "values.yaml").write_text(VALUES)
+    made = run(
+        [sys.executable, "-m", "roost", *RENDER, "--output-dir", "manifests"], folder, PYTHONPATH=f"{ROOT}:{ROOT}/lab"
+    )
+    assert made.returncode == 0, made.stderr
+    assert run(["git", "init", "--quiet"], folder).returncode == 0
+    hooks = [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color=never"]
+    for values, outcome in (
+        (VALUES, ("Passed", "Passed")),
+        (VALUES.replace("2", "3"), ("Passed", "Failed")),
+        (VALUES.replace("2", "many"), ("Failed", "Failed")),
+    ):
+        (folder / "values.yaml").write_text(values)
+        run(["git", "add", "--all"], folder)
+        done = run(hooks, folder, PRE_COMMIT_HOME=str(home), PIP_NO_COMPILE="1")
+        assert tuple(re.findall(r"\.{3}(Passed|Failed)", done.stdout)) == outcome, done.stdout + done.stderr
+    assert 'values.yaml:2: webhook.replicas: found "many"' in done.stdout
+    (environment,) = home.glob("*/py_env-*")
+    return environment
+
+
+def test_hooks_the_action_and_gitlabs_job_say_what_differs_and_what_is_faulty(installed: Path, tmp_path: Path) -> None:
+    bash = shutil.which("bash") or "bash"
+    runner = tmp_path / "runner"
+    # The action's installation finds there what pre-commit has installed.
+    shutil.copytree(installed, runner / "roost", symlinks=True, copy_function=os.link)
+    path = f"{installed}/bin:{os.environ['PATH']}"
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: given["default"] for name, given in action["inputs"].items()}
+    inputs |= documented("jobs")["jobs"]["roost"]["steps"][-1]["with"]
+    named = {f"${{{{ inputs.{name} }}}}": value for name, value in inputs.items()}
+    script = documented("manifests")["manifests"]["script"]
+    faulty = "::error file=values.yaml,line=2,title=webhook.replicas::"
+    differs = "::error file=manifests/deployment-roost-webhook.yaml::~ Deployment jhub/roost-webhook (apps/v1)%0A"
+    install, compare = action["runs"]["steps"]
+    given = {name: named[value] for name, value in compare["env"].items()} | {"RUNNER_TEMP": str(runner)}
+    shell = [bash, "-eo", "pipefail", "-c"]
+    done = run([*shell, install["run"]], tmp_path, PATH=path, RUNNER_TEMP=str(runner), GITHUB_ACTION_PATH=str(ROOT))
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "values.yaml").write_text(VALUES)
+    assert run([f"{installed}/bin/roost", *RENDER, "--output-dir", "manifests"], tmp_path).returncode == 0
+    for replicas, code, annotation in (("2", 0, ""), ("many", 1, faulty), ("3", 1, differs)):
+        (tmp_path / "values.yaml").write_text(VALUES.replace("2", replicas))
+        done = run([*shell, compare["run"]], tmp_path, **given)
+        assert (done.returncode, annotation in done.stdout) == (code, True), done.stdout + done.stderr
+        done = run([*shell, "\n".join(script[1:])], tmp_path, PATH=path)
+        assert done.returncode == code, done.stdout + done.stderr
+        report = json.loads((tmp_path / "gl-code-quality-report.json").read_text(encoding="utf-8"))
+        places = [(fault["location"]["path"], fault["location"]["lines"]["begin"]) for fault in report]
+        assert (("values.yaml", 2) in places) == (replicas == "many")
+
+
+def test_actionlint_has_nothing_to_say_of_the_workflows_and_the_action(tmp_path: Path) -> None:
     program = require_binary("actionlint")
     files = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
+    # It reads an action's inputs where a workflow uses it, and an action's steps in no place but a workflow.
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: {"type": "string"} for name in action["inputs"]}
+    use = {"uses": "./", "with": documented("jobs")["jobs"]["roost"]["steps"][-1]["with"]}
+    job = {"runs-on": "ubuntu-24.04", "steps": [*action["runs"]["steps"], use]}
+    as_workflow = tmp_path / "action.yml"
+    as_workflow.write_text(yaml.safe_dump({"on": {"workflow_call": {"inputs": inputs}}, "jobs": {"action": job}}))
+    files.append(str(as_workflow))
     # Without the linters of other languages, which a machine may have or not.
     done = subprocess.run(
         [program, "-shellcheck=", "-pyflakes=", *files], capture_output=True, text=True, check=False, cwd=ROOT

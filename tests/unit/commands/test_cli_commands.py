@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -129,6 +130,35 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, v
     values.write_text("a: 1\na: 2\n")
     broken = roost("validate", "-f", values)
     assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
+
+
+def test_validate_says_faults_as_forges_read_them(
+    roost: _Run, values: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values.write_text("a,b: 1\nimageGate: {mode: prefer}\n")
+    (tmp_path / "below").mkdir()
+    # Forges know files from the repository's top, wherever the job runs.
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    arguments = ("validate", "-f", "../values.yaml", "--set", "webhook.replicas=9 %", "--format")
+    lines = roost(*arguments, "github").out.splitlines()
+    assert lines[0].startswith("::error title=webhook.replicas::--set webhook.replicas=9 %25: ")
+    assert lines[1].startswith('::error file=values.yaml,line=1,title=["a%2Cb"]::../values.yaml:1: ')
+    assert lines[2].startswith("::warning file=values.yaml,line=2,title=imageGate.mode::")
+    code_quality = roost(*arguments, "gitlab")
+    reported = json.loads(code_quality.out)
+    assert [fault["severity"] for fault in reported] == ["major", "major", "minor"]
+    assert reported[2]["location"] == {"path": "values.yaml", "lines": {"begin": 2}}
+    assert "../values.yaml:2: warning: imageGate.mode: " in code_quality.err
+    # A fault that moves is the same one, and no two are.
+    values.write_text(f"#\n{values.read_text()}")
+    moved = json.loads(roost(*arguments, "gitlab").out)
+    prints = [fault["fingerprint"] for fault in reported]
+    assert ([fault["fingerprint"] for fault in moved], len(set(prints))) == (prints, 3)
+    (run,) = json.loads(roost(*arguments, "sarif").out)["runs"]
+    assert [result["level"] for result in run["results"]] == ["error", "error", "warning"]
+    place = run["results"][2]["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "values.yaml"}, "region": {"startLine": 3}}
 
 
 def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _Run, values: Path) -> None:
