@@ -24,6 +24,7 @@ import yaml
 from roost_core.kube.pki import make_authority, sign_leaf
 from tests.builders import without_mover_times
 from tests.harness.api import ApiError
+from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process
@@ -42,13 +43,15 @@ _SCHEDULER_FLAGS = ("--feature-gates=", "--pod-max-in-unschedulable-pods-duratio
 Object = dict[str, Any]
 
 
-def render(values: Mapping[str, Any], *, release: str, namespace: str, folder: Path) -> list[Object]:
+def render(
+    values: Mapping[str, Any], *, release: str, namespace: str, folder: Path, minor: str = NEWEST_MINOR
+) -> list[Object]:
     """What `roost render` prints for these values over the defaults; times of the placeholder mover go by it."""
     values, times = without_mover_times(values)
     values_path = folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
     values_path.write_text(json.dumps(values))
     done = subprocess.run(
-        [ROOST, "render", "-f", values_path, "--release", release, "--namespace", namespace],
+        [ROOST, "render", "-f", values_path, "--release", release, "--namespace", namespace, "--kube-version", minor],
         capture_output=True,
         text=True,
         check=False,
@@ -252,7 +255,9 @@ class Stack:
         webhook = dict(values.get("webhook", {}))
         given = {} if self._own_certificates else {"certificates": self._certificates}
         values["webhook"] = {"url": f"https://{LOOPBACK}:{self.port.number}/mutate", **given, **webhook}
-        everything = render(values, release=self.release, namespace=self.namespace, folder=self.folder)
+        everything = render(
+            values, release=self.release, namespace=self.namespace, folder=self.folder, minor=self.cluster.minor
+        )
         self.deployments = {
             m["metadata"]["labels"]["app.kubernetes.io/component"]: m for m in everything if m["kind"] == "Deployment"
         }

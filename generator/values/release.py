@@ -12,7 +12,7 @@ DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_KUBE_VERSION: Final = "v1.37.0"
 
 # `kubeVersion` of chart/Chart.yaml, which Helm enforces. A test holds the two together.
-OLDEST_KUBE_MINOR: Final = (1, 35)
+OLDEST_KUBE_MINOR: Final = (1, 33)
 
 # Helm's bound: names of objects are made from it.
 _LONGEST_NAME: Final = 53

@@ -1,7 +1,7 @@
 """Decide one pod as one kube-scheduler cycle does: filter, score, choose a node; or say why not, and pre-empt.
 
 The state isn't changed. The caller adds the pod to it, bound or nominated, before it decides the next one.
-Source: kube-scheduler's schedule_one.go, v1.35 to v1.37.
+Source: kube-scheduler's schedule_one.go, v1.33 to v1.37.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Has the order of the filters, and those that depend on one node's pods: NodePorts and NodeResourcesFit. Volumes,
 resource claims and declared node features are not modelled, and exclude no node. Source: the Filter and
-PreFilter methods of kube-scheduler's plugins, v1.35 to v1.37.
+PreFilter methods of kube-scheduler's plugins, v1.33 to v1.37.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Filters that depend on nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
 
 Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of kube-scheduler's
-plugins, v1.35 to v1.37.
+plugins, v1.33 to v1.37.
 """
 
 from __future__ import annotations

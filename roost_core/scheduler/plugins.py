@@ -3,7 +3,7 @@
 It says which plugins each minor has, at which extension points, and with what weight. The values' lint and the model
 both read it, so that what passes the lint can be modelled.
 Source: kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go and
-features/kube_features.go, v1.35 to v1.37.
+features/kube_features.go, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IMAGE_LOCALITY: Final = "ImageLocality"
 VOLUME_BINDING: Final = "VolumeBinding"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
-OLDEST_MINOR: Final = 35
+OLDEST_MINOR: Final = 33
 NEWEST_MINOR: Final = 37
 
 # These score from what their preScore computed, and fail every pod without it. (NodeAffinity then computes it itself;
@@ -86,14 +86,21 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "VolumeZone": _of("preFilter filter"),
     POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
     INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
-    DYNAMIC_RESOURCES: _of("preEnqueue preFilter filter postFilter score reserve preBind", 2),
+    DYNAMIC_RESOURCES: Plugin(
+        frozenset("preEnqueue preFilter filter postFilter reserve preBind".split()),
+        2,
+        gates=("DynamicResourceAllocation",),
+        later={"score": 35},
+    ),
     DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
     BALANCED_ALLOCATION: _of("preScore score", 1),
     IMAGE_LOCALITY: _of("score", 1),
     "DefaultBinder": _of("bind"),
-    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), gates=("NodeDeclaredFeatures",)),
+    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), since=35, gates=("NodeDeclaredFeatures",)),
     # Of pods that belong to a group. They have no part in where another pod goes.
-    "GangScheduling": Plugin(frozenset({"preEnqueue", "permit"}), gates=("GangScheduling", "GenericWorkload")),
+    "GangScheduling": Plugin(
+        frozenset({"preEnqueue", "permit"}), since=35, gates=("GangScheduling", "GenericWorkload")
+    ),
     "TopologyPlacementGenerator": Plugin(
         frozenset({"placementGenerate"}), since=36, gates=("TopologyAwareWorkloadScheduling",)
     ),
@@ -121,6 +128,7 @@ class Gate:
 GATES: Final[Mapping[str, Gate]] = {
     "DRAExtendedResource": Gate(34, 36, 37),
     "DRAPartitionableDevices": Gate(33, 36),
+    "DynamicResourceAllocation": Gate(26, 34, 35),
     "GangScheduling": Gate(35, until=37),
     "GenericWorkload": Gate(35),
     "InPlacePodVerticalScalingSchedulerPreemption": Gate(37),
@@ -133,6 +141,7 @@ GATES: Final[Mapping[str, Gate]] = {
     "SchedulerAsyncAPICalls": Gate(34),
     "SchedulerAsyncPreemption": Gate(32, 33),
     "SchedulerPopFromBackoffQ": Gate(33, 33),
+    "SchedulerQueueingHints": Gate(28, 32, 34),
     "StorageCapacityScoring": Gate(33, 37),
     "TaintTolerationComparisonOperators": Gate(35),
     "TopologyAwareWorkloadScheduling": Gate(36),
@@ -153,7 +162,7 @@ def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
 def default_plugins(minor: int) -> list[tuple[str, int]]:
     """Return name and weight of the default plugins of this minor, in order."""
     plugins = [
-        (name, plugin.weight)
+        (name, plugin.weight if "score" in plugin.points_in(minor) else 0)
         for name, plugin in PLUGINS.items()
         if plugin.since <= minor and all(is_on(gate, minor, {}) for gate in plugin.gates)
     ]

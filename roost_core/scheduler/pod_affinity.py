@@ -1,6 +1,6 @@
 """The InterPodAffinity filter: which domains the pods are in that a pod needs, avoids or is avoided by.
 
-Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
+Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
 """
 
 from __future__ import annotations

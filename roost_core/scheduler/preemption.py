@@ -1,6 +1,6 @@
 """Choose the pods that kube-scheduler would delete to make room for one of higher priority.
 
-Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1.35 to v1.37.
+Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1.33 to v1.37.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that kube-scheduler accepts;
 what the model would get wrong (extenders, plugins it doesn't know, a score without its preScore) is refused by name.
-Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.35 to v1.37.
+Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.33 to v1.37.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ def default_profile(minor: int) -> Profile:
 def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
     """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
 
-    minor: of the kube-scheduler that runs them, 35 or newer; a newer one than Roost knows is taken for the newest.
+    minor: of the kube-scheduler that runs them, 33 or newer; a newer one than Roost knows is taken for the newest.
     Raises ProfileError.
     """
     if minor < OLDEST_MINOR:

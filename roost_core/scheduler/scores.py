@@ -2,7 +2,7 @@
 
 Has the score plugins, their normalisation over the nodes that fit, weights and ties. Integers are divided towards zero
 and floats added in kube-scheduler's order, because one point decides.
-Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.35 to
+Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.33 to
 v1.37.
 """
 

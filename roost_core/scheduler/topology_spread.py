@@ -1,6 +1,6 @@
 """The PodTopologySpread filter: which constraints bind a pod, and how many pods each domain has.
 
-Source: kube-scheduler's plugin of that name, v1.35 to v1.37.
+Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
 """
 
 from __future__ import annotations

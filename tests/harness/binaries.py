@@ -25,7 +25,7 @@ from tests.harness.talk import say
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"
-MINORS = ("1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
+MINORS = ("1.33", "1.34", "1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
 COMPONENT_VERSION = "k8s.io/component-base/version"

@@ -43,7 +43,7 @@ def test_helm_and_roost_render_the_same_objects(odd: Path, program: str) -> None
 @pytest.mark.parametrize(
     "release",
     [
-        Release("a", "default", "v1.35.0"),
+        Release("a", "default", "v1.33.0"),
         Release("hub.with.dots", "jhub", "v1.35.1"),
         Release("a-release-name-as-long-as-helm-lets-it-be-xxxxxxxxxxx", "n" * 63, "v1.35.0-gke.1"),
         Release("on", "1e3", "v1.99.0"),
@@ -61,7 +61,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
     @given(
         values=overrides(DEFAULTS),
         mode=st.sampled_from(["webhook", "policy", "none", None]),
-        minor=st.sampled_from(["v1.35.0", "v1.36.3", "v1.37.2", "v1.38.0"]),
+        minor=st.sampled_from(["v1.33.0", "v1.35.0", "v1.36.3", "v1.37.2", "v1.38.0"]),
     )
     def compare(values: dict[str, object], mode: str | None, minor: str) -> None:
         nonlocal refused, compared
@@ -96,7 +96,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
     assert compared >= LEAST_SHARE * (compared + refused), f"{refused} of {compared + refused} refused"
 
 
-@pytest.mark.parametrize(("version", "is_taken"), [("v1.34.9", False), ("v1.35.0-rc.1", True), ("v1.35.0", True)])
+@pytest.mark.parametrize(("version", "is_taken"), [("v1.32.9", False), ("v1.33.0-rc.1", True), ("v1.33.0", True)])
 def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, helm: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, version)
     if is_taken:

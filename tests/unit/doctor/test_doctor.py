@@ -312,7 +312,7 @@ def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told()
     cluster = Cluster(release=RELEASE._replace(kube_version="v1.39.0"))
     del cluster.objects["/api/v1/namespaces/jhub"]
     outcomes = run_checks(cluster.install, BEFORE)
-    assert "1.35, 1.36, 1.37" in found(outcomes, "version")[0][1]
+    assert "1.33, 1.34, 1.35, 1.36, 1.37" in found(outcomes, "version")[0][1]
     assert found(outcomes, "namespace")[0][0] == "error"
 
 

@@ -346,9 +346,9 @@ def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_pat
 def test_the_oldest_cluster_is_the_one_that_the_chart_names() -> None:
     chart = yaml.safe_load((chart_folder() / "Chart.yaml").read_text())
     assert chart["kubeVersion"] == ">=" + ".".join(map(str, OLDEST_KUBE_MINOR)) + ".0-0"
-    check_release(Release(kube_version="v1.35.0-rc.1"))
-    with pytest.raises(UsageError, match=r"too old, expected 1\.35"):
-        check_release(Release(kube_version="v1.34.9"))
+    check_release(Release(kube_version="v1.33.0-rc.1"))
+    with pytest.raises(UsageError, match=r"too old, expected 1\.33"):
+        check_release(Release(kube_version="v1.32.9"))
 
 
 def bodies(text: str = "") -> list[dict[str, Any]]:

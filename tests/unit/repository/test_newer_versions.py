@@ -51,6 +51,8 @@ def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
         "stable-1.37.txt": "v1.37.2\n",
         "stable-1.36.txt": "v1.36.5",
         "stable-1.35.txt": "v1.35.9",
+        "stable-1.34.txt": "v1.34.9",
+        "stable-1.33.txt": "v1.33.13",
     }
     if url.startswith("https://dl.k8s.io/release/"):
         return Answer(200, {}, releases[url.rpartition("/")[2]].encode())

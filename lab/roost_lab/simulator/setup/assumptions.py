@@ -30,7 +30,7 @@ class Autoscaler(StrEnum):
 class Assumptions:
     """One world. The defaults are mybinder.org's in May 2019, with sessions of the middle length."""
 
-    # The cluster's minor of Kubernetes, 1.35, 1.36 or 1.37: values are rendered for it, and pods are placed as its
+    # The cluster's minor of Kubernetes, 1.33 to 1.37: values are rendered for it, and pods are placed as its
     # kube-scheduler does [A: the newest that the chart has an image for].
     kubernetes_minor: str = KUBERNETES_MINORS[-1]
     # How long servers run: short, mid or long [A].

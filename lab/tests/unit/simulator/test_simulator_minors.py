@@ -39,9 +39,9 @@ def test_the_usual_minor_is_the_newest_that_the_chart_has_an_image_for() -> None
     assert set(tags) <= set(KUBERNETES_MINORS)
 
 
-@pytest.mark.parametrize("minor", ["1.34", "1.38", "36", "v1.36", "1.036"])
+@pytest.mark.parametrize("minor", ["1.32", "1.38", "36", "v1.36", "1.036"])
 def test_a_minor_that_the_model_does_not_know_is_refused(minor: str) -> None:
-    said = f"--set: kubernetes_minor: found '{minor}', expected 1.35 or 1.36 or 1.37."
+    said = f"--set: kubernetes_minor: found '{minor}', expected 1.33 or 1.34 or 1.35 or 1.36 or 1.37."
     with pytest.raises(AssumptionsError) as error:
         read_assumption(f"kubernetes_minor={minor}", "--set")
     assert str(error.value) == said
@@ -87,12 +87,12 @@ def test_a_pinned_scheduler_decides_by_its_own_minor(tmp_path: Path) -> None:
     assert found.digest != load_policy("z2jh").digest
 
 
-@pytest.mark.parametrize("tag", ["v1.34.2", "v1.38.0"])
+@pytest.mark.parametrize("tag", ["v1.32.2", "v1.38.0"])
 def test_a_pinned_scheduler_that_the_model_does_not_know_is_refused_by_its_place(tag: str, tmp_path: Path) -> None:
     pinned = tmp_path / "pinned.yaml"
     pinned.write_text(f'scheduler:\n  image:\n    tag: "{tag}"\n')
     with pytest.raises(AssumptionsError) as error:
         load_policy("pinned", [str(policy_files()["z2jh"]), str(pinned)])
     assert str(error.value).startswith(
-        f"{pinned}:3: scheduler.image.tag: found kube-scheduler {tag[1:5]}, expected one of 1.35, 1.36, 1.37"
+        f"{pinned}:3: scheduler.image.tag: found kube-scheduler {tag[1:5]}, expected one of 1.33, 1.34, 1.35, 1.36, 1.37"
     )
