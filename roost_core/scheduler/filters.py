@@ -190,7 +190,8 @@ class Cycle(NodeFilters):
                 if not capacity and name in self.state.surroundings.claimable:
                     continue
                 reasons.append(f"Insufficient {name}")
-                unresolvable = unresolvable or amount > capacity
+                # 1.33 looks for victims even on nodes that are too small.
+                unresolvable = unresolvable or (amount > capacity and self.profile.minor >= 34)
         return Rejection(tuple(reasons), unresolvable) if reasons else None
 
     def _is_ignored(self, resource: str) -> bool:

@@ -104,8 +104,11 @@ class NodeFilters:
         return None
 
     def _check_taints(self, row: NodeRow) -> Verdict:
-        taints = row.node.taints
-        return TAINTED if taints and untolerated(taints, self.pod.spec.tolerations) else None
+        taint = untolerated(row.node.taints, self.pod.spec.tolerations) if row.node.taints else None
+        if taint is None or self.profile.minor >= 34:
+            return taint and TAINTED
+        # Before 1.34 the taint is named.
+        return Rejection((f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",), True)
 
     def _check_affinity(self, row: NodeRow) -> Verdict:
         added = self.profile.added_node_terms

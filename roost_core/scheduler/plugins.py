@@ -9,7 +9,7 @@ features/kube_features.go, v1.33 to v1.37.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
@@ -29,6 +29,8 @@ NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
 OLDEST_MINOR: Final = 33
 NEWEST_MINOR: Final = 37
+# Before it, kube-scheduler picks one of several best nodes at random.
+PICKS_ALIKE_SINCE: Final = 35
 
 # These score from what their preScore computed, and fail every pod without it. (NodeAffinity then computes it itself;
 # NodeResourcesFit and NodeResourcesBalancedAllocation too.)
@@ -86,11 +88,8 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "VolumeZone": _of("preFilter filter"),
     POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
     INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
-    DYNAMIC_RESOURCES: Plugin(
-        frozenset("preEnqueue preFilter filter postFilter reserve preBind".split()),
-        2,
-        gates=("DynamicResourceAllocation",),
-        later={"score": 35},
+    DYNAMIC_RESOURCES: replace(
+        _of("preEnqueue preFilter filter postFilter reserve preBind", 2, score=35), gates=("DynamicResourceAllocation",)
     ),
     DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
     BALANCED_ALLOCATION: _of("preScore score", 1),

@@ -21,6 +21,7 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.objects.timestamps import read_moment
 from roost_core.scheduler.cycle import SchedulingDecision, schedule
+from roost_core.scheduler.plugins import PICKS_ALIKE_SINCE
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
@@ -463,7 +464,7 @@ class World:
             node = end.fields["node"]
             best = decision.table.best if decision.table else ()
             tally.ties += len(best) > 1
-            if node != decision.node:
+            if node != decision.node and (self._minor >= PICKS_ALIKE_SINCE or node not in best):
                 faults.append(f"pick: kube-scheduler {node}, model {decision.node} of {best}; {decision.message}")
             looked_at = len(decision.rejections) + (len(decision.table.nodes) if decision.table else 1)
             if int(end.fields["evaluatedNodes"]) != looked_at:

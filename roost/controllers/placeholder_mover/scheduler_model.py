@@ -14,6 +14,7 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.plugins import PICKS_ALIKE_SINCE
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
@@ -104,7 +105,9 @@ class SchedulerModel:
         except Exception:
             self._reset()
             raise
-        if decision.node == target:
+        # Where chance decides among equals, an eviction could bring the pod back to where it was.
+        is_chance = profile.minor < PICKS_ALIKE_SINCE and decision.table is not None and len(decision.table.best) > 1
+        if decision.node == target and not is_chance:
             self._tried.append(before)
             self._state.add_pod(replace(pod, node_name=target))
             return Prediction.TARGET

@@ -706,10 +706,16 @@ def legal_writes(case: Case) -> dict[str, Write]:
     }
 
 
-def check_escapes(case: Case) -> None:
+def check_escapes(case: Case, minor: str = NEWEST_MINOR) -> None:
     """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
     kinds = (node_escapes, pod_escapes, image_volume_escapes, set_escapes, event_escapes, config_map_escapes)
     escapes = {f"{kind.__name__}: {name}": write for kind in kinds for name, write in kind(case).items()}
+    if minor in ("1.33", "1.34"):
+        # The puller mounts no images there.
+        escapes = {name: write for name, write in escapes.items() if not name.startswith("image_volume_escapes")}
+    if minor == "1.33":
+        # A pod's own resources are dropped unread.
+        del escapes["pod_escapes: 64 CPUs of the pod"]
     assert not_refused(case.account, escapes) == {}
     # The same requests are fine for somebody else.
     assert not_refused(case.admin, escapes).keys() == escapes.keys()
@@ -867,7 +873,7 @@ def test_every_supported_minor_holds_the_account_alike(minor: str, tmp_path: Pat
         namespace = cluster.create_namespace()
         for account in install(cluster, namespace, tmp_path, VALUES, minor):
             case = make_case(cluster, namespace, nodes, account)
-            check_escapes(case)
+            check_escapes(case, minor)
             take_rights_away(case)
             check_legal(case)
 

@@ -51,6 +51,15 @@ class TestFilters:
         state.surroundings = Surroundings(claimable=frozenset({"example.com/gpu"}))
         assert why(wants, state) == {"a": (), "b": lacking}
 
+    @pytest.mark.parametrize(
+        ("minor", "taint", "pointless"), [(33, " {a: 1}", "No preemption victims"), (34, "(s)", "Preemption is not")]
+    )
+    def test_words_of_older_minors_are_their_own(self, minor: int, taint: str, pointless: str) -> None:
+        state = ClusterState([node("a", taints=["a=1:NoSchedule"]), node("b", cpu="1")])
+        said = schedule(pod("p", requests={"cpu": "2"}), state, default_profile(minor)).message
+        assert f"1 Insufficient cpu, 1 node(s) had untolerated taint{taint}. " in said
+        assert said.count(f"1 {pointless}" if minor == 33 else f"2 {pointless}") == 1
+
 
 class TestCycles:
     def test_without_nodes_kube_scheduler_says_so(self) -> None:
