@@ -30,7 +30,7 @@ def report(merged: Merged, release: Release) -> list[Fault]:
     """Every fault, warning and hint, unsorted, also for values that don't match the schema."""
     faults = find_all_faults(merged, release)
     if all(fault.severity == "warning" for fault in faults):
-        faults += find_hints(merged)
+        faults += find_hints(merged, release)
         from generator.render.manifests import render  # noqa: PLC0415 - faulty values need no Jinja2
 
         try:

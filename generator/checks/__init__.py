@@ -63,9 +63,9 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
     return [fault for fault in _find(merged, release) if fault.severity != "hint"]
 
 
-def find_hints(merged: Merged) -> list[Fault]:
+def find_hints(merged: Merged, release: Release) -> list[Fault]:
     """Every hint: what works as it is written and might work better. Only `roost validate` shows them."""
-    return [fault for fault in _find(merged, Release()) if fault.severity == "hint"]
+    return [fault for fault in _find(merged, release) if fault.severity == "hint"]
 
 
 def _find(merged: Merged, release: Release) -> list[Fault]:

@@ -95,9 +95,12 @@ def _lint_puller(report: LintReport, release: Release) -> None:
     puller = mapping(report.values.get("prePuller"))
     is_on = puller.get("enabled") is True
     whose = at(report.values, "imageGate", "pullerPods")
-    if puller.get("method") == "imageVolume" and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
-        reason = f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate was set."
-        report.warn(("prePuller", "method"), reason, "Use auto or noop.")
+    if puller.get("method") != "noop" and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
+        reason = f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate was set"
+        if puller.get("method") == "imageVolume":
+            report.warn(("prePuller", "method"), f"{reason}.", "Use auto or noop.")
+        elif puller_groups(report.values.get("singleuser"), puller):
+            report.hint(("prePuller", "method"), f"{reason}: the puller runs a small program in each image instead.")
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
         report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")

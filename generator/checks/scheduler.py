@@ -28,6 +28,9 @@ _WITH_ARGUMENTS: Final = frozenset(
         *("PodTopologySpread", "DefaultPreemption", "VolumeBinding", "DynamicResources"),
     }
 )
+# The minors that brought keys of a profile. kube-scheduler doesn't start with one that it doesn't know.
+_POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
+_ARGUMENTS_SINCE: Final = {"filterTimeout": 34, "bindingTimeout": 36}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 # client-go's leader election waits up to this many retry periods between tries.
@@ -55,7 +58,7 @@ def check(report: LintReport, release: Release) -> None:
         profile, path = mapping(entry), ("scheduler", "profiles", name)
         _lint_source(report, path, profile)
         _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
-        _lint_plugin_config(report, (*path, "pluginConfig"), profile)
+        _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
         queue_sorts[name] = at(profile, "plugins", "queueSort")
     _lint_queue_sorts(report, queue_sorts)
 
@@ -148,6 +151,12 @@ def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int
         report.error(path, name, f"a plugin with the extension point {point}", "kube-scheduler would not start.")
 
 
+def _lint_since(report: LintReport, path: Path, key: str, since: Mapping[str, int], minor: int) -> None:
+    if minor < since.get(key, minor):
+        expected = f"nothing, for kube-scheduler 1.{minor}: it came with 1.{since[key]}"
+        report.error(path, Phrase(key), expected, "kube-scheduler would not start, or ignore it.")
+
+
 def _nearest(name: str) -> str:
     folded = {plugin.lower(): plugin for plugin in PLUGINS}
     known = folded.get(name.lower())
@@ -164,6 +173,7 @@ def _lint_plugins(
 ) -> None:
     for point, entry in plugins.items():
         plugin_set = mapping(entry)
+        _lint_since(report, (*path, point), point, _POINTS_SINCE, minor)
         _lint_enabled(report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor)
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
             off = [gate for gate in (PLUGINS[name].gates if name in PLUGINS else ()) if not is_on(gate, minor, gates)]
@@ -257,7 +267,7 @@ def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> Non
             report.refuse(path, reason, "Use the same list in every profile.")
 
 
-def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, object]) -> None:
+def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, object], minor: int) -> None:
     entries = listing(profile.get("pluginConfig"))
     seen: set[str] = set()
     for index, raw in enumerate(entries):
@@ -270,6 +280,8 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
+        for key in arguments:
+            _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
         for key in arguments.keys() - {"apiVersion", "kind"} if name not in _WITH_ARGUMENTS else ():
             report.error((*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments")
         _lint_arguments(report, (*here, "args"), name, arguments)

@@ -40,8 +40,9 @@ FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
 # A server (or a proxy) that ends watches sooner, without an event, is asked less and less often.
 SHORT_WATCH_SECONDS: Final = 1.0
-# By RBAC; and a kind that the API server doesn't serve.
-_REFUSED: Final = (403, 404)
+# A kind that the API server doesn't serve, such as device classes before 1.34.
+_NOT_SERVED: Final = 404
+_REFUSED: Final = (403, _NOT_SERVED)
 GONE: Final = 410
 # After this long without reading, changes may have happened much earlier than they are read.
 LATE_SECONDS: Final = 1.0
@@ -163,8 +164,9 @@ class EventStream:
             backoff_seconds = min(2 * backoff_seconds, LAST_BACKOFF_SECONDS)
 
     def _note_failure(self, error: ClusterError) -> None:
-        self._on_error(self.kind)
         status = error.status if isinstance(error, ApiError) else None
+        if status != _NOT_SERVED:
+            self._on_error(self.kind)
         self.is_forbidden = status in _REFUSED
         if status == GONE:
             if self._version:
@@ -174,7 +176,8 @@ class EventStream:
         if fault != self.fault:
             self.fault = fault
             # Without a place to keep, 410 is how a watch that slept too long ends: nothing to mend.
-            level = logging.INFO if status == GONE and not self._is_gapless else logging.WARNING
+            is_usual = status == _NOT_SERVED or (status == GONE and not self._is_gapless)
+            level = logging.INFO if is_usual else logging.WARNING
             log.log(level, "watch broken kind=%s: %s", self.kind, fault)
 
     def _forget_place(self) -> None:

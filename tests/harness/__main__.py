@@ -9,8 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from tests.harness.binaries import (
+    CONTROL_PLANE,
     MINORS,
     NEWEST_MINOR,
+    OLDEST_MINOR,
     PACKAGED,
     PROGRAMS,
     REAL_NODE,
@@ -26,8 +28,9 @@ def build(arguments: argparse.Namespace) -> int:
     """Build or unpack what isn't in the cache yet; prints each program's path.
 
     Without names, programs that can't be had here are reported and left out, except in CI: Debian's and real nodes'.
+    Without names and minor, the oldest minor's control plane is built, too.
     """
-    minors = MINORS if arguments.all_minors else (arguments.minor,)
+    minors = MINORS if arguments.all_minors else (arguments.minor or NEWEST_MINOR,)
     # Debian's first: they take seconds.
     for name in arguments.names or KNOWN:
         may_lack = name in (*PACKAGED, *REAL_NODE) and not arguments.names and not os.environ.get("CI")
@@ -40,6 +43,9 @@ def build(arguments: argparse.Namespace) -> int:
                 if not may_lack:
                     raise
                 sys.stderr.write(f"tests that need {name} will be skipped: {error}\n")
+    if not arguments.names and not arguments.minor:
+        for name in CONTROL_PLANE:
+            sys.stdout.write(f"{ensure_binary(name, OLDEST_MINOR)}\n")
     return 0
 
 
@@ -49,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     building = commands.add_parser("build", help="build the pinned programs into the per-user cache")
     building.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(KNOWN)}; all by default")
-    building.add_argument("--minor", choices=MINORS, default=NEWEST_MINOR, help="of Kubernetes (%(default)s)")
+    building.add_argument("--minor", choices=MINORS, help=f"of Kubernetes ({NEWEST_MINOR})")
     building.add_argument("--all-minors", action="store_true", help=f"for each of {', '.join(MINORS)}")
     building.set_defaults(run=build)
 

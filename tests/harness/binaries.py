@@ -25,7 +25,8 @@ from tests.harness.talk import say
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"
-MINORS = ("1.33", "1.34", "1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
+OLDEST_MINOR = "1.33"
+MINORS = (OLDEST_MINOR, "1.34", "1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
 COMPONENT_VERSION = "k8s.io/component-base/version"
@@ -165,6 +166,8 @@ PACKAGED = {
     "runc": ("runc", "usr/sbin/runc"),
 }
 REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
+# What `make test` needs of the oldest minor.
+CONTROL_PLANE = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 # From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
 ASSETS = ("etcd", "kube-apiserver", "kubectl")
 

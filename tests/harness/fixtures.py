@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from tests.harness.binaries import NEWEST_MINOR, HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import MINORS, NEWEST_MINOR, OLDEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
 from tests.harness.nodes import FakeNodes
@@ -24,6 +24,13 @@ from tools import image
 
 # Of pods' sandboxes, under the name that kubelets ask for.
 PAUSE: Final = "registry.k8s.io/pause:3.10.1"
+# `make test-minors` runs all of them, `make test` the newest and the oldest, whose programs it builds.
+EVERY_MINOR: Final = [
+    pytest.param(
+        minor, marks=[pytest.mark.each_minor, *([] if minor in (OLDEST_MINOR, NEWEST_MINOR) else [pytest.mark.minors])]
+    )
+    for minor in MINORS
+]
 
 
 def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:

@@ -54,7 +54,7 @@ class Scheduler:
 
     def wait_leading(self, timeout_seconds: float = 60.0) -> None:
         """Wait until it holds the Lease (leader election only)."""
-        self.wait_for_log("Successfully acquired lease", timeout_seconds)  # client-go's words
+        self.wait_for_log("uccessfully acquired lease", timeout_seconds)  # client-go's words; 1.33 writes them small
 
     def metrics(self) -> str:
         """Its Prometheus metrics, as text."""

@@ -19,9 +19,9 @@ from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
 from tests.builders import review
-from tests.harness.binaries import MINORS, NEWEST_MINOR
+from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import require_binary
+from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
 from webhook.facts import Facts
@@ -30,7 +30,6 @@ from webhook.settings import read_settings
 
 pytestmark = pytest.mark.e2e
 
-EVERY_MINOR = [pytest.param(one, marks=[] if one == NEWEST_MINOR else pytest.mark.minors) for one in MINORS]
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 # Kinds whose definitions are installed by their own projects; the API server doesn't know them here.
 FOREIGN_GROUPS = (
@@ -52,8 +51,7 @@ def test_the_api_server_takes_every_object_strictly(odd: Path, control_plane: Co
         control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
 
 
-@pytest.mark.minors
-@pytest.mark.parametrize("minor", [minor for minor in MINORS if minor != NEWEST_MINOR])
+@pytest.mark.parametrize("minor", [one for one in EVERY_MINOR if one.values != (NEWEST_MINOR,)])
 def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> None:
     require_binary("kube-apiserver", minor)
     with ControlPlane(minor=minor) as cluster:

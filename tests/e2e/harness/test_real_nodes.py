@@ -144,8 +144,8 @@ def test_nodes_die_with_a_test_run_that_was_killed_pods_and_shims_included() -> 
 
 
 @pytest.mark.minors
-@pytest.mark.parametrize("minor", MINORS)
-def test_every_supported_minor_s_kubelet_mounts_an_image(minor: str, real_registry: RealRegistry) -> None:
+@pytest.mark.parametrize("minor", MINORS[2:])
+def test_kubelets_from_1_35_on_mount_an_image(minor: str, real_registry: RealRegistry) -> None:
     with or_give_up(), ControlPlane(minor) as cluster, RealNode(cluster, "node-a", real_registry) as node:
         program = real_registry.push_program("me/program:1")
         data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})
@@ -155,3 +155,31 @@ def test_every_supported_minor_s_kubelet_mounts_an_image(minor: str, real_regist
         cluster.create_pod(once, namespace)
         cluster.wait_for_pod_phase("once", namespace, "Succeeded", timeout_seconds=PULL_SECONDS)
         assert node.wait_ready()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{minor}.")
+
+
+@pytest.mark.minors
+@pytest.mark.parametrize("minor", MINORS[:2])
+def test_an_older_kubelet_beside_the_newest_api_server_mounts_no_image_and_runs_one_without_a_program_of_its_own(
+    minor: str, real_registry: RealRegistry
+) -> None:
+    with or_give_up(), ControlPlane() as cluster, RealNode(cluster, "node-a", real_registry, minor=minor) as node:
+        program = real_registry.push_program("me/program:1")
+        data = real_registry.push("me/data:1", files={"/data.txt": b"hello"})
+        namespace = cluster.create_namespace()
+        mounts = container("main", program.reference, ["data"])
+        cluster.create_pod(pod("mounts", node.name, mounts, volumes=[image_volume("data", data.reference)]), namespace)
+        # As the puller does with prePuller.method: noop.
+        copies = container("copy", program.reference, ["tools"], command=["/in-pod", "copy", "/mounted/tools/in-pod"])
+        reads = container("main", data.reference, ["tools"], command=["/mounted/tools/in-pod", "read", "/data.txt"])
+        volumes = [{"name": "tools", "emptyDir": {}}]
+        runs = pod("runs", node.name, reads, volumes=volumes, initContainers=[copies], restartPolicy="Never")
+        cluster.create_pod(runs, namespace)
+        cluster.wait_for_pod_phase("runs", namespace, "Succeeded", timeout_seconds=PULL_SECONDS)
+        events = f"/api/v1/namespaces/{namespace}/events"
+
+        def said() -> str:
+            found = cluster.api.list(events, fieldSelector="involvedObject.name=mounts,reason=FailedMount")
+            return found[0]["message"] if found else ""
+
+        assert "no volume plugin matched" in wait_until(said, PULL_SECONDS, "the kubelet to give up")
+        assert cluster.pod("mounts", namespace)["status"]["phase"] == "Pending"

@@ -10,7 +10,9 @@ import pytest
 
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
+from tests.harness.binaries import MINORS, OLDEST_MINOR
 from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import or_give_up
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
@@ -87,7 +89,36 @@ class TestUsersGather:
 def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_placeholders_unless_the_gate_prefers(
     mode: str, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
-    """Promise 1; with `prefer` the newest node, without the image, loses its placeholders to users: the old pain."""
+    with started(control_plane, namespace, mode, fake_nodes) as stack:
+        check_gate(stack, mode, fake_nodes)
+
+
+# The newest minor is that of all other tests.
+@pytest.mark.each_minor
+@pytest.mark.parametrize(
+    "minor", [pytest.param(one, marks=[] if one == OLDEST_MINOR else [pytest.mark.minors]) for one in MINORS]
+)
+def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_together(minor: str) -> None:
+    with or_give_up(), ControlPlane(minor) as cluster, PodKeeper(cluster.api):
+        with (
+            FakeNodes(cluster.api) as nodes,
+            started(cluster, cluster.create_namespace(), "requireLabel", nodes) as stack,
+        ):
+            check_gate(stack, "requireLabel", nodes)
+            for replica, program in ((stack.webhooks[0], "webhook"), (stack.controllers[0], "controllers")):
+                assert replica.metric(f"roost_{program}_watch_errors_total") == 0.0, replica.process.tail()
+        builds = TestBuildsMeet()
+        with (
+            FakeNodes(cluster.api) as nodes,
+            Stack(cluster, cluster.create_namespace(), builds.values(max_load=0)) as stack,
+        ):
+            builds.add_builders(stack, nodes, builds.NODES)
+            for repository, homes in builds.builds(stack, "first", copies=2).items():
+                assert homes == [rank_nodes(repository, builds.NODES)[0]] * 2
+
+
+def started(cluster: ControlPlane, namespace: str, mode: str, fake_nodes: FakeNodes) -> Stack:
+    """A release with eight placeholders and, to begin with, one node that has the image and room for four."""
     placeholder = {"cpu": "1", "memory": "1Gi"}
     name, _, tag = IMAGE.rpartition(":")
     values = {
@@ -96,45 +127,48 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
         "singleuser": {"image": {"name": name, "tag": tag}},
         "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": placeholder}}],
     }
-    label = pulled_label("hub", namespace, IMAGE)
     fake_nodes.create("old", cpu="4", images={IMAGE: 10**9, OTHER_IMAGE: 1000})
-    with Stack(control_plane, namespace, values, controllers=True) as stack:
+    return Stack(cluster, namespace, values, controllers=True)
 
-        def says(node: str, value: str | None) -> bool:
-            return bool(control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(label) == value)
 
-        wait_until(lambda: says("old", "true"), 30, "the old node to be known to hold the image")
-        pods_path = f"/api/v1/namespaces/{namespace}/pods"
+def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
+    """Promise 1; with `prefer` the newest node, without the image, loses its placeholders to users: the old pain."""
+    api, placeholder = stack.cluster.api, {"cpu": "1", "memory": "1Gi"}
+    label = pulled_label("hub", stack.namespace, IMAGE)
 
-        def placeholders_on(node: str) -> int:
-            pods = control_plane.api.list(pods_path, labelSelector="component=user-placeholder")
-            return sum(item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running" for item in pods)
+    def says(node: str, value: str | None) -> bool:
+        return bool(api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(label) == value)
 
-        wait_until(lambda: placeholders_on("old") == 4, 30, "four placeholders to run on the old node")
-        # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
-        time.sleep(1.1)
-        # As kubelets register: not ready at first, and so out of reach until the controllers have seen the node.
-        fake_nodes.create("new", cpu="4", images={OTHER_IMAGE: 1000}, ready=False)
-        closed = "pulling" if mode == "requireLabel" else None
-        wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
-        fake_nodes.set_ready("new", ready=True)
-        fake_nodes.set_taints("new", [])
-        wait_until(lambda: placeholders_on("new") == 4, 30, "four placeholders to run on the new node")
+    wait_until(lambda: says("old", "true"), 30, "the old node to be known to hold the image")
+    pods_path = f"/api/v1/namespaces/{stack.namespace}/pods"
 
-        priority = next(
-            m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0
-        )
-        nodes = []
-        for index in range(3):
-            stack.create_pod(user(f"user-{index}", requests=placeholder, priority_class=priority))
-            # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one waiting for another
-            # event, although its victim is gone.
-            nodes.append(stack.wait_for_node(f"user-{index}"))
-        if mode == "requireLabel":
-            assert nodes == ["old"] * 3
-            assert placeholders_on("new") == 4
-        else:
-            assert "new" in nodes
+    def placeholders_on(node: str) -> int:
+        pods = api.list(pods_path, labelSelector="component=user-placeholder")
+        return sum(item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running" for item in pods)
+
+    wait_until(lambda: placeholders_on("old") == 4, 30, "four placeholders to run on the old node")
+    # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
+    time.sleep(1.1)
+    # As kubelets register: not ready at first, and so out of reach until the controllers have seen the node.
+    fake_nodes.create("new", cpu="4", images={OTHER_IMAGE: 1000}, ready=False)
+    closed = "pulling" if mode == "requireLabel" else None
+    wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
+    fake_nodes.set_ready("new", ready=True)
+    fake_nodes.set_taints("new", [])
+    wait_until(lambda: placeholders_on("new") == 4, 30, "four placeholders to run on the new node")
+
+    priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
+    nodes = []
+    for index in range(3):
+        stack.create_pod(user(f"user-{index}", requests=placeholder, priority_class=priority))
+        # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one waiting for another
+        # event, although its victim is gone.
+        nodes.append(stack.wait_for_node(f"user-{index}"))
+    if mode == "requireLabel":
+        assert nodes == ["old"] * 3
+        assert placeholders_on("new") == 4
+    else:
+        assert "new" in nodes
 
 
 class TestBuildsMeet:

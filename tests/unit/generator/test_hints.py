@@ -13,7 +13,7 @@ LISTED = 'singleuser: {image: {name: a/b, tag: "1"}}'
 
 @pytest.mark.parametrize("text", [LISTED, 'singleuser: {profileList: [{kubespawner_override: {image: "c:1"}}]}'])
 def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
-    (hint,) = find_hints(merged(f"{OWN}\n{text}"))
+    (hint,) = find_hints(merged(f"{OWN}\n{text}"), Release())
     assert (hint.severity, hint.key) == ("hint", "singleuser.networkTools.image.name")
     assert hint.line
     assert hint.fix
@@ -36,18 +36,18 @@ def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     ],
 )
 def test_where_no_image_is_missing_or_no_warm_set_in_the_way_nothing_is_hinted_at(text: str) -> None:
-    assert find_hints(merged(f"{OWN}\n{text}")) == []
+    assert find_hints(merged(f"{OWN}\n{text}"), Release()) == []
 
 
 @pytest.mark.parametrize("text", ["", "image: {pullPolicy: Always}", "image: {name: roost}"])
 def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
-    (hint,) = find_hints(merged(text))
+    (hint,) = find_hints(merged(text), Release())
     assert (hint.severity, hint.key) == ("hint", "image.name")
     assert "docs/install-helm.md#the-image" in str(hint)
 
 
 def test_a_release_that_installs_nothing_needs_no_image() -> None:
-    assert find_hints(merged("enabled: false")) == []
+    assert find_hints(merged("enabled: false"), Release()) == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_release_that_installs_nothing_needs_no_image() -> None:
 )
 def test_a_window_that_lasts_is_hinted_at_with_its_longest_time(start: str, end: str, said: str) -> None:
     window = f'{{name: w, replicas: 30, timeZone: Europe/Berlin, start: "{start}", end: "{end}"}}'
-    hints = find_hints(merged(f"{OWN}\nplaceholders: [{{name: a, replicas: 1, windows: [{window}]}}]"))
+    hints = find_hints(merged(f"{OWN}\nplaceholders: [{{name: a, replicas: 1, windows: [{window}]}}]"), Release())
     assert [hint.key for hint in hints] == (["placeholders[0].windows[0].start"] if said else [])
     assert all(said in hint.found for hint in hints)
 
@@ -80,5 +80,5 @@ def test_a_window_that_lasts_is_hinted_at_with_its_longest_time(start: str, end:
 )
 def test_a_tag_that_moves_is_hinted_at(image: str, key: str) -> None:
     tools = 'networkTools: {image: {name: tools, tag: "1"}}'
-    hints = find_hints(merged(f"{OWN}\nsingleuser: {{{image}, {tools}}}"))
+    hints = find_hints(merged(f"{OWN}\nsingleuser: {{{image}, {tools}}}"), Release())
     assert [hint.key for hint in hints] == ([key] if key else [])

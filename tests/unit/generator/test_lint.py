@@ -2,8 +2,9 @@
 
 import pytest
 
+from generator.pipeline import report
 from generator.values.release import Release
-from tests.unit.generator.linted import assert_refused, assert_warned, found, said
+from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said
 
 
 def window(**changes: str) -> str:
@@ -330,6 +331,23 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
     assert "admission policies have no ring" in said("admission: {mode: policy}")
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "expected"),
+    [
+        ("auto", "v1.34.9", [("hint", "gate was set: the puller runs a small program in each image instead.")]),
+        ("imageVolume", "v1.33.0", [("warning", "gate was set. Use auto or noop.")]),
+        ("noop", "v1.33.0", []),
+        ("auto", "v1.35.0", []),
+    ],
+)
+def test_how_images_come_to_nodes_before_1_35_is_said(
+    method: str, version: str, expected: list[tuple[str, str]]
+) -> None:
+    text = f"singleuser: {{image: {{name: i, tag: v1}}}}\nprePuller: {{method: {method}}}"
+    faults = [fault for fault in report(merged(text), Release(kube_version=version)) if "image volumes" in str(fault)]
+    assert [(fault.severity, str(fault).partition("feature ")[2]) for fault in faults] == expected
 
 
 @pytest.mark.parametrize("text", ["admission: {mode: policy}", "webhook: {readNodes: false}"])
