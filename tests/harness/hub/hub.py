@@ -1,0 +1,181 @@
+"""A real JupyterHub and its proxy as processes on loopback, with the rights of zero-to-jupyterhub's hub.
+
+Owns the two processes. The proxy is the npm package configurable-http-proxy, installed once in the per-user cache from
+the lock file beside this module.
+"""
+
+import hashlib
+import http.client
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import yaml
+
+from tests.harness.binaries import HarnessUnavailableError, cache_root
+from tests.harness.controlplane import ControlPlane
+from tests.harness.ports import LOOPBACK, ReservedPort
+from tests.harness.processes import Process, ProgramExitedError
+from tests.harness.waiting import wait_until
+
+HERE = Path(__file__).parent
+PASSWORD: Final = "made-up"
+# What zero-to-jupyterhub grants its hub.
+_RULES = [
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "persistentvolumeclaims", "secrets", "services"],
+        "verbs": ["get", "watch", "list", "create", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "watch", "list"]},
+]
+
+
+def ensure_proxy() -> Path:
+    """The proxy's program, installed now if it isn't yet. Raises HarnessUnavailableError without node or npm."""
+    for program in ("node", "npm"):
+        if not shutil.which(program):
+            raise HarnessUnavailableError(f"no `{program}` command on PATH; JupyterHub's proxy needs it. Install npm.")
+    lock = (HERE / "proxy" / "package-lock.json").read_bytes()
+    target = cache_root() / f"proxy-{hashlib.sha256(lock).hexdigest()[:12]}"
+    program = target / "node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+    if not program.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            shutil.copytree(HERE / "proxy", folder, dirs_exist_ok=True)
+            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise HarnessUnavailableError(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")
+            shutil.copytree(folder, target, dirs_exist_ok=True)
+    return program
+
+
+class RealHub:
+    """JupyterHub over a namespace of a test cluster: `with RealHub(cluster, namespace, **traits) as hub: hub.url`.
+
+    spawner: KubeSpawner's own settings.
+    """
+
+    def __init__(self, cluster: ControlPlane, namespace: str, **spawner: Any) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._spawner = {"namespace": namespace, **spawner}
+        self._proxy_token, self._token = secrets.token_hex(16), secrets.token_hex(16)
+        self._starts = 0
+
+    def __enter__(self) -> Self:
+        self._grant()
+        proxy = ensure_proxy()
+        ports = [ReservedPort() for _ in range(3)]
+        public, api, hub = (f"http://{LOOPBACK}:{port.number}" for port in ports)
+        self.url, self._hub_url = public, hub
+        self._environment = {
+            "CONFIGPROXY_AUTH_TOKEN": self._proxy_token,
+            "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self._namespace, "hub")),
+            # Warnings of the hub's own libraries are none of ours.
+            "PYTHONWARNINGS": "ignore",
+            "ROOST_TEST_HUB": json.dumps(
+                {
+                    "url": public,
+                    "hub_url": hub,
+                    "proxy_api_url": api,
+                    "proxy_token": self._proxy_token,
+                    "token": self._token,
+                    "password": PASSWORD,
+                    "database": f"sqlite:///{self._cluster.folder}/hub-{self._namespace}.sqlite",
+                    "spawner": self._spawner,
+                }
+            ),
+        }
+        arguments = [
+            f"--ip={LOOPBACK}",
+            f"--port={ports[0].release()}",
+            f"--api-ip={LOOPBACK}",
+            f"--api-port={ports[1].release()}",
+            f"--default-target={hub}",
+            f"--error-target={hub}/hub/error",
+        ]
+        self.proxy = self._cluster.run.start(
+            f"proxy-{self._namespace}", proxy, arguments, environment=self._environment
+        )
+        ports[2].release()
+        self.start_hub()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.hub.stop(10)
+        self.proxy.stop()
+
+    def start_hub(self) -> None:
+        """Start the hub, or the same one again after `hub.stop()`; returns when it answers through the proxy."""
+        self._starts += 1
+        arguments = ["-m", "jupyterhub", "-f", str(HERE / "jupyterhub_config.py")]
+        self.hub: Process = self._cluster.run.start(
+            f"hub-{self._namespace}-{self._starts}", Path(sys.executable), arguments, environment=self._environment
+        )
+
+        def answers() -> bool:
+            if not self.hub.is_running:
+                raise ProgramExitedError(self.hub.epitaph("before it answered"))
+            try:
+                return bool(self.rest("GET", "/users"))
+            except (OSError, http.client.HTTPException):
+                return False
+
+        wait_until(answers, 60, "the hub to answer", explain=self.hub.tail)
+
+    def rest(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+        """Call the hub's REST API as an administrator; the status and what was answered."""
+        request = urllib.request.Request(
+            f"{self.url}/hub/api{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {self._token}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read() or "null")
+        except urllib.error.HTTPError as error:
+            if error.code >= 500:
+                raise
+            return error.code, json.loads(error.read() or "null")
+
+    def servers(self) -> dict[str, str]:
+        """Each server by USER/NAME: `ready`, or what is pending."""
+        _, users = self.rest("GET", "/users?limit=500")
+        return {
+            f"{user['name']}/{name}": "ready" if server["ready"] else str(server["pending"])
+            for user in users
+            for name, server in (user.get("servers") or {}).items()
+        }
+
+    def stop_servers(self) -> None:
+        """Stop every server, and wait until none is left."""
+        for server in self.servers():
+            user, _, name = server.partition("/")
+            self.rest("DELETE", f"/users/{user}/servers/{name}" if name else f"/users/{user}/server")
+        wait_until(lambda: not self.servers(), 60, "all servers to stop", explain=self.servers)
+
+    def _grant(self) -> None:
+        meta = {"name": "hub", "namespace": self._namespace}
+        group = "rbac.authorization.k8s.io"
+        objects = [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": _RULES},
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "RoleBinding",
+                "metadata": meta,
+                "roleRef": {"apiGroup": group, "kind": "Role", "name": "hub"},
+                "subjects": [{"kind": "ServiceAccount", **meta}],
+            },
+        ]
+        self._cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))

@@ -1,0 +1,52 @@
+"""What zero-to-jupyterhub's hub is configured with, for a hub outside of the cluster; `hub.py` gives the rest."""
+
+import json
+import os
+
+c = get_config()  # type: ignore[name-defined] # noqa: F821 - JupyterHub's loader defines it
+given = json.loads(os.environ["ROOST_TEST_HUB"])
+
+c.JupyterHub.authenticator_class = "dummy"
+c.DummyAuthenticator.password = given["password"]
+c.Authenticator.allow_all = True
+c.JupyterHub.bind_url = given["url"]
+c.JupyterHub.hub_bind_url = given["hub_url"]
+c.JupyterHub.db_url = given["database"]
+c.JupyterHub.cookie_secret = bytes(32)
+c.ConfigurableHTTPProxy.should_start = False
+c.ConfigurableHTTPProxy.api_url = given["proxy_api_url"]
+c.ConfigurableHTTPProxy.auth_token = given["proxy_token"]
+c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}]
+c.JupyterHub.load_roles = [
+    {"name": "tests", "scopes": ["admin:users", "admin:servers", "list:users"], "services": ["tests"]}
+]
+
+# zero-to-jupyterhub's own choices.
+c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.last_activity_interval = 60
+c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}
+c.JupyterHub.concurrent_spawn_limit = 64
+c.JupyterHub.allow_named_servers = True
+c.Spawner.consecutive_failure_limit = 5
+c.Spawner.cmd = "jupyterhub-singleuser"
+c.KubeSpawner.common_labels = {
+    "app": "jupyterhub",
+    "app.kubernetes.io/name": "jupyterhub",
+    "app.kubernetes.io/instance": "hub",
+    "app.kubernetes.io/managed-by": "kubespawner",
+    "release": "hub",
+}
+c.KubeSpawner.node_affinity_preferred = [
+    {
+        "weight": 100,
+        "preference": {
+            "matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]
+        },
+    }
+]
+c.KubeSpawner.uid, c.KubeSpawner.fs_gid = 1000, 100
+c.KubeSpawner.events_enabled = True
+
+for name, value in given["spawner"].items():
+    setattr(c.KubeSpawner, name, value)

@@ -1,0 +1,124 @@
+"""Stand in for kubelets that run users' servers: a pull once a node and image, then a process on loopback.
+
+Owns those processes. All other pods are only marked running.
+"""
+
+import contextlib
+import datetime as dt
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import jupyterhub
+
+from tests.harness.api import STRATEGIC, Object
+from tests.harness.controlplane import ControlPlane
+from tests.harness.pods import PodKeeper, running_status
+from tests.harness.processes import Process
+
+PORT: Final = 8888
+_SERVER = Path(__file__).with_name("light_server.py")
+# Starts at a time, those that wait for a pull too.
+_PARALLEL_STARTS = 64
+
+
+class UserPods(PodKeeper):
+    """Runs users' pods as processes, at addresses of their own in 127.0.0.0/8.
+
+    pull_seconds: how long a pull of an image takes, by image; of others 0. One pull at a time on a node, as kubelets do.
+    """
+
+    def __init__(self, cluster: ControlPlane, pull_seconds: Mapping[str, float]) -> None:
+        super().__init__(cluster.api, parallel_requests=_PARALLEL_STARTS)
+        self._cluster = cluster
+        self._pull_seconds = pull_seconds
+        self._held_images: set[tuple[str, str]] = set()
+        self._turns: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+        self._servers: dict[str, Process] = {}
+        # Two test runs on one machine keep apart.
+        self._numbers = itertools.count(2)
+        self._net = f"127.{16 + os.getpid() % 200}"
+
+    def forget_images(self) -> None:
+        """All nodes are as new: the next user of each image waits for a pull."""
+        self._held_images.clear()
+
+    def _mark_running(self, pod: Object) -> None:
+        if pod["metadata"].get("labels", {}).get("component") != "singleuser-server":
+            super()._mark_running(pod)
+            return
+        node, image = pod["spec"]["nodeName"], pod["spec"]["containers"][0]["image"]
+        with self._guard:
+            turn = self._turns.setdefault(node, threading.Lock())
+        with turn:
+            self._pull(pod, node, image)
+        with self._guard:
+            number = next(self._numbers)
+        address = f"{self._net}.{number // 250}.{number % 250 + 1}"
+        self._run(pod, address)
+        # No body but this pod's uid: of a pod that was deleted meanwhile nothing is told.
+        body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": running_status(pod, address)}
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
+        self._api.patch(path, body, content_type=STRATEGIC)
+
+    def _pull(self, pod: Object, node: str, image: str) -> None:
+        seconds = self._pull_seconds.get(image, 0.0)
+        if (node, image) in self._held_images or not seconds:
+            self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
+            return
+        self._tell(pod, "Pulling", f'Pulling image "{image}"')
+        time.sleep(seconds)
+        self._held_images.add((node, image))
+        took = f"{seconds:g}s"
+        said = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 1000000 bytes.'
+        self._tell(pod, "Pulled", said)
+
+    def _run(self, pod: Object, address: str) -> None:
+        (container,) = pod["spec"]["containers"]
+        environment = {one["name"]: one.get("value", "") for one in container["env"]}
+        meta = pod["metadata"]
+        arguments = [str(_SERVER), address, str(PORT), jupyterhub.__version__]
+        process = self._cluster.run.start(
+            f"server-{meta['name']}-{meta['uid'][:8]}", Path(sys.executable), arguments, environment=environment
+        )
+        with self._guard:
+            self._servers[meta["uid"]] = process
+
+    def _complete_deletion(self, pod: Object) -> None:
+        with self._guard:
+            process = self._servers.pop(pod["metadata"]["uid"], None)
+        if process is not None:
+            process.kill()
+        super()._complete_deletion(pod)
+
+    def _tell(self, pod: Object, reason: str, message: str) -> None:
+        """Write the Event that a kubelet writes."""
+        meta, now = pod["metadata"], dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{meta['name']}."},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": meta["name"],
+                "namespace": meta["namespace"],
+                "uid": meta["uid"],
+                "fieldPath": f"spec.containers{{{pod['spec']['containers'][0]['name']}}}",
+            },
+            "reason": reason,
+            "message": message,
+            "type": "Normal",
+            "source": {"component": "kubelet", "host": pod["spec"]["nodeName"]},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        with contextlib.suppress(OSError):
+            self._api.create(event, meta["namespace"])
