@@ -1,16 +1,20 @@
 """Users start servers through a real JupyterHub and its proxy, with Roost and without."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pytest
 
+from tests.harness.api import Object
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub
 from tests.harness.hub.people import Visit, start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
 from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -21,8 +25,11 @@ PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Light", "slug": "light", "default": True},
     {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
     {"display_name": "Big", "slug": "big", "kubespawner_override": {"image": BIG, "mem_guarantee": "2G"}},
+    {"display_name": "Hasty", "slug": "hasty", "kubespawner_override": {"image": BIG, "start_timeout": 10}},
     {"display_name": "Huge", "slug": "huge", "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 5}},
 ]
+# Promise 9: nobody is later than this because of Roost.
+LATE_SECONDS: Final = 30.0
 SPAWNER: Final[dict[str, Any]] = {
     "image": LIGHT,
     "mem_guarantee": "1G",
@@ -58,15 +65,170 @@ def pods(cluster: ControlPlane, nodes: FakeNodes) -> Iterator[UserPods]:
         yield pods
 
 
-def faults(visits: list[Visit]) -> list[Visit]:
-    """Those who reached neither their server nor the hub's own error."""
-    return [visit for visit in visits if visit.fault or not (visit.answered_at or visit.failure)]
+@pytest.fixture(scope="module")
+def plain(cluster: ControlPlane, pods: UserPods) -> Iterator[RealHub]:
+    """A hub without Roost."""
+    with start_scheduler(cluster), RealHub(cluster, cluster.create_namespace("plain"), **SPAWNER) as hub:
+        yield hub
 
 
-def test_users_of_three_profiles_reach_their_servers(cluster: ControlPlane, pods: UserPods) -> None:
-    namespace = cluster.create_namespace("with-roost")
-    with Stack(cluster, namespace, VALUES, controllers=True), RealHub(cluster, namespace, **SPAWNER) as hub:
-        visits = start(hub.url, [f"ada{number}" for number in range(12)], ["light", "other", "big"], gap=0.2)
-        assert faults(visits) == []
-        print([round(visit.seconds, 2) for visit in visits])
+@pytest.fixture(scope="module")
+def roost(cluster: ControlPlane, pods: UserPods) -> Iterator[Stack]:
+    with Stack(cluster, cluster.create_namespace("with-roost"), VALUES, controllers=True) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def steered(cluster: ControlPlane, roost: Stack) -> Iterator[RealHub]:
+    """A hub with Roost."""
+    with RealHub(cluster, roost.namespace, **SPAWNER) as hub:
+        yield hub
+
+
+Story = Callable[[RealHub], list[Visit]]
+
+
+def judge(pods: UserPods, story: Story, plain: RealHub, steered: RealHub) -> list[Visit]:
+    """Let a story happen without Roost and with it; nobody with Roost is worse off. The visits with Roost."""
+    twins = []
+    for hub in (plain, steered):
+        pods.forget_images()
+        twins.append(story(hub))
         hub.stop_servers()
+    without, visits = twins
+    for twin, visit in zip(without, visits, strict=True):
+        assert not visit.fault, visit
+        assert bool(visit.failure) <= bool(twin.failure or twin.fault), (twin, visit)
+        if twin.answered_at:
+            assert visit.seconds <= twin.seconds + LATE_SECONDS, (twin, visit)
+    return visits
+
+
+def users(name: str, count: int) -> list[str]:
+    return [f"{name}{number}" for number in range(count)]
+
+
+def pods_of(cluster: ControlPlane, hub: RealHub) -> list[Object]:
+    path = f"/api/v1/namespaces/{hub.namespace}/pods"
+    return cluster.api.list(path, labelSelector="component=singleuser-server")
+
+
+def test_twelve_starts_of_three_profiles(
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
+) -> None:
+    schedulers: set[str] = set()
+
+    def story(hub: RealHub) -> list[Visit]:
+        visits = start(hub.url, users("ada", 12), ["light", "other", "big"], gap=0.2)
+        schedulers.update(pod["spec"]["schedulerName"] for pod in pods_of(cluster, hub))
+        return visits
+
+    visits = judge(pods, story, plain, steered)
+    assert all(visit.answered_at for visit in visits)
+    assert schedulers == {"default-scheduler", roost.scheduler_name("user")}
+
+
+def test_thirty_at_once(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+    visits = judge(pods, lambda hub: start(hub.url, users("bob", 30), ["light", "other"]), plain, steered)
+    assert all(visit.answered_at for visit in visits)
+
+
+def test_named_servers_restarts_and_culls(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+    def story(hub: RealHub) -> list[Visit]:
+        default = start(hub.url, ["eve"], ["light"])
+        named = start(hub.url, ["eve"], ["other"], server="second")
+        # As the idle culler does it, which leaves the named server; and the user comes back.
+        assert hub.rest("DELETE", "/users/eve/server")[0] in (202, 204)
+        wait_until(lambda: hub.servers() == {"eve/second": "ready"}, 30, "the cull", explain=hub.servers)
+        return [*default, *named, *start(hub.url, ["eve"], ["light"])]
+
+    assert all(visit.answered_at for visit in judge(pods, story, plain, steered))
+
+
+def test_a_server_that_fits_nowhere_ends_in_the_hubs_own_error(
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
+) -> None:
+    (visit,) = judge(pods, lambda hub: start(hub.url, ["max"], ["huge"]), plain, steered)
+    assert "Spawn failed" in visit.failure
+    wait_until(lambda: not pods_of(cluster, steered), 30, "the pod to go")
+
+
+def test_a_pod_that_is_deleted_while_its_image_is_pulled(
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
+) -> None:
+    def story(hub: RealHub) -> list[Visit]:
+        def delete() -> None:
+            (pod,) = wait_until(lambda: [one for one in pods_of(cluster, hub) if one["spec"].get("nodeName")], 30)
+            cluster.api.delete(f"/api/v1/namespaces/{hub.namespace}/pods/{pod['metadata']['name']}")
+
+        with beside(delete):
+            return start(hub.url, ["tim"], ["hasty"])
+
+    judge(pods, story, plain, steered)
+
+
+@contextlib.contextmanager
+def beside(action: Callable[[], object]) -> Iterator[None]:
+    """Let an action happen while people start servers; what it raises is raised here."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(action)
+        yield
+        done.result()
+
+
+def test_the_hub_restarts_in_mid_storm(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+    def story(hub: RealHub) -> list[Visit]:
+        def restart() -> None:
+            wait_until(lambda: len(hub.servers()) >= 3, 30, "some servers to start")
+            hub.restart()
+
+        with beside(restart):
+            return start(hub.url, users("kim", 9), ["light", "other", "big"], gap=0.3)
+
+    assert all(visit.answered_at for visit in judge(pods, story, plain, steered))
+
+
+def test_the_api_server_restarts_in_mid_storm(
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
+) -> None:
+    def story(hub: RealHub) -> list[Visit]:
+        def restart() -> None:
+            wait_until(lambda: len(hub.servers()) >= 3, 30, "some servers to start")
+            cluster.apiserver.kill()
+            cluster.start_apiserver()
+            hub.wait_answering()
+
+        with beside(restart):
+            # Before it is ready, this one API server refuses what several would hand on; so people may try again.
+            return start(hub.url, users("leo", 9), ["light", "other", "big"], tries=3, gap=0.3)
+
+    assert all(visit.answered_at for visit in judge(pods, story, plain, steered))
+
+
+def test_with_a_frozen_webhook_everybody_reaches_a_server(pods: UserPods, steered: RealHub, roost: Stack) -> None:
+    roost.webhooks[0].process.freeze()
+    try:
+        visits = start(steered.url, users("ned", 6), ["light", "other"])
+    finally:
+        roost.webhooks[0].process.resume()
+    steered.stop_servers()
+    assert all(visit.answered_at for visit in visits), visits
+
+
+def test_a_scheduler_that_dies_and_comes_back_costs_nobody_a_server(
+    pods: UserPods, steered: RealHub, roost: Stack
+) -> None:
+    def replace() -> None:
+        roost.schedulers[0].kill()
+        roost.start_scheduler().wait_leading()
+
+    with beside(replace):
+        visits = start(steered.url, users("pia", 6), ["light", "other"], gap=0.5)
+    steered.stop_servers()
+    assert all(visit.answered_at for visit in visits), visits
+
+
+def test_nothing_is_left_when_all_have_gone(cluster: ControlPlane, plain: RealHub, steered: RealHub) -> None:
+    for hub in (plain, steered):
+        assert hub.servers() == {}
+        assert pods_of(cluster, hub) == []

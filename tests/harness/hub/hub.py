@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +24,7 @@ import yaml
 from tests.harness.binaries import HarnessUnavailableError, cache_root
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
-from tests.harness.processes import Process, ProgramExitedError
+from tests.harness.processes import Process
 from tests.harness.waiting import wait_until
 
 HERE = Path(__file__).parent
@@ -66,10 +68,11 @@ class RealHub:
 
     def __init__(self, cluster: ControlPlane, namespace: str, **spawner: Any) -> None:
         self._cluster = cluster
-        self._namespace = namespace
+        self.namespace = namespace
         self._spawner = {"namespace": namespace, **spawner}
         self._proxy_token, self._token = secrets.token_hex(16), secrets.token_hex(16)
         self._starts = 0
+        self._over = threading.Event()
 
     def __enter__(self) -> Self:
         self._grant()
@@ -79,7 +82,7 @@ class RealHub:
         self.url, self._hub_url = public, hub
         self._environment = {
             "CONFIGPROXY_AUTH_TOKEN": self._proxy_token,
-            "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self._namespace, "hub")),
+            "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self.namespace, "hub")),
             # Warnings of the hub's own libraries are none of ours.
             "PYTHONWARNINGS": "ignore",
             "ROOST_TEST_HUB": json.dumps(
@@ -90,7 +93,7 @@ class RealHub:
                     "proxy_token": self._proxy_token,
                     "token": self._token,
                     "password": PASSWORD,
-                    "database": f"sqlite:///{self._cluster.folder}/hub-{self._namespace}.sqlite",
+                    "database": f"sqlite:///{self._cluster.folder}/hub-{self.namespace}.sqlite",
                     "spawner": self._spawner,
                 }
             ),
@@ -103,34 +106,50 @@ class RealHub:
             f"--default-target={hub}",
             f"--error-target={hub}/hub/error",
         ]
-        self.proxy = self._cluster.run.start(
-            f"proxy-{self._namespace}", proxy, arguments, environment=self._environment
-        )
+        self.proxy = self._cluster.run.start(f"proxy-{self.namespace}", proxy, arguments, environment=self._environment)
         ports[2].release()
-        self.start_hub()
+        self._start()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+        self.wait_answering()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._keeper.join()
         self.hub.stop(10)
         self.proxy.stop()
 
-    def start_hub(self) -> None:
-        """Start the hub, or the same one again after `hub.stop()`; returns when it answers through the proxy."""
+    def _keep(self) -> None:
+        """Start the hub again when it has ended, as its Deployment does: it ends by itself when its watches break."""
+        while not self._over.wait(0.2):
+            if not self.hub.is_running:
+                self._start()
+
+    def restart(self) -> None:
+        """End the hub as a rollout does; returns when the next one answers."""
+        before = self.hub
+        before.stop(20)
+        wait_until(lambda: self.hub is not before, 10, "the hub to be started again")
+        self.wait_answering()
+
+    def _start(self) -> None:
         self._starts += 1
         arguments = ["-m", "jupyterhub", "-f", str(HERE / "jupyterhub_config.py")]
         self.hub: Process = self._cluster.run.start(
-            f"hub-{self._namespace}-{self._starts}", Path(sys.executable), arguments, environment=self._environment
+            f"hub-{self.namespace}-{self._starts}", Path(sys.executable), arguments, environment=self._environment
         )
 
+    def wait_answering(self) -> None:
+        """Wait until the hub answers through the proxy."""
+
         def answers() -> bool:
-            if not self.hub.is_running:
-                raise ProgramExitedError(self.hub.epitaph("before it answered"))
             try:
                 return bool(self.rest("GET", "/users"))
             except (OSError, http.client.HTTPException):
                 return False
 
-        wait_until(answers, 60, "the hub to answer", explain=self.hub.tail)
+        wait_until(answers, 60, "the hub to answer", explain=lambda: self.hub.tail(40))
 
     def rest(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
         """Call the hub's REST API as an administrator; the status and what was answered."""
@@ -165,7 +184,7 @@ class RealHub:
         wait_until(lambda: not self.servers(), 60, "all servers to stop", explain=self.servers)
 
     def _grant(self) -> None:
-        meta = {"name": "hub", "namespace": self._namespace}
+        meta = {"name": "hub", "namespace": self.namespace}
         group = "rbac.authorization.k8s.io"
         objects = [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},

@@ -1,4 +1,4 @@
-"""A stand-in for a single-user server: it answers every request below its prefix. Usage: light_server.py ADDRESS PORT."""
+"""A stand-in for a single-user server, which answers every request. Usage: light_server.py ADDRESS PORT VERSION."""
 
 import http.server
 import os

@@ -31,6 +31,8 @@ class Visit:
     failure: str = ""
     # What went wrong in no clean way: a 5xx, a broken page.
     fault: str = ""
+    # Pages that broke off, as people see them, and load them again.
+    broken: list[str] = field(default_factory=list)
     # The page's lines, with their times.
     shown: list[tuple[float, str]] = field(default_factory=list)
 
@@ -46,7 +48,7 @@ async def _log_in(session: aiohttp.ClientSession, url: str, user: str) -> None:
     form = {"username": user, "password": PASSWORD, "_xsrf": token[1] if token else ""}
     answer = await session.post(f"{url}/hub/login?next=%2Fhub%2Fhome", data=form)
     if answer.status != 200 or not str(answer.url).endswith("/hub/home"):
-        raise RuntimeError(f"no login: {answer.status} at {answer.url}")
+        raise ValueError(f"no login: {answer.status} at {answer.url.path}")
 
 
 def _words(page: str) -> str:
@@ -54,20 +56,21 @@ def _words(page: str) -> str:
 
 
 async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server: str) -> str:
-    """Send the form of profiles; the address of the spawn page's event stream."""
-    page = await (await session.get(f"{url}/hub/spawn/{visit.user}/{server}".rstrip("/"))).text()
-    target = re.search(r'<form[^>]*\saction="([^"]*/hub/spawn[^"]*)"', page)
-    if target is None:
-        raise RuntimeError(f"no form of profiles: {_words(page)}")
-    visit.clicked_at = time.time()
-    with aiohttp.MultipartWriter("form-data") as body:
-        part = body.append(visit.profile)
-        part.set_content_disposition("form-data", name="profile")
-    answer = await session.post(url + target[1].replace("&amp;", "&"), data=body)
+    """Send the form of profiles; the address of the spawn page's event stream, or "" if the server runs already."""
+    answer = await session.get(f"{url}/hub/spawn/{visit.user}/{server}".rstrip("/"))
     page = await answer.text()
+    target = re.search(r'<form[^>]*\saction="([^"]*/hub/spawn[^"]*)"', page)
+    if target is not None:
+        visit.clicked_at = visit.clicked_at or time.time()
+        with aiohttp.MultipartWriter("form-data") as body:
+            body.append(visit.profile).set_content_disposition("form-data", name="profile")
+        answer = await session.post(url + target[1].replace("&amp;", "&"), data=body)
+        page = await answer.text()
+    if f"/user/{visit.user}/" in answer.url.path and answer.status == 200 and "/hub/" not in answer.url.path:
+        return ""
     stream = re.search(r'EventSource\("([^"]+)"', page)
     if stream is None:
-        raise RuntimeError(f"no spawn page: {answer.status} at {answer.url}: {_words(page)}")
+        raise ValueError(f"no spawn page: {answer.status} at {answer.url.path}: {_words(page)}")
     return url + stream[1].encode().decode("unicode_escape").replace("&amp;", "&")
 
 
@@ -89,55 +92,71 @@ async def _follow(session: aiohttp.ClientSession, stream: str, visit: Visit) -> 
     return ""
 
 
-async def _follow_to_the_end(session: aiohttp.ClientSession, stream: str, visit: Visit) -> str:
-    """`_follow` as a browser does, which connects again when the stream breaks."""
-    while time.time() - visit.clicked_at < PATIENCE_SECONDS:
-        try:
-            path = await _follow(session, stream, visit)
-        except (aiohttp.ClientError, ValueError):
-            path = ""
-        if path or visit.failure:
-            return path
-        await asyncio.sleep(0.5)
-    raise RuntimeError(f"the spawn page ended in nothing; its last lines: {visit.shown[-3:]}")
-
-
 async def _open(session: aiohttp.ClientSession, address: str, visit: Visit) -> None:
-    answer = None
-    while time.time() - visit.ready_at < ANSWER_SECONDS:
+    seen = ""
+    deadline = time.time() + ANSWER_SECONDS
+    while time.time() < deadline:
         answer = await session.get(address)
-        if answer.status == 200 and "/user/" in str(answer.url):
+        if answer.status == 200 and "/user/" in answer.url.path:
             visit.answered_at = time.time()
             return
+        seen = f"{answer.status} at {answer.url.path}"
         await asyncio.sleep(0.1)
-    raise RuntimeError(f"ready, but no answer: {answer and (answer.status, str(answer.url))}")
+    visit.fault = f"ready, but no answer: {seen}"
 
 
-async def _visit(url: str, user: str, profile: str, server: str, after_seconds: float) -> Visit:
-    visit = Visit(user, profile)
+async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server: str, tries: int) -> None:
+    """Ask for a server until the hub has answered so or so.
+
+    A page that breaks off, as when the hub restarts, is loaded again; after the hub's own error people try again, too.
+    """
+    deadline = time.time() + PATIENCE_SECONDS
+    is_in = False
+    while time.time() < deadline:
+        path = ""
+        try:
+            if not is_in:
+                await _log_in(session, url, visit.user)
+                is_in = True
+            stream = await _choose(session, url, visit, server)
+            visit.failure = ""
+            path = await _follow(session, stream, visit) if stream else f"/user/{visit.user}/{server}"
+        except (aiohttp.ClientError, ValueError) as error:
+            visit.broken.append(f"{type(error).__name__}: {error}")
+        if path:
+            await _open(session, url + path, visit)
+            return
+        if visit.failure:
+            tries -= 1
+            if not tries:
+                return
+        await asyncio.sleep(1)
+    visit.fault = f"no server after {visit.broken[-3:]}; last lines: {visit.shown[-3:]}"
+
+
+async def _visit(url: str, visit: Visit, server: str, tries: int, after_seconds: float) -> Visit:
     await asyncio.sleep(after_seconds)
     jar = aiohttp.CookieJar(unsafe=True)  # loopback addresses are no names
     timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
     async with aiohttp.ClientSession(cookie_jar=jar, timeout=timeout) as session:
         try:
-            await _log_in(session, url, user)
-            stream = await _choose(session, url, visit, server)
-            path = await _follow_to_the_end(session, stream, visit)
-            if path:
-                await _open(session, url + path, visit)
-        except (aiohttp.ClientError, TimeoutError, RuntimeError) as error:
+            await _reach(session, url, visit, server, tries)
+        except (aiohttp.ClientError, TimeoutError) as error:
             visit.fault = f"{type(error).__name__}: {error}"
     return visit
 
 
-def start(url: str, users: Sequence[str], profiles: Sequence[str], *, server: str = "", gap: float = 0.0) -> list[Visit]:
-    """Start a server for each user, `gap` seconds apart, with the profiles in turn; returns when all have ended."""
+def start(
+    url: str, users: Sequence[str], profiles: Sequence[str], *, server: str = "", tries: int = 1, gap: float = 0.0
+) -> list[Visit]:
+    """Start a server for each user, `gap` seconds apart, with the profiles in turn; returns when all have ended.
+
+    server: a named one. tries: how often a user asks when the hub says that a start failed.
+    """
 
     async def all_of_them() -> list[Visit]:
-        visits = [
-            _visit(url, user, profiles[number % len(profiles)], server, number * gap)
-            for number, user in enumerate(users)
-        ]
-        return list(await asyncio.gather(*visits))
+        visits = [Visit(user, profiles[number % len(profiles)]) for number, user in enumerate(users)]
+        going = [_visit(url, visit, server, tries, number * gap) for number, visit in enumerate(visits)]
+        return list(await asyncio.gather(*going))
 
     return asyncio.run(all_of_them())

@@ -3,20 +3,19 @@
 Owns those processes. All other pods are only marked running.
 """
 
-import contextlib
 import datetime as dt
 import itertools
 import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 import jupyterhub
 
-from tests.harness.api import STRATEGIC, Object
+from tests.harness.api import STRATEGIC, ApiError, Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.pods import PodKeeper, running_status
 from tests.harness.processes import Process
@@ -30,7 +29,7 @@ _PARALLEL_STARTS = 64
 class UserPods(PodKeeper):
     """Runs users' pods as processes, at addresses of their own in 127.0.0.0/8.
 
-    pull_seconds: how long a pull of an image takes, by image; of others 0. One pull at a time on a node, as kubelets do.
+    pull_seconds: how long an image's pull takes; of others 0. One pull at a time on a node, as kubelets do.
     """
 
     def __init__(self, cluster: ControlPlane, pull_seconds: Mapping[str, float]) -> None:
@@ -62,10 +61,10 @@ class UserPods(PodKeeper):
             number = next(self._numbers)
         address = f"{self._net}.{number // 250}.{number % 250 + 1}"
         self._run(pod, address)
-        # No body but this pod's uid: of a pod that was deleted meanwhile nothing is told.
+        # With the uid: of a pod that was deleted meanwhile nothing is told.
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": running_status(pod, address)}
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
-        self._api.patch(path, body, content_type=STRATEGIC)
+        _persist(lambda: self._api.patch(path, body, content_type=STRATEGIC))
 
     def _pull(self, pod: Object, node: str, image: str) -> None:
         seconds = self._pull_seconds.get(image, 0.0)
@@ -95,7 +94,7 @@ class UserPods(PodKeeper):
             process = self._servers.pop(pod["metadata"]["uid"], None)
         if process is not None:
             process.kill()
-        super()._complete_deletion(pod)
+        _persist(lambda: super(UserPods, self)._complete_deletion(pod))
 
     def _tell(self, pod: Object, reason: str, message: str) -> None:
         """Write the Event that a kubelet writes."""
@@ -120,5 +119,19 @@ class UserPods(PodKeeper):
             "lastTimestamp": now,
             "count": 1,
         }
-        with contextlib.suppress(OSError):
-            self._api.create(event, meta["namespace"])
+        _persist(lambda: self._api.create(event, meta["namespace"]))
+
+
+def _persist(call: Callable[[], object]) -> None:
+    """Repeat a call while the API server is away, as kubelets do."""
+    for _ in range(60):
+        try:
+            call()
+        except OSError:
+            time.sleep(0.5)
+        except ApiError as error:
+            if error.status not in (403, 429) and error.status < 500:
+                raise
+            time.sleep(0.5)
+        else:
+            return
