@@ -1,15 +1,18 @@
 """Users start servers through a real JupyterHub and its proxy, with Roost and without."""
 
 import contextlib
+import re
+import statistics
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, Final
 
 import pytest
 
 from tests.harness.api import Object
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.hub.hub import RealHub
+from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import Visit, start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
@@ -61,14 +64,14 @@ def nodes(cluster: ControlPlane) -> Iterator[FakeNodes]:
 
 @pytest.fixture(scope="module")
 def pods(cluster: ControlPlane, nodes: FakeNodes) -> Iterator[UserPods]:
-    with UserPods(cluster, PULLS) as pods:
+    with start_scheduler(cluster), UserPods(cluster, PULLS) as pods:
         yield pods
 
 
 @pytest.fixture(scope="module")
 def plain(cluster: ControlPlane, pods: UserPods) -> Iterator[RealHub]:
     """A hub without Roost."""
-    with start_scheduler(cluster), RealHub(cluster, cluster.create_namespace("plain"), **SPAWNER) as hub:
+    with RealHub(cluster, cluster.create_namespace("plain"), **SPAWNER) as hub:
         yield hub
 
 
@@ -113,6 +116,12 @@ def pods_of(cluster: ControlPlane, hub: RealHub) -> list[Object]:
     return cluster.api.list(path, labelSelector="component=singleuser-server")
 
 
+def notice_lags(visit: Visit) -> list[float]:
+    """Seconds from each of Roost's notices, whose time is of whole seconds, until the page showed it."""
+    said = [(at, re.match(r"(\S+)Z \[Normal\] (Downloading|One download)", line)) for at, line in visit.shown]
+    return [at - datetime.fromisoformat(f"{found[1]}+00:00").timestamp() for at, found in said if found]
+
+
 def test_twelve_starts_of_three_profiles(
     cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
 ) -> None:
@@ -125,6 +134,9 @@ def test_twelve_starts_of_three_profiles(
 
     visits = judge(pods, story, plain, steered)
     assert all(visit.answered_at for visit in visits)
+    lags = [lag for visit in visits for lag in notice_lags(visit)]
+    assert len(lags) >= 3
+    assert statistics.median(lags) <= 2
     assert schedulers == {"default-scheduler", roost.scheduler_name("user")}
 
 
@@ -225,6 +237,14 @@ def test_a_scheduler_that_dies_and_comes_back_costs_nobody_a_server(
     with beside(replace):
         visits = start(steered.url, users("pia", 6), ["light", "other"], gap=0.5)
     steered.stop_servers()
+    assert all(visit.answered_at for visit in visits), visits
+
+
+def test_the_jupyterhub_that_zero_to_jupyterhub_pins(cluster: ControlPlane, pods: UserPods, roost: Stack) -> None:
+    with RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER) as hub:
+        assert hub.rest("GET", "/")[1]["version"].startswith("5.")
+        visits = start(hub.url, users("zoe", 6), ["light", "other", "big"])
+        hub.stop_servers()
     assert all(visit.answered_at for visit in visits), visits
 
 

@@ -4,6 +4,7 @@ Owns the two processes. The proxy is the npm package configurable-http-proxy, in
 the lock file beside this module.
 """
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -15,7 +16,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -42,35 +43,52 @@ _RULES = [
 
 def ensure_proxy() -> Path:
     """The proxy's program, installed now if it isn't yet. Raises HarnessUnavailableError without node or npm."""
-    for program in ("node", "npm"):
-        if not shutil.which(program):
-            raise HarnessUnavailableError(f"no `{program}` command on PATH; JupyterHub's proxy needs it. Install npm.")
-    lock = (HERE / "proxy" / "package-lock.json").read_bytes()
-    target = cache_root() / f"proxy-{hashlib.sha256(lock).hexdigest()[:12]}"
-    program = target / "node_modules/configurable-http-proxy/bin/configurable-http-proxy"
-    if not program.exists():
+    for needed in ("node", "npm"):
+        if not shutil.which(needed):
+            raise HarnessUnavailableError(f"no `{needed}` command on PATH; JupyterHub's proxy needs it. Install npm.")
+    lock = HERE / "proxy" / "package-lock.json"
+    folder = _installed("proxy", lock, ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+    return folder / "node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+
+
+def ensure_pinned_hub() -> Path:
+    """A folder for PYTHONPATH with the JupyterHub that zero-to-jupyterhub pins; ours is the newest."""
+    lock = HERE / "z2jh.txt"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    return _installed("hub", lock, [*pip, "--no-deps", "--require-hashes", "--target=.", f"--requirement={lock}"])
+
+
+def _installed(name: str, lock: Path, command: Sequence[str]) -> Path:
+    """A folder of the cache, in which `command` was run beside a copy of the lock file's folder; whole or not there."""
+    target = cache_root() / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
+    if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            shutil.copytree(HERE / "proxy", folder, dirs_exist_ok=True)
-            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            folder = Path(scratch) / name
+            if lock.parent == HERE:
+                folder.mkdir()
+            else:
+                shutil.copytree(lock.parent, folder)
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise HarnessUnavailableError(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")
-            shutil.copytree(folder, target, dirs_exist_ok=True)
-    return program
+            with contextlib.suppress(OSError):  # another run was faster
+                folder.rename(target)
+    return target
 
 
 class RealHub:
     """JupyterHub over a namespace of a test cluster: `with RealHub(cluster, namespace, **traits) as hub: hub.url`.
 
-    spawner: KubeSpawner's own settings.
+    packages: a folder whose JupyterHub runs instead of the environment's. spawner: KubeSpawner's own settings.
     """
 
-    def __init__(self, cluster: ControlPlane, namespace: str, **spawner: Any) -> None:
+    def __init__(self, cluster: ControlPlane, namespace: str, *, packages: Path | None = None, **spawner: Any) -> None:
         self._cluster = cluster
         self.namespace = namespace
         self._spawner = {"namespace": namespace, **spawner}
         self._proxy_token, self._token = secrets.token_hex(16), secrets.token_hex(16)
+        self._packages = packages
         self._starts = 0
         self._over = threading.Event()
 
@@ -83,6 +101,7 @@ class RealHub:
         self._environment = {
             "CONFIGPROXY_AUTH_TOKEN": self._proxy_token,
             "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self.namespace, "hub")),
+            **({"PYTHONPATH": str(self._packages)} if self._packages else {}),
             # Warnings of the hub's own libraries are none of ours.
             "PYTHONWARNINGS": "ignore",
             "ROOST_TEST_HUB": json.dumps(
@@ -93,7 +112,7 @@ class RealHub:
                     "proxy_token": self._proxy_token,
                     "token": self._token,
                     "password": PASSWORD,
-                    "database": f"sqlite:///{self._cluster.folder}/hub-{self.namespace}.sqlite",
+                    "database": f"sqlite:///{self._cluster.folder}/hub-{secrets.token_hex(4)}.sqlite",
                     "spawner": self._spawner,
                 }
             ),
