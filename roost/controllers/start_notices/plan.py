@@ -7,7 +7,7 @@ and from what the API server still held then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,10 +38,13 @@ from roost.controllers.start_notices.settings import (
     MOST_NOTICES,
     PULL_SECONDS,
     ROOM_SECONDS,
+    SCHEDULER_SECONDS,
     WORTH_TELLING_SECONDS,
     read_notice_settings,
 )
+from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod
+from roost_core.objects.selectors import node_matches
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
@@ -49,6 +52,7 @@ MINUTE_SECONDS: Final = 60.0
 
 # Reasons of the Events, for programs.
 ROOM: Final = "WaitsForNode"
+SCHEDULER: Final = "WaitsForScheduler"
 GIVES_WAY: Final = "PlaceholderGivesWay"
 DOWNLOAD: Final = "DownloadsImage"
 LEFT: Final = "StillDownloadsImage"
@@ -100,7 +104,9 @@ def plan_start_notices(
             if pod.unschedulable_since is not None:
                 unschedulable[pod.uid] = pod.unschedulable_since
                 waiting["node"] += 1
-                teller.tell_of_room(pod, past)
+                teller.tell_of_room(pod, past, snapshot.nodes.values())
+            elif not pod.gated:
+                teller.tell_of_scheduler(pod)
             continue
         since = memory.unschedulable.get(pod.uid)
         node = snapshot.nodes.get(pod.node_name)
@@ -138,7 +144,15 @@ class _Teller:
         self._pulls = pulls
         self._now = now
 
-    def tell_of_room(self, pod: Pod, past: PastWaits) -> None:
+    def tell_of_scheduler(self, pod: Pod) -> None:
+        """No scheduler has looked at the pod."""
+        passed = self._now.wall - pod.created
+        if passed < SCHEDULER_SECONDS:
+            self.waits.append(SCHEDULER_SECONDS - passed)
+        elif SCHEDULER not in self._told(pod)[0]:
+            self._tell(pod, SCHEDULER, texts.SCHEDULER)
+
+    def tell_of_room(self, pod: Pod, past: PastWaits, nodes: Iterable[Node]) -> None:
         """The pod waits for a node."""
         reasons, _ = self._told(pod)
         since = pod.unschedulable_since or self._now.wall
@@ -151,6 +165,10 @@ class _Teller:
             keys = keys_of_pool(pod)
             usual = past.expect(A_NODE, keys, (OF_POOL, OF_POOL)).left(0.0) if keys[0] in past.by_key else None
             text = texts.ROOM_UNKNOWN if usual is None else texts.with_estimate(texts.ROOM, usual)
+            # A machine like these wouldn't help; whether there are larger ones isn't known.
+            alike = [node for node in nodes if node_matches(pod.spec, node.name, node.labels)]
+            if alike and not any(node_covers(pod.spec.fit_requests, node.allocatable) for node in alike):
+                text = texts.TOO_LARGE
             self._tell(pod, ROOM, text)
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: PastWaits) -> None:

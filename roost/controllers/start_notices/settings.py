@@ -8,6 +8,8 @@ from roost.controllers.contract.release import ReleaseDocument
 
 # A start that waits shorter isn't told: there is nothing to wait for.
 ROOM_SECONDS: Final = 5.0
+# A scheduler that is there looks at a pod within moments; after its leader's end another takes over within 15 s or so.
+SCHEDULER_SECONDS: Final = 8.0
 # As long as warm starts take that have to wait for a volume.
 PULL_SECONDS: Final = 3.0
 # What is left is told again at half of it, unless it is shorter than this.

@@ -14,6 +14,8 @@ from roost.controllers.start_notices.estimates import Estimate
 ROOM: Final = "Starting a new machine for your server; usually {usual}."
 # Whether one is being started isn't known: none was seen to start.
 ROOM_UNKNOWN: Final = "Waiting for a machine with room for your server; this can take some minutes."
+TOO_LARGE: Final = "No machine here is large enough for your server. It starts only if a larger one is added."
+SCHEDULER: Final = "Waiting for the cluster's scheduler. Your server starts by itself when that is back."
 GIVES_WAY: Final = "Making room for your server."
 DOWNLOAD: Final = "Downloading your server's image. {left}."
 DOWNLOAD_AFTER_ONE: Final = "One download is ahead of yours. {left}."

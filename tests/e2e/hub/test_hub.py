@@ -29,7 +29,7 @@ PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
     {"display_name": "Big", "slug": "big", "kubespawner_override": {"image": BIG, "mem_guarantee": "2G"}},
     {"display_name": "Hasty", "slug": "hasty", "kubespawner_override": {"image": BIG, "start_timeout": 10}},
-    {"display_name": "Huge", "slug": "huge", "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 5}},
+    {"display_name": "Huge", "slug": "huge", "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 9}},
 ]
 # Promise 9: nobody is later than this because of Roost.
 LATE_SECONDS: Final = 30.0
@@ -162,6 +162,7 @@ def test_a_server_that_fits_nowhere_ends_in_the_hubs_own_error(
 ) -> None:
     (visit,) = judge(pods, lambda hub: start(hub.url, ["max"], ["huge"]), plain, steered)
     assert "Spawn failed" in visit.failure
+    assert any("No machine here is large enough" in line for _, line in visit.shown), visit
     wait_until(lambda: not pods_of(cluster, steered), 30, "the pod to go")
 
 
@@ -238,6 +239,8 @@ def test_a_scheduler_that_dies_and_comes_back_costs_nobody_a_server(
         visits = start(steered.url, users("pia", 6), ["light", "other"], gap=0.5)
     steered.stop_servers()
     assert all(visit.answered_at for visit in visits), visits
+    # Another scheduler leads only when the Lease has run out.
+    assert any("Waiting for the cluster's scheduler" in line for _, line in visits[0].shown), visits[0]
 
 
 def test_the_jupyterhub_that_zero_to_jupyterhub_pins(cluster: ControlPlane, pods: UserPods, roost: Stack) -> None:

@@ -241,6 +241,34 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     assert cluster.passes(1.0) == []
 
 
+def test_a_pod_that_no_scheduler_looks_at_is_told_so_once_and_one_that_is_gated_is_not() -> None:
+    cluster = Cluster()
+    cluster.pod("ada")
+    cluster.pod("held", gated=True)
+    assert reasons(cluster.turn() + cluster.passes(7.0)) == []
+    assert [(notice.message, notice.name) for notice in cluster.passes(60.0)] == [(texts.SCHEDULER, "ada")]
+
+
+@pytest.mark.parametrize(
+    ("memory", "selector", "expected"),
+    [
+        (8, (), ROOM_UNKNOWN),
+        (9, (), texts.TOO_LARGE),
+        # Of machines that aren't there, nobody knows how large they would be.
+        (9, (("pool", "large"),), ROOM_UNKNOWN),
+    ],
+)
+def test_a_pod_that_is_larger_than_every_machine_is_promised_none(
+    memory: int, selector: tuple[tuple[str, str], ...], expected: str
+) -> None:
+    cluster = Cluster()
+    cluster.node("n", IMAGE)
+    cluster.nodes["n"] = replace(cluster.nodes["n"], allocatable={"memory": 8})
+    spec = PodSpec(fit_requests=(("memory", memory),), node_selector=selector)
+    cluster.pod("ada", unschedulable_since=cluster.now, spec=spec)
+    assert [notice.message for notice in cluster.turn() + cluster.passes(10.0)] == [expected]
+
+
 def test_room_that_a_placeholder_gives_up_is_told_once_it_takes_a_while() -> None:
     cluster = Cluster()
     cluster.node("n", IMAGE)
