@@ -10,6 +10,7 @@ import pytest
 
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
+from tests.e2e.install.test_doctor import asked
 from tests.harness.binaries import MINORS, OLDEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
@@ -107,6 +108,8 @@ def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_
             check_gate(stack, "requireLabel", nodes)
             for replica, program in ((stack.webhooks[0], "webhook"), (stack.controllers[0], "controllers")):
                 assert replica.metric(f"roost_{program}_watch_errors_total") == 0.0, replica.process.tail()
+            # Every kind is served, and no field of Roost's pods is dropped.
+            assert asked(cluster, stack.namespace, "features") == []
         builds = TestBuildsMeet()
         with (
             FakeNodes(cluster.api) as nodes,

@@ -39,6 +39,19 @@ def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_it
     assert evidence.endswith(": wrong (docker.io/a/b:1).")
 
 
+@pytest.mark.parametrize(("version", "is_told"), [("v1.33.9", 1), ("v1.34.0-eks-1", 0), ("v1.37.9", 0), ("v1.38.0", 1)])
+def test_a_kubelet_that_is_too_old_or_newer_than_the_api_server_is_told(version: str, is_told: int) -> None:
+    cluster = Cluster("")
+    other = node("other")
+    other["status"]["nodeInfo"]["kubeletVersion"] = version
+    other["metadata"]["labels"]["kubernetes.io/arch"] = "arm64"
+    cluster.lists[NODES] = [node("usual"), other]
+    outcomes = run_checks(cluster.install, BEFORE)
+    (outcome,) = (one for one in outcomes if one.check == "node-versions")
+    assert outcome.looked_at.endswith(" on arm64, unknown")
+    assert [finding.evidence.endswith(f": other ({version}).") for finding in outcome.findings] == [True] * is_told
+
+
 @pytest.mark.parametrize(
     ("runtime", "is_told"),
     [
