@@ -33,6 +33,11 @@ def check(report: LintReport, release: Release) -> None:
     _lint_puller(report, release)
     _lint_profiles(report)
     _lint_popular(report)
+    alerts = mapping(at(report.values, "monitoring", "prometheusRule"))
+    if alerts.get("enabled") is True and "://" not in str(alerts.get("runbooks")):
+        reason = "not an address: nobody can follow the runbook_url of an alert."
+        fix = "Set it to where your admins read docs/alerts.md, https://…"
+        report.hint(("monitoring", "prometheusRule", "runbooks"), reason, fix)
 
 
 def _is_on(report: LintReport) -> bool:

@@ -23,6 +23,7 @@ from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.controllers.runtime.starts import Starts
 from roost.controllers.runtime.watching import Watching
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
@@ -171,6 +172,12 @@ def _run(
         on_done=lambda: loop.progressed() if loop is not None else None,
         owner=owner,
     )
+    starts = Starts(settings.shared, metrics)
+
+    def stand_by() -> None:
+        starts.forget()
+        watching.follow()
+
     loop = Loop(
         planners,
         watching.snapshot,
@@ -178,7 +185,8 @@ def _run(
         metrics,
         is_leader=lambda: leadership.is_leader,
         is_synced=lambda: watching.verdict().passed,
-        follow=watching.follow,
+        follow=stand_by,
+        observe=lambda snapshot: starts.follow(snapshot, time.time()),
         vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}

@@ -42,6 +42,11 @@ def starts(metric: str, **labels: str) -> str:
     return _series(f"roost_{metric}", "recorder", {"pod_class": "user", "hub": "hub", **labels})
 
 
+def runs(metric: str, **labels: str) -> str:
+    """A metric of starts until containers run, as the controllers see them."""
+    return controllers(metric, pod_class="user", **{"hub": "hub", **labels})
+
+
 RECORDS = {recorder("recording"): "1x120", recorder("database_failing"): "0x120"}
 LEADS = {controllers("leader", pod="a"): "1x120", controllers("leader", pod="b"): "0x120", **RECORDS}
 NOBODY: Mapping[str, Sequence[Mapping[str, str]]] = {}
@@ -197,10 +202,10 @@ FIRINGS = {
         {
             **LEADS,
             **{
-                starts("start_phase_seconds_bucket", phase="whole", le=bound): f"0+{count}x120"
+                runs("start_seconds_bucket", le=bound): f"0+{count}x120"
                 for bound, count in (("30.0", 8), ("300.0", 8), ("600.0", 10), ("+Inf", 10))
             },
-            starts("start_phase_seconds_count", phase="whole"): "0+10x120",
+            runs("start_seconds_count"): "0+10x120",
         },
         70,
         {"RoostStartsSlow": [USERS_OF_HUB]},
@@ -209,35 +214,30 @@ FIRINGS = {
         {
             **LEADS,
             **{
-                starts("start_phase_seconds_bucket", phase="whole", le=bound): f"0+{count}x120"
+                runs("start_seconds_bucket", le=bound): f"0+{count}x120"
                 for bound, count in (("30.0", 19), ("300.0", 19), ("600.0", 20), ("+Inf", 20))
             },
-            starts("start_phase_seconds_count", phase="whole"): "0+20x120",
+            runs("start_seconds_count"): "0+20x120",
             **{
-                starts("start_phase_seconds_bucket", phase="whole", hub="lone", le=bound): f"0x60 {count}x60"
+                runs("start_seconds_bucket", hub="lone", le=bound): f"0x60 {count}x60"
                 for bound, count in (("300.0", 0), ("600.0", 1), ("+Inf", 1))
             },
-            starts("start_phase_seconds_count", phase="whole", hub="lone"): "0x60 1x60",
+            runs("start_seconds_count", hub="lone"): "0x60 1x60",
         },
         70,
         NOBODY,
     ),
     "a third of the starts fail": Firing(
-        {
-            **LEADS,
-            starts("starts_total", result="warm"): "0+2x120",
-            starts("starts_total", result="cold"): "0x120",
-            starts("starts_total", result="failed"): "0+1x120",
-        },
+        {**LEADS, runs("starts_total", result="started"): "0+2x120", runs("starts_total", result="failed"): "0+1x120"},
         40,
         {"RoostStartsFail": [USERS_OF_HUB]},
     ),
     "a hundredth of the starts fail, and of a quiet hub's the only one": Firing(
         {
             **LEADS,
-            starts("starts_total", result="warm"): "0+99x120",
-            starts("starts_total", result="failed"): "0+1x120",
-            starts("starts_total", result="failed", hub="quiet"): "0x20 1x100",
+            runs("starts_total", result="started"): "0+99x120",
+            runs("starts_total", result="failed"): "0+1x120",
+            runs("starts_total", result="failed", hub="quiet"): "0x20 1x100",
         },
         40,
         NOBODY,
@@ -261,13 +261,13 @@ FIRINGS = {
         NOBODY,
     ),
     "a user waits until the hub gives up": Firing(
-        {**LEADS, starts("oldest_pending_seconds"): "0x9 0+60x4 280 0x100"}, 20, {"RoostPodsPending": [USERS_OF_HUB]}
+        {**LEADS, runs("oldest_pending_seconds"): "0x9 0+60x4 280 0x100"}, 20, {"RoostPodsPending": [USERS_OF_HUB]}
     ),
     "a user waited, and users wait a little": Firing(
         {
             **LEADS,
-            starts("oldest_pending_seconds"): "0x9 0+60x4 280 0x100",
-            starts("oldest_pending_seconds", hub="other"): "0x9 0+60x4 0x100",
+            runs("oldest_pending_seconds"): "0x9 0+60x4 280 0x100",
+            runs("oldest_pending_seconds", hub="other"): "0x9 0+60x4 0x100",
         },
         30,
         NOBODY,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from generator.schema.check import read_schema
 from tests.harness.fixtures import require_binary
 from tests.parity.firings import FIRINGS, OWN_ENTRY
 from tests.parity.monitored import (
@@ -136,12 +137,35 @@ def test_critical_is_what_users_feel_and_the_page_says_which(groups: list[Object
     assert set(severities.values()) == {"critical", "warning"}
 
 
-def test_runbooks_may_be_elsewhere(tmp_path: Path) -> None:
+def test_runbooks_may_be_elsewhere_and_each_severity_another(tmp_path: Path, groups: list[Object]) -> None:
     file = tmp_path / "values.yaml"
-    file.write_text(ALL_ON.replace("{enabled: true}", "{enabled: true, runbooks: 'https://wiki.example.org/x'}", 1))
-    for one in roost_render([file]).values():
-        for rule in rules_of(one["spec"]["groups"] if one["kind"] == "PrometheusRule" else ()):
-            assert rule["annotations"]["runbook_url"] == f"https://wiki.example.org/x#{rule['alert'].lower()}"
+    before = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
+    others = {alert: f"other-{number}" for number, alert in enumerate(before)}
+    file.write_text(
+        ALL_ON.replace(
+            "{enabled: true}",
+            f"{{enabled: true, runbooks: 'https://wiki.example.org/x', severities: {json.dumps(others)}}}",
+            1,
+        )
+    )
+    rules = [rule for group in groups_of(list(roost_render([file]).values())) for rule in group["rules"]]
+    assert {rule["alert"]: rule["labels"]["severity"] for rule in rules} == others
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"] == f"https://wiki.example.org/x#{rule['alert'].lower()}"
+
+
+def test_the_severities_name_each_alert_and_no_other(groups: list[Object]) -> None:
+    schema = read_schema()["properties"]["monitoring"]["properties"]["prometheusRule"]["properties"]["severities"]
+    assert schema["propertyNames"]["enum"] == sorted(rule["alert"] for rule in rules_of(groups))
+
+
+def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text("monitoring: {prometheusRule: {enabled: true}}")
+    rules = list(rules_of(groups_of(list(roost_render([file]).values()))))
+    assert {rule["alert"] for rule in rules if rule["labels"]["severity"] == "critical"} == {
+        *("RoostStartsFail", "RoostStartsSlow", "RoostPodsPending", "RoostPodsWaitForScheduler")
+    }
 
 
 # Prometheus reads and fires them

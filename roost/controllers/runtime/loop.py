@@ -61,12 +61,14 @@ class Loop:
         is_leader: Callable[[], bool],
         is_synced: Callable[[], bool],
         follow: Callable[[], None] = lambda: None,
+        observe: Callable[[Snapshot], None] = lambda _snapshot: None,
         vital: frozenset[str] = frozenset(),
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         """Nothing is planned before `is_synced`, nor while another replica leads.
 
+        observe: called with each snapshot before anything is planned.
         follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
         vital: names of planners whose repeated failure makes this replica give up leading.
         """
@@ -76,7 +78,7 @@ class Loop:
         self._metrics = metrics
         self._is_leader = is_leader
         self._is_synced = is_synced
-        self._follow = follow
+        self._follow, self._observe = follow, observe
         self._wall = wall
         self._steady = steady
         self._news = threading.Condition()
@@ -180,6 +182,7 @@ class Loop:
             # The Lease is tried every few seconds.
             return 1.0
         snapshot = self._snapshot()
+        self._observe(snapshot)
         wait_seconds = self._run_planners(snapshot)
         self._metrics.show_budgets(
             {"writes": self._applier.writes.left, "evictions": self._applier.evictions.left},

@@ -22,6 +22,9 @@ PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.
 CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+# Five minutes: as long as hubs wait for a start, by default.
+START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0)
+
 
 class ControllersMetrics(Collector):
     """All metrics; one object a process."""
@@ -53,6 +56,26 @@ class ControllersMetrics(Collector):
             "plans_put_off",
             "Plans that a cycle had no time for: the last one stays in force, and the next cycle begins with it.",
             "controller",
+        )
+        self.starts = self._counter(
+            "starts",
+            "Starts of pods: started (its containers run), or failed (gone before).",
+            "pod_class",
+            "hub",
+            "result",
+        )
+        self.start_seconds = Histogram(
+            PREFIX + "start_seconds",
+            "Seconds until a pod's containers ran, by class and hub (namespace).",
+            ("pod_class", "hub"),
+            buckets=START_BUCKETS,
+            registry=self.registry,
+        )
+        self._oldest_pending = self._gauge(
+            "oldest_pending_seconds",
+            "Age of the oldest pod whose containers don't run yet; 0: none.",
+            "pod_class",
+            "hub",
         )
         self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
         self.watch_errors = self._counter("watch_errors", "Broken watches and failed lists, by kind.", "kind")
@@ -96,6 +119,16 @@ class ControllersMetrics(Collector):
         self.plan_failures.labels(controller)
         self.plans_put_off.labels(controller)
         self._cycles.labels(controller).observe(seconds)
+
+    def show_pending(self, seconds: Mapping[tuple[str, str], float]) -> None:
+        """Show the age of the oldest pending pod by class and hub, and no others; their starts count from 0."""
+        self._oldest_pending.clear()
+        for whose, age in seconds.items():
+            self._oldest_pending.labels(*whose).set(age)
+            self.start_seconds.labels(*whose)
+            for result in ("started", "failed"):
+                # For Prometheus, a counter that first appears as 1 has not increased.
+                self.starts.labels(*whose, result)
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""

@@ -82,3 +82,15 @@ def test_a_tag_that_moves_is_hinted_at(image: str, key: str) -> None:
     tools = 'networkTools: {image: {name: tools, tag: "1"}}'
     hints = find_hints(merged(f"{OWN}\nsingleuser: {{{image}, {tools}}}"), Release())
     assert [hint.key for hint in hints] == ([key] if key else [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "keys"),
+    [
+        ("{enabled: true}", ["monitoring.prometheusRule.runbooks"]),
+        ("{enabled: true, runbooks: 'https://wiki.example.org/alerts'}", []),
+        ("{enabled: false}", []),
+    ],
+)
+def test_runbooks_without_an_address_are_hinted_at_where_there_are_alerts(rule: str, keys: list[str]) -> None:
+    assert [hint.key for hint in find_hints(merged(f"{OWN}\nmonitoring: {{prometheusRule: {rule}}}"))] == keys

@@ -1,0 +1,68 @@
+"""What the leader's metrics say of starts: those that ran, those that failed, the oldest that is pending."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.controllers.runtime.starts import Starts
+from roost_core.objects.pod import Pod
+from roost_core.release.reader import Reader
+from tests.builders import NAMESPACE, RELEASE, policy_document
+
+USER = {"component": "singleuser-server", "app": "jupyterhub"}
+ADA = Pod(NAMESPACE, "jupyter-ada", "ada", USER, created=1000.0)
+ROOM = Pod(NAMESPACE, "room-0", "room", {"component": "user-placeholder", "app": "jupyterhub"}, created=1000.0)
+HUB = Pod(NAMESPACE, "hub", "hub", {"component": "hub"}, created=1000.0)
+PREFIX = "roost_controllers_"
+
+
+class Watched:
+    """Metrics after each sight of some pods."""
+
+    def __init__(self) -> None:
+        self.metrics = ControllersMetrics("test")
+        self.starts = Starts(ReleaseDocument(Reader(), policy_document()), self.metrics)
+
+    def see(self, now: float, *pods: Pod) -> dict[str, Any]:
+        """started, failed, seconds: of the class user; pending: by class."""
+        self.starts.follow(Snapshot(RELEASE, NAMESPACE, pods={pod.key: pod for pod in pods}), now)
+        read = self.metrics.registry.get_sample_value
+        labels: Mapping[str, str] = {"pod_class": "user", "hub": NAMESPACE}
+        counted = [read(f"{PREFIX}starts_total", {**labels, "result": one}) for one in ("started", "failed")]
+        names = {family.name: family for family in self.metrics.registry.collect()}
+        pending = {one.labels["pod_class"]: one.value for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
+        return {"counted": counted, "seconds": read(f"{PREFIX}start_seconds_sum", dict(labels)), "pending": pending}
+
+
+def test_a_start_counts_once_when_its_containers_run_and_others_pods_never() -> None:
+    watched = Watched()
+    watched.see(1000.0)
+    waits = watched.see(1030.0, ADA, ROOM, HUB)
+    assert waits == {"counted": [0.0, 0.0], "seconds": 0.0, "pending": {"user": 30.0}}
+    runs = {"counted": [1.0, 0.0], "seconds": 40.0, "pending": {"user": 0.0}}
+    assert watched.see(1040.0, replace(ADA, phase="Running"), ROOM) == runs
+    assert watched.see(1090.0, replace(ADA, phase="Running", leaving=True)) == runs
+    assert watched.see(1091.0) == {**runs, "pending": {}}
+
+
+@pytest.mark.parametrize("last", [None, replace(ADA, leaving=True), replace(ADA, phase="Failed")])
+def test_a_pod_that_goes_before_it_ran_has_failed(last: Pod | None) -> None:
+    watched = Watched()
+    watched.see(1000.0)
+    watched.see(1010.0, ADA)
+    for _ in range(2):
+        assert watched.see(1020.0, *([last] if last else []))["counted"] == [0.0, 1.0]
+
+
+def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_replica_led_does_not() -> None:
+    watched = Watched()
+    assert watched.see(2000.0, replace(ADA, phase="Running"))["counted"] == [0.0, 0.0]
+    bob = replace(ADA, name="jupyter-bob", uid="bob", created=2000.0, phase="Running")
+    assert watched.see(2003.0, replace(ADA, phase="Running"), bob)["counted"] == [1.0, 0.0]
+    watched.starts.forget()
+    assert watched.see(2010.0)["counted"] == [1.0, 0.0], "another replica led meanwhile"
