@@ -163,6 +163,12 @@ def is_own_node_label(release: str, namespace: str, key: str) -> bool:
     return bool(slash) and prefix in (f"{PULLED_LABEL_PREFIX}{hub}", f"attract-placeholders.{hub}")
 
 
+def hub_of(labels: Mapping[str, str], namespace: str) -> str:
+    """The hub that a pod belongs to, `<release>.<namespace>`; "" when its labels don't name the release."""
+    release = labels.get("release") or labels.get("app.kubernetes.io/instance")
+    return f"{release}.{namespace}" if release else ""
+
+
 def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its prefix."""
     return f"startup-taint.cluster-autoscaler.kubernetes.io/{_hub_name(release, namespace)}"

@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -155,8 +156,9 @@ def test_runbooks_may_be_elsewhere_and_each_severity_another(tmp_path: Path, gro
 
 
 def test_the_severities_name_each_alert_and_no_other(groups: list[Object]) -> None:
-    schema = read_schema()["properties"]["monitoring"]["properties"]["prometheusRule"]["properties"]["severities"]
-    assert schema["propertyNames"]["enum"] == sorted(rule["alert"] for rule in rules_of(groups))
+    schema: Any = read_schema()["properties"]
+    keys = schema["monitoring"]["properties"]["prometheusRule"]["properties"]
+    assert keys["severities"]["propertyNames"]["enum"] == sorted(rule["alert"] for rule in rules_of(groups))
 
 
 def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:

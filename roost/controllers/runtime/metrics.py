@@ -66,7 +66,7 @@ class ControllersMetrics(Collector):
         )
         self.start_seconds = Histogram(
             PREFIX + "start_seconds",
-            "Seconds until a pod's containers ran, by class and hub (namespace).",
+            "Seconds until a pod's containers ran, by class and hub.",
             ("pod_class", "hub"),
             buckets=START_BUCKETS,
             registry=self.registry,

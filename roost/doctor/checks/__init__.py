@@ -83,24 +83,14 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "budgets": budgets.check,
     "autoscaler": autoscaler.check,
 }
+# Before an install.
 BEFORE: Final[Mapping[str, Check]] = {
-    "version": version.check,
-    "namespace": namespace.check,
-    "platform": clouds.check,
-    "features": features.check,
-    "rights": rights.check,
-    "reach": reach.check,
-    "hubs": hubs.check,
-    "priorities": foreign_priorities.check,
-    "requests": requests.check,
-    "security": security.check,
-    "clocks": clocks.check,
-    "node-versions": node_versions.check,
-    "image-volumes": image_volumes.check,
-    "kubelets": kubelets.check,
-    "startup-taints": startup_taints.check,
-    "budgets": budgets.check,
-    "autoscaler": autoscaler.check,
+    name: INSTALLED.get(name, rights.check)
+    for name in (
+        *("version", "namespace", "platform", "features", "rights", "reach"),
+        *("hubs", "priorities", "requests", "security", "clocks"),
+        *("node-versions", "image-volumes", "kubelets", "startup-taints", "budgets", "autoscaler"),
+    )
 }
 
 # What these find, users feel: they wait, start cold, or are refused.

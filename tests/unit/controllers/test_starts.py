@@ -14,7 +14,7 @@ from roost_core.objects.pod import Pod
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, policy_document
 
-USER = {"component": "singleuser-server", "app": "jupyterhub"}
+USER = {"component": "singleuser-server", "app": "jupyterhub", "release": "hub"}
 ADA = Pod(NAMESPACE, "jupyter-ada", "ada", USER, created=1000.0)
 ROOM = Pod(NAMESPACE, "room-0", "room", {"component": "user-placeholder", "app": "jupyterhub"}, created=1000.0)
 HUB = Pod(NAMESPACE, "hub", "hub", {"component": "hub"}, created=1000.0)
@@ -32,7 +32,7 @@ class Watched:
         """started, failed, seconds: of the class user; pending: by class."""
         self.starts.follow(Snapshot(RELEASE, NAMESPACE, pods={pod.key: pod for pod in pods}), now)
         read = self.metrics.registry.get_sample_value
-        labels: Mapping[str, str] = {"pod_class": "user", "hub": NAMESPACE}
+        labels: Mapping[str, str] = {"pod_class": "user", "hub": f"hub.{NAMESPACE}"}
         counted = [read(f"{PREFIX}starts_total", {**labels, "result": one}) for one in ("started", "failed")]
         names = {family.name: family for family in self.metrics.registry.collect()}
         pending = {one.labels["pod_class"]: one.value for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
@@ -66,3 +66,12 @@ def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_repli
     assert watched.see(2003.0, replace(ADA, phase="Running"), bob)["counted"] == [1.0, 0.0]
     watched.starts.forget()
     assert watched.see(2010.0)["counted"] == [1.0, 0.0], "another replica led meanwhile"
+
+
+def test_hubs_beyond_a_bound_are_one() -> None:
+    watched = Watched()
+    named = [replace(ADA, name=f"a-{one}", uid=f"{one}", labels={**USER, "release": f"h-{one}"}) for one in range(60)]
+    watched.see(1010.0, *named)
+    names = {family.name: family for family in watched.metrics.registry.collect()}
+    hubs = {one.labels["hub"] for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
+    assert (len(hubs), "other" in hubs) == (51, True)

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
+from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS, hub_of
 from roost_core.release.classes import SYSTEM_NAMESPACE
 from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.pod_records import hub_of, phase_record
+from roost_lab.recorder.recording.pod_records import phase_record
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, read_event, read_pod
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store.records import (

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.placement.kubelet_pulls import image_in_message
+from roost_core.placement.labels import hub_of
 from roost_lab.recorder.recording.decision_records import Judged, failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
     disruptions,
     end_reason,
-    hub_of,
     image_digest,
     phase_record,
     pod_record,

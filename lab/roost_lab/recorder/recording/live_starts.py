@@ -53,14 +53,14 @@ class _Start:
 
 
 class LiveStarts:
-    """Owned by one thread, except for what `show_oldest_pending` was given."""
+    """Owned by one thread."""
 
     def __init__(self, metrics: RecorderMetrics) -> None:
         self._metrics = metrics
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
-        # Creation times of pending pods.
-        self._pending: dict[Whose, dict[str, int]] = {}
+        # Those whose metrics there are.
+        self._whose: set[Whose] = set()
         # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's result is counted.
         self._pulls: dict[str, dict[str, int | None]] = {}
         # Uid -> how many images it has. Started pods of which not all Events arrived, and when each is given up.
@@ -76,13 +76,9 @@ class LiveStarts:
         start = self._starts.get(uid)
         if start is None:
             start = self._starts[uid] = _Start((pod_class, self._hub_label(hub)))
-            if start.whose not in self._pending:
-                self._await(start.whose)
-        pending = self._pending[start.whose]
-        if pod.state.phase == "Pending" and pod.deletion_us is None:
-            pending[uid] = pod.created_us
-        else:
-            pending.pop(uid, None)
+            if start.whose not in self._whose:
+                self._whose.add(start.whose)
+                self._metrics.begin(start.whose)
         if start.has_ended or not _is_started(pod):
             return
         start.has_ended = True
@@ -103,7 +99,6 @@ class LiveStarts:
         elif uid in self._untold:
             self._count(uid)
         if start is not None:
-            self._pending[start.whose].pop(uid, None)
             del self._starts[uid]
         self._pulls.pop(uid, None)
 
@@ -143,12 +138,6 @@ class LiveStarts:
             return OTHER_HUBS
         self._hubs.add(hub)
         return hub
-
-    def _await(self, whose: Whose) -> None:
-        pending: dict[str, int] = {}
-        self._pending[whose] = pending
-        # Called in another thread: `tuple` copies the values in one step.
-        self._metrics.show_oldest_pending(whose, lambda: min(tuple(pending.values()), default=None))
 
 
 def _is_started(pod: PodReading) -> bool:

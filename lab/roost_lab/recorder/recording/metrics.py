@@ -66,12 +66,6 @@ class RecorderMetrics:
             ("pod_class", "hub", "result"),
             registry=registry,
         )
-        self._oldest_pending = Gauge(
-            "roost_oldest_pending_seconds",
-            "Age of the oldest pod that is pending, by class and hub; 0 when none is.",
-            ("pod_class", "hub"),
-            registry=registry,
-        )
         gauge("build_info", "1 for the running version.", "version").labels(version).set(1)
 
     def observe(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
@@ -97,14 +91,8 @@ class RecorderMetrics:
         """Count one broken stream."""
         self._stream_errors.labels(kind).inc()
 
-    def show_oldest_pending(self, whose: Whose, created_us: Callable[[], int | None]) -> None:
-        """Show the age of the oldest pending pod, read on each scrape; all its other metrics begin at 0."""
-
-        def age_seconds() -> float:
-            oldest_us = created_us()
-            return 0.0 if oldest_us is None else max(0.0, time.time() - oldest_us / 1_000_000)
-
-        self._oldest_pending.labels(*whose).set_function(age_seconds)
+    def begin(self, whose: Whose) -> None:
+        """Begin the metrics of a class and hub at 0."""
         # For Prometheus, a counter that first appears as 1 has not increased.
         for result in StartResult:
             self.starts.labels(*whose, result)

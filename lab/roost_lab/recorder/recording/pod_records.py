@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
-from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION, hub_of
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
@@ -94,12 +94,6 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
         # Whoever may create pods may write anything there.
         warm_target=state.annotations.get(WARM_TARGET_ANNOTATION, "")[:MAX_NAME],
     )
-
-
-def hub_of(labels: Mapping[str, str], namespace: str) -> str:
-    """The hub that a pod belongs to, `<release>.<namespace>`; "" when its labels don't name the release."""
-    release = labels.get("release") or labels.get("app.kubernetes.io/instance")
-    return f"{release}.{namespace}" if release else ""
 
 
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:

@@ -212,21 +212,6 @@ def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() 
     assert hubs == {"jupyterhub.maths", "jupyterhub.physics"}
 
 
-def test_the_oldest_pending_pod_is_shown_while_it_is_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time", lambda: BEGIN + 100.0)
-    recorder = Recorder().listed(pod("ada"))
-    recorder.sees(pod("bob"))
-    pending = {("hub.hub", "user"): 100.0}
-    assert recorder.samples("roost_oldest_pending_seconds") == pending
-    recorder.sees(ready_pod("ada"))
-    assert recorder.samples("roost_oldest_pending_seconds") == pending
-    recorder.sees(pod("bob", deleted=True))
-    assert recorder.samples("roost_oldest_pending_seconds") == {}
-    recorder.sees(pod("cyd"))
-    recorder.loses(pod("cyd"))
-    assert recorder.samples("roost_oldest_pending_seconds") == {}
-
-
 @pytest.mark.parametrize("pod_class", ["", "placeholder"])
 def test_pods_that_nobody_waits_for_do_not_count(pod_class: str) -> None:
     recorder = Recorder(pod_class).listed()
