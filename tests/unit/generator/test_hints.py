@@ -93,4 +93,6 @@ def test_a_tag_that_moves_is_hinted_at(image: str, key: str) -> None:
     ],
 )
 def test_runbooks_without_an_address_are_hinted_at_where_there_are_alerts(rule: str, keys: list[str]) -> None:
-    assert [hint.key for hint in find_hints(merged(f"{OWN}\nmonitoring: {{prometheusRule: {rule}}}"))] == keys
+    assert [
+        hint.key for hint in find_hints(merged(f"{OWN}\nmonitoring: {{prometheusRule: {rule}}}"), Release())
+    ] == keys
