@@ -123,7 +123,11 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashb
 
 def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[Object]) -> None:
     page = Path(__file__).parents[2] / "docs" / "alerts.md"
-    sections = re.findall(r"^### (Roost\w+)\n\n.+?\n\nWhat to do: ", page.read_text(), re.MULTILINE | re.DOTALL)
+    sections = re.findall(
+        r"^### (Roost\w+)\n\n[^#]+?\n\n```console\n\$ .+?\n```\n\nWhat to do: ",
+        page.read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
     assert sorted(sections) == sorted(rule["alert"] for rule in rules_of(groups))
     for rule in rules_of(groups):
         # GitHub, MkDocs and Sphinx make the same anchor of a heading of letters.
