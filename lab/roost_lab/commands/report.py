@@ -13,7 +13,7 @@ import click
 from roost_core.kube.process import version
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.report.formats import to_csv, to_json
+from roost_lab.report.formats import to_csv, to_json, to_text
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
@@ -31,10 +31,10 @@ from roost_lab.report.subject import Report
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "json", "csv"]),
+    type=click.Choice(["html", "text", "json", "csv"]),
     default="html",
     show_default=True,
-    help="html: one self-contained file. json: its numbers. csv: a folder with a file for each table.",
+    help="html: one self-contained file. text: its head. json: its numbers. csv: a folder with a file for each table.",
 )
 @click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod.")
@@ -101,7 +101,13 @@ def _write(report: Report, form: str, output: str, store: Store) -> None:
             (Path(output) / f"{name}.csv").write_text(sheet, encoding="utf-8")
         return
     name = re.split(r"[/\\]", store.engine.url.database or "")[-1]
-    text = to_json(report) if form == "json" else make_page(report, f"Database {name}, read by roost {version()}.")
+    match form:
+        case "json":
+            text = to_json(report)
+        case "text":
+            text = to_text(report)
+        case _:
+            text = make_page(report, f"Database {name}, read by roost {version()}.")
     if output == "-":
         click.echo(text, nl=False)
     else:

@@ -1,8 +1,8 @@
-"""Parts of figures for Plotly, as plain JSON objects: bars under names, axes, legends. Pure.
+"""Parts of figures, as plain JSON objects that the page's script draws: bars under names, axes, legends. Pure.
 
-Colours are names of CSS variables ("--user"), which the page's script replaces by the colours of the reader's scheme.
-Texts from outside are escaped, because Plotly interprets some HTML in texts. Names stand above what they name, not
-beside it, to leave a phone's width to the plot.
+Traces and layouts are a small part of Plotly's format. Colours are names of CSS variables ("--user"), which follow the
+reader's scheme. Texts are only texts. Names stand above what they name, not beside it, to leave a phone's width to the
+plot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from html import escape
 from math import log10
 from textwrap import wrap
 from typing import Any, Final
@@ -23,16 +22,12 @@ JSONObject = dict[str, Any]
 LINE_LENGTH: Final = 36
 # Most lines of a sentence; the table shows it in full.
 MAX_LINES: Final = 4
-# Characters in a line of a text that appears below the mouse.
-HOVER_LENGTH: Final = 60
 # Heights in px: a line of text, a bar, the gap between names, an axis with its labels, one node's plot.
 LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
-# Shorter times are drawn like this one on the logarithmic axis.
-MIN_SECONDS: Final = 0.01
+# Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
+MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.
 TICKS: Final = (
-    (0.01, "≤10 ms"),
-    (0.1, "0.1 s"),
     (1, "1 s"),
     (10, "10 s"),
     (60, "1 min"),
@@ -57,13 +52,13 @@ class Mark:
 
     colour: str
     name: str
-    # point (also square, diamond), area or gap.
+    # point, area, gap, or placeholder: hatched.
     shape: str = "area"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One plot: its key in the page, its caption (a sentence), its legend, and Plotly's data and layout."""
+    """One plot: its key in the page, its caption (a sentence), its legend, its traces and its layout."""
 
     key: str
     caption: str
@@ -84,9 +79,11 @@ class Figure:
 
 
 def log_axis(longest: float, shortest: float = MIN_SECONDS) -> JSONObject:
-    """A logarithmic axis of seconds, with ticks."""
+    """A logarithmic axis of seconds, with ticks. shortest: MIN_SECONDS at least."""
     least = max(edge for edge, _ in TICKS if edge <= shortest)
     ticks = [(edge, text) for edge, text in TICKS if least <= edge <= longest * 1.5]
+    if shortest <= MIN_SECONDS:
+        ticks[0] = (least, f"≤{ticks[0][1]}")
     return {
         "type": "log",
         "range": [log10(least) - 0.1, log10(max(longest, least * 10)) + 0.15],
@@ -109,7 +106,7 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     for at_us in shown_us:
         date = as_date(at_us)
         day = f"{date.day} {date:%b}"
-        texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"<br>{day}" if day != before else ""))
+        texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"\n{day}" if day != before else ""))
         before = day
     # Where clocks are changed, an hour is there twice or not at all: the second guess is the right one.
     guesses = (at_us - offset_us(at_us, zone) for at_us in shown_us)
@@ -118,7 +115,7 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
 
 
 def time_text(at_us: int) -> str:
-    """A time as Plotly reads it, UTC."""
+    """A time in a figure, UTC."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -160,9 +157,8 @@ def bars(
             "y": places,
             "width": BAR - 1,
             "name": name,
-            "marker": {"color": colour, "line": {"width": 0}},
-            "hovertext": [f"{hover_name(row.name)}<br>{escape(row.detail or row.value_text)}" for row in rows],
-            "hoverinfo": "text",
+            "marker": {"color": colour},
+            "hovertext": [f"{row.name}\n{row.detail or row.value_text}" for row in rows],
         }
         for index, (colour, name) in enumerate(marks)
     ]
@@ -194,12 +190,9 @@ class Stack:
             self._names[len(self._notes)] = name
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
-            place = {"xanchor": "left", "yanchor": "middle", "yref": "y"}
-            self._notes.append(note(line, 0, -(middle + index * LINE), whole=name, **place))
+            self._notes.append(note(line, 0, -(middle + index * LINE), xanchor="left", yref="y", whole=name))
         if value_text:
-            self._notes.append(
-                note(value_text, 1, -middle, xanchor="right", yanchor="middle", yref="y", colour="--quiet")
-            )
+            self._notes.append(note(value_text, 1, -middle, xanchor="right", yref="y", colour="--quiet"))
         self._depth += LINE * len(lines)
 
     def bar(self) -> float:
@@ -218,78 +211,35 @@ class Stack:
         """The figure of the whole stack. axis: further settings of the values' axis."""
         short = shorten(self._names.values(), max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1))
         for index, name in self._names.items():
-            self._notes[index]["text"] = escape(short[name])
+            self._notes[index]["text"] = short[name]
         return Figure(key, caption, legend, data, self._layout(axis))
 
     def _layout(self, axis: JSONObject) -> JSONObject:
         layout = plot_layout(self._depth + AXIS)
         layout["annotations"] = self._notes
-        layout["xaxis"] = plot_axis(**axis)
+        layout["xaxis"] = axis
         if axis.get("side") == "top":
             layout["margin"] |= {"t": layout["margin"]["b"], "b": layout["margin"]["t"]}
-        layout["yaxis"] = plot_axis(range=[-self._depth, 0], visible=False)
+        layout["yaxis"] = {"range": [-self._depth, 0], "visible": False}
         return layout
 
 
 def note(
-    text: str,
-    x: float,
-    y: float,
-    *,
-    xanchor: str,
-    yanchor: str,
-    yref: str = "paper",
-    colour: str = "--ink",
-    whole: str = "",
+    text: str, x: float, y: float, *, xanchor: str, yref: str = "paper", colour: str = "--ink", whole: str = ""
 ) -> JSONObject:
-    """A text in the plot, an annotation of Plotly's. whole: what appears below the mouse."""
-    hover = {} if not whole else {"hovertext": hover_name(whole), "hoverlabel": {"bgcolor": "--card"}}
+    """A text in the plot. whole: what appears below the mouse."""
     return {
-        **hover,
-        "text": escape(text),
+        **({"hovertext": whole} if whole else {}),
+        "text": text,
         "x": x,
         "y": y,
-        "xref": "paper",
         "yref": yref,
         "xanchor": xanchor,
-        "yanchor": yanchor,
-        "showarrow": False,
-        "borderpad": 0,
         "font": {"color": colour, "size": 12},
     }
 
 
-def hover_name(name: str) -> str:
-    """The whole name in lines, for a text below the mouse."""
-    return "<br>".join(map(escape, wrap(name, HOVER_LENGTH, break_on_hyphens=False)))
-
-
-def plot_axis(**more: Any) -> JSONObject:  # noqa: ANN401 - Plotly's attributes
-    """An axis in the page's style."""
-    return {
-        "fixedrange": False,
-        "zeroline": False,
-        "gridcolor": "--grid",
-        "linecolor": "--grid",
-        "tickcolor": "--grid",
-        "tickfont": {"color": "--quiet", "size": 11},
-        "tickangle": 0,
-        "automargin": True,
-        **more,
-    }
-
-
 def plot_layout(height: int) -> JSONObject:
-    """A layout in the page's style, `height` px high."""
-    return {
-        "height": height,
-        # Room for half of "0 min" and of "100 %" beside the axis: labels that leave the plot aren't drawn.
-        "margin": {"l": 18, "r": 22, "t": 4, "b": AXIS - 12, "pad": 2},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": 'system-ui, "DejaVu Sans", sans-serif', "color": "--ink", "size": 12},
-        "hoverlabel": {"bgcolor": "--card", "bordercolor": "--quiet", "font": {"color": "--ink"}, "align": "left"},
-        "showlegend": False,
-        "bargap": 0,
-        "hovermode": "closest",
-    }
+    """A layout, `height` px high."""
+    # Room for half of "0 min" and of "100 %" beside the axis.
+    return {"height": height, "margin": {"l": 18, "r": 22, "t": 4, "b": AXIS - 12}}

@@ -1,7 +1,6 @@
 """Make one HTML file of sections with plots and tables, which loads nothing from the network.
 
-The template escapes texts. A content security policy allows the page's own two scripts, by their hashes, and nothing
-else.
+The template escapes texts. A content security policy allows the page's own script, by its hash, and nothing else.
 """
 
 from __future__ import annotations
@@ -50,29 +49,28 @@ def render(
     tiles: Sequence[Tile],
     parts: Sequence[Part],
     show: Callable[[Cell, Unit], str],
+    sentence: str = "",
     more_css: str = "",
 ) -> str:
     """The whole page; parts without figures and rows are left out.
 
-    show: formats a cell for people. more_css: further CSS variables for colours.
+    show: formats a cell for people. sentence: what the page says first. more_css: further CSS variables for colours.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
     template = environment.from_string(_resource("page.html.j2"))
     sections = [section for part in parts if (section := _section(part)) is not None]
-    # A string that contains the end of a script element would end ours.
-    plotly = _resource("plotly-basic.min.js").replace("</script", "<\\/script") if sections else ""
     script = _resource("page.js") if sections else ""
     return template.render(
         title=title,
         about=about,
+        sentence=sentence,
         notices=notices,
         tiles=tiles,
         sections=sections,
         footer=footer,
-        policy=_policy(plotly, script),
+        policy=_policy(script),
         css=_resource("page.css") + more_css,
-        plotly=plotly,
         script=script,
         figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
     )
@@ -93,9 +91,8 @@ def _section(part: Part) -> dict[str, Any] | None:
     return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
 
 
-def _policy(*scripts: str) -> str:
-    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
-    allowed = hashes or "'none'"
+def _policy(script: str) -> str:
+    allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
 
 

@@ -1,4 +1,4 @@
-"""Write a report for programs: as JSON, and as CSV."""
+"""Write a report as JSON and as CSV for programs, and its head as text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import json
 from typing import Final
 
 from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import show_plain
 from roost_lab.pages.table import csv_cell, data_rows, iso_time
+from roost_lab.report.key_figures import tiles
+from roost_lab.report.page import notices
 from roost_lab.report.sections import tables
+from roost_lab.report.sentence import sentence
 from roost_lab.report.subject import Report
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
@@ -28,9 +32,18 @@ def to_json(report: Report) -> str:
         "cluster": report.cluster,
         "hubs": list(report.hubs),
         "only": report.scope.chosen,
+        "sentence": sentence(report),
         "tables": {table.name: data_rows(table) for table in tables(report)},
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def to_text(report: Report) -> str:
+    """The head of the page: its sentence, its key figures, its warnings."""
+    head = tiles(report)
+    widths = [max((len(tile[column]) for tile in head), default=0) for column in (0, 1)]
+    lines = [f"{tile.name:{widths[0]}}  {tile.value:>{widths[1]}}  {tile.about}" for tile in head]
+    return "".join(f"{show_plain(line)}\n" for line in filter(None, [sentence(report), *lines, *notices(report)]))
 
 
 def to_csv(report: Report) -> dict[str, str]:

@@ -10,16 +10,21 @@ import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Tile
+from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
+from roost_lab.report.sentence import idle_seconds, more_seconds
+from roost_lab.report.start_times import StartTimes
 from roost_lab.report.starts import WindowStarts, leading_classes, show
+from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
-HOUR_US: Final = 3_600_000_000
+HOUR_SECONDS: Final = 3_600
+HOUR_US: Final = HOUR_SECONDS * US
 
 
 @dataclass(slots=True)
@@ -70,7 +75,7 @@ class KeyFigure(NamedTuple):
 
 
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, Pulls, Failures, Removals, Usage)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, StartTimes, Pulls, Failures, Removals, Usage)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -78,7 +83,7 @@ def tiles(report: Report) -> list[Tile]:
     made = []
     for figure, value, previous in _rows(report):
         about = figure.about(report)
-        if report.previous is not None:
+        if previous is not None:
             about += f"; before: {show(previous, figure.unit)}"
         made.append(Tile(figure.name, show(value, figure.unit), about))
     return made
@@ -97,6 +102,10 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
         return None if span_us is None else span_us / US
 
     return value
+
+
+def _slow_about(report: Report) -> str:
+    return "the slowest of a handful" if report[WindowStarts].whole.count < FEWEST else "95 % took no longer (p95)"
 
 
 def _removed_about(report: Report) -> str:
@@ -120,7 +129,14 @@ _FIGURES: Final = (
         lambda _: "that started something, by their pods' names",
     ),
     KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
-    KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), lambda _: "95 % took no longer (p95)"),
+    KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
+    KeyFigure(
+        "cold_starts",
+        "Waited for an image",
+        Unit.COUNT,
+        lambda report: report[StartTimes].cold.count if report[Pulls].total.number else None,
+        lambda report: f"starts; {show(more_seconds(report), Unit.SECONDS)} more at the median",
+    ),
     KeyFigure(
         "warm_share",
         "Warm pulls",
@@ -138,6 +154,13 @@ _FIGURES: Final = (
         Unit.MEAN,
         lambda report: report[Usage].node_hours,
         lambda report: f"of {report[Usage].nodes:,} nodes",
+    ),
+    KeyFigure(
+        "only_placeholders_hours",
+        "Only placeholders",
+        Unit.MEAN,
+        lambda report: None if (idle := idle_seconds(report)) is None else sum(idle) / HOUR_SECONDS,
+        lambda report: f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}",
     ),
 )
 TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](

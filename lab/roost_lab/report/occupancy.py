@@ -35,6 +35,8 @@ class Occupancy:
     by_kind: dict[str, list[float]] = field(default_factory=dict)
     # Node -> kind -> mean over the window, the busiest node first.
     by_node: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Of nodes with placeholders: the steps in which they were there, and no other pod of a class.
+    only_placeholders: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, query: Query) -> Self:
@@ -42,6 +44,7 @@ class Occupancy:
         steps = query.steps
         edges: dict[str, dict[str, Edges]] = {}
         all_nodes = {kind: Edges() for kind in KINDS}
+        in_use: dict[str, Edges] = {}
         places = {row.id: row for row in query.rows(sa.select(schema.start_place))}
         for row in _stays(query):
             place_id, step = divmod(row.key, MAX_STEPS)
@@ -49,11 +52,19 @@ class Occupancy:
             kind = place.pod_class if place.pod_class in KINDS else OTHER
             for target in (edges.setdefault(place.node_name, {}).setdefault(kind, Edges()), all_nodes[kind]):
                 target.add(step, row.number, row.after_us)
+            if place.pod_class not in ("", PLACEHOLDER):
+                in_use.setdefault(place.node_name, Edges()).add(step, row.number, row.after_us)
         numbers = cls({kind: means(all_nodes[kind], steps) for kind in KINDS})
         by_node = {
             node: {kind: sum(means(of_kind, steps)) / steps.number for kind, of_kind in by_kind.items()}
             for node, by_kind in edges.items()
         }
+        for node, by_kind in edges.items():
+            if PLACEHOLDER in by_kind:
+                held = zip(means(by_kind[PLACEHOLDER], steps), means(in_use.get(node, Edges()), steps), strict=True)
+                numbers.only_placeholders[node] = [
+                    index for index, (kept, used) in enumerate(held) if kept and not used
+                ]
         # Users first: a node full of placeholders is an idle one.
         loads = {node: mean.get(USER, 0.0) * 1000 + sum(mean.values()) for node, mean in by_node.items()}
         numbers.by_node = {node: by_node[node] for node in busiest(loads, len(loads)) if loads[node]}
@@ -141,7 +152,7 @@ def _figure(report: Report) -> Figure | None:
         step_bars(report, KINDS[kind], f"--{kind}", without_gaps(report, PODS, values))
         for kind, values in drawn.items()
     ]
-    marks = [Mark(f"--{kind}", KINDS[kind]) for kind in drawn]
+    marks = [Mark(f"--{kind}", KINDS[kind], PLACEHOLDER if kind == PLACEHOLDER else "area") for kind in drawn]
     caption = "Pods on all nodes, on average in each step."
     return time_figure(report, PODS, "occupancy_over_time", caption, marks=marks, data=data, height=280)
 

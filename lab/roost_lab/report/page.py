@@ -13,6 +13,7 @@ from roost_lab.report import imported
 from roost_lab.report.gaps import unseen
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.sections import parts
+from roost_lab.report.sentence import sentence
 from roost_lab.report.starts import show
 from roost_lab.report.subject import Report
 
@@ -25,9 +26,10 @@ def make_page(report: Report, about: str) -> str:
     """The HTML page. about: the footer, which names the database and Roost's version."""
     return render(
         title=title(report),
+        sentence=sentence(report),
         about=_span(report),
         footer=about,
-        notices=_notices(report),
+        notices=notices(report),
         tiles=[] if report.is_empty else tiles(report),
         parts=[] if report.is_empty else parts(report),
         show=partial(show, zone=report.zone),
@@ -58,7 +60,8 @@ def _period(report: Report, from_us: int, to_us: int) -> str:
     return f"{from_text} to {to_text} {report.zone}"
 
 
-def _notices(report: Report) -> list[str]:
+def notices(report: Report) -> list[str]:
+    """What isn't known of the period, in sentences."""
     if report.extent is None:
         return ["Nothing has been recorded in this database yet. Run `roost record` to fill it."]
     if report.is_empty:

@@ -6,11 +6,13 @@ To add one, copy failures.py and add it here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from roost_lab.pages.html_page import Part
-from roost_lab.pages.table import Table
+from roost_lab.pages.table import Cell, Table, Unit
 from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, start_times, starts
+from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
@@ -42,8 +44,30 @@ def parts(report: Report) -> list[Part]:
             section.title,
             section.about,
             [draw(report) for draw in section.figures],
-            [table.make(report) for table in section.tables],
+            [_without_handfuls(table.make(report)) for table in section.tables],
             section.nothing,
         )
         for section in SECTIONS
     ]
+
+
+def _without_handfuls(table: Table) -> Table:
+    """For people: no percentiles of a handful. Programs get them, with the number they are of."""
+    keys = [column.key for column in table.columns]
+    if "p95_seconds" not in keys:
+        return table
+
+    def few(number: Cell) -> bool:
+        return isinstance(number, int) and number < FEWEST
+
+    counted = next(index for index, column in enumerate(table.columns) if column.unit is Unit.COUNT)
+    return replace(
+        table,
+        rows=[
+            tuple(
+                None if key in ("p50_seconds", "p95_seconds") and few(row[counted]) else cell
+                for key, cell in zip(keys, row, strict=True)
+            )
+            for row in table.rows
+        ],
+    )

@@ -14,11 +14,17 @@ from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.starts import INDEXES, leading_classes
-from roost_lab.report.statistics import Spans, edge_at
+from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
 
 MAX_SLOWEST: Final = 20
+# Of single starts: whether it was cold, its colour, its name.
+_KINDS: Final = (
+    (False, "--warm", "warm: its node had the image"),
+    (True, "--cold", "cold: waited for an image"),
+    (None, "--other", "not told"),
+)
 
 
 class SlowStart(NamedTuple):
@@ -41,12 +47,25 @@ class SlowStart(NamedTuple):
         return f"roost why {quote(f'{self.namespace}/{self.name}')} --at {iso_time(after_us)}"
 
 
+class OneStart(NamedTuple):
+    """When it began, and how long it took; cold: a pull; None: no Event told of its images."""
+
+    created_us: int
+    whole_us: int
+    cold: bool | None
+
+
 @dataclass(slots=True)
 class StartTimes:
     """Whole starts, from creation to ready, of the pods of `classes` that were created in the window."""
 
     classes: list[str] = field(default_factory=list)
     by_step: list[Spans] = field(default_factory=list)
+    # Of pods that waited for an image, and of all others.
+    cold: Spans = field(default_factory=Spans)
+    others: Spans = field(default_factory=Spans)
+    # Those in steps with too few for percentiles.
+    single: list[OneStart] = field(default_factory=list)
     # The slowest first.
     slowest: list[SlowStart] = field(default_factory=list)
 
@@ -62,12 +81,30 @@ class StartTimes:
             start.kind_id.in_(sa.select(kind.id).where(kind.pod_class.in_(classes))),
         )
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
-        key = sa.cast(query.step(start.created_us), sa.BigInteger) * INDEXES + step_index(whole_us)
+        pull = schema.pull.c
+        waited = start.pod_uid.in_(
+            sa.select(pull.pod_uid).where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
+        )
+        is_cold = sa.case((waited, 1), else_=0)
+        key = (sa.cast(query.step(start.created_us), sa.BigInteger) * INDEXES + step_index(whole_us)) * 2 + is_cold
         spans = sa.select(key.label("key"), bounded(whole_us).label("span_us")).where(chosen).offset(0).subquery()
         counts = sa.select(spans.c.key, count(), total(spans.c.span_us).label("sum_us")).group_by(spans.c.key)
         for row in query.rows(counts):
-            step, index = divmod(row.key, INDEXES)
-            numbers.by_step[step].add(edge_at(index), row.number, row.sum_us)
+            step, index = divmod(row.key // 2, INDEXES)
+            for target in (numbers.by_step[step], numbers.cold if row.key % 2 else numbers.others):
+                target.add(edge_at(index), row.number, row.sum_us)
+        few = [index for index, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
+        told = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
+        each = sa.select(
+            start.created_us,
+            bounded(whole_us).label("whole_us"),
+            is_cold.label("cold"),
+            sa.case((told, 1), else_=0).label("told"),
+        )
+        numbers.single = [
+            OneStart(row.created_us, row.whole_us, bool(row.cold) if row.told else None)
+            for row in query.rows(each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us))
+        ]
         pod, place = schema.pod.c, schema.start_place.c
         slowest = (
             sa.select(
@@ -120,48 +157,65 @@ OVER_TIME: Final = TableOf[tuple[int, Spans | None]](
 
 
 def _over_time_figure(report: Report) -> Figure | None:
-    """In each step, a box from the median to the 95th percentile."""
-    steps = [spans for _, spans in _steps(report)]
-    if not any(steps):
+    """In each step a box from the median to the 95th percentile; of few starts, a dot for each."""
+    times = report[StartTimes]
+    steps = [spans if spans and spans.count >= FEWEST else None for _, spans in _steps(report)]
+    if not any(times.by_step):
         return None
     middles, highs = (
         [None if (found := _percentile(spans, share)) is None else max(MIN_SECONDS, found) for spans in steps]
         for share in (0.5, 0.95)
     )
     step_us = report.steps.step_us
-    data: list[JSONObject] = [
-        {
-            "type": "bar",
-            "base": middles,
-            "y": [
-                None if middle is None or high is None else round(high - middle, 3)
-                for middle, high in zip(middles, highs, strict=True)
-            ],
-            "width": step_us // 1000,
-            "offset": 0,
-            "marker": {"color": "--band", "line": {"width": 0}},
-            "hoverinfo": "skip",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "y": middles,
-            # Each in the middle of its step.
-            "xperiod": step_us // 1000,
-            "xperiod0": time_text(report.steps.from_us),
-            "xperiodalignment": "middle",
-            "marker": {"color": "--whole", "size": 4},
-            "text": [_step_text(spans) for spans in steps],
-            "hovertemplate": "%{hovertext}<br>%{text}<extra></extra>",
-        },
-    ]
-    marks = (Mark("--whole", "median (p50)", "point"), Mark("--band", "up to p95"))
-    classes = report[StartTimes].classes
-    whose = f"pods of class {', '.join(classes)}" if any(classes) else "all pods"
-    caption = f"How long starts took, from creation to ready, by when they began: {whose}."
+    data: list[JSONObject] = []
+    marks: list[Mark] = []
+    if any(steps):
+        data += [
+            {
+                "type": "bar",
+                "base": middles,
+                "y": [
+                    None if middle is None or high is None else round(high - middle, 3)
+                    for middle, high in zip(middles, highs, strict=True)
+                ],
+                "width": step_us // 1000,
+                "marker": {"color": "--band"},
+                "silent": True,
+            },
+            {
+                "type": "scatter",
+                "y": middles,
+                # Each in the middle of its step.
+                "shift": step_us // 2000,
+                "marker": {"color": "--whole", "size": 4},
+                "text": [_step_text(spans) for spans in steps],
+                "hover": "{when}\n{text}",
+            },
+        ]
+        marks += [Mark("--whole", "median (p50)", "point"), Mark("--band", "up to p95")]
+    for cold, colour, name in _KINDS:
+        of_kind = [one for one in times.single if one.cold is cold]
+        if of_kind:
+            data.append(
+                {
+                    "type": "scatter",
+                    "x": [time_text(one.created_us) for one in of_kind],
+                    "y": [max(MIN_SECONDS, one.whole_us / US) for one in of_kind],
+                    "marker": {"color": colour, "size": 5},
+                    "hovertext": [
+                        f"{show(at_us, Unit.TIME, report.zone)}\n{show(whole_us / US, Unit.SECONDS)}, {name}"
+                        for at_us, whole_us, _ in of_kind
+                    ],
+                }
+            )
+            marks.append(Mark(colour, name, "point"))
+    whose = f"pods of class {', '.join(times.classes)}" if any(times.classes) else "all pods"
+    few = "" if all(steps) else f" In steps with fewer than {FEWEST}, each start is a dot."
+    caption = f"How long starts took, from creation to ready, by when they began: {whose}.{few}"
     figure = time_figure(report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260)
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
+    seconds += [max(MIN_SECONDS, one.whole_us / US) for one in times.single]
     figure.layout["yaxis"] |= log_axis(max(seconds), min(seconds))
     return figure
 

@@ -13,13 +13,13 @@ import sqlalchemy as sa
 
 from roost_lab.pages import table
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, hover_name, log_axis
+from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.recording.model import PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
-from roost_lab.report.statistics import Spans, busiest, edge_at
+from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
 from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 # What starts are grouped by -> phase -> spans.
@@ -256,50 +256,56 @@ def _seconds(span_us: float | None) -> float | None:
 
 
 def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:
-    """The median and the 95th percentile of each phase."""
+    """The median and the 95th percentile of each phase; of few starts, each one."""
     if not groups:
         return None
-    full_names = {names: full_name(names) for names in groups}
     stack = Stack()
+    # Phase -> (x in seconds, place, how far the line goes, hover): of many starts, and of few.
     points: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
-    longest = 1.0
+    dots: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
     for names, spans in groups.items():
-        stack.name(full_names[names], f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
+        full = full_name(names)
+        stack.name(full, f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
+            place, what = stack.bar(), f"{full}\n{PHASE_NAMES[row.phase]}: "
+            if row.spans.count < FEWEST:
+                dots[row.phase] += [
+                    (_drawn(edge_us), place, 0, f"{what}{show(edge_us / US, Unit.SECONDS)}")
+                    for edge_us in row.spans.counts
+                ]
+                continue
             middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
-            middle, high = (max(MIN_SECONDS, span_us / US) for span_us in (middle_us, high_us))
-            longest = max(longest, high)
-            hover = (
-                f"{hover_name(full_names[names])}<br>{PHASE_NAMES[row.phase]}: {row.spans.count:,}"
-                f"<br>p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
-            )
-            points[row.phase].append((stack.bar(), middle, high, hover))
+            amounts = f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
+            line = _drawn(high_us) - _drawn(middle_us)
+            points[row.phase].append((_drawn(middle_us), place, line, f"{what}{row.spans.count:,}\n{amounts}"))
         stack.end()
-    drawn = {phase: of_phase for phase, of_phase in points.items() if of_phase}
     data = [
         {
             "type": "scatter",
-            "mode": "markers",
-            "x": [middle for _, middle, _, _ in of_phase],
-            "y": [place for place, _, _, _ in of_phase],
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                "array": [high - middle for _, middle, high, _ in of_phase],
-                "arrayminus": [0] * len(of_phase),
-                "color": f"--{phase}",
-                "thickness": 2,
-                "width": 4,
-            },
-            "marker": {"color": f"--{phase}", "size": 8},
+            "x": [x for x, _, _, _ in of_phase],
+            "y": [y for _, y, _, _ in of_phase],
+            "error_x": {"array": [line for _, _, line, _ in of_phase]},
+            "marker": {"color": f"--{phase}", "size": size},
             "hovertext": [hover for _, _, _, hover in of_phase],
-            "hoverinfo": "text",
         }
-        for phase, of_phase in drawn.items()
+        for of_kind, size in ((points, 8), (dots, 5))
+        for phase, of_phase in of_kind.items()
+        if of_phase
     ]
+    longest = max(
+        (x + line for kind in (points, dots) for each in kind.values() for x, _, line, _ in each), default=1.0
+    )
+    drawn = [phase for phase in PHASES if points[phase] or dots[phase]]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
-    caption = "The point is the median (p50); the line ends at p95."
+    caption = (
+        f"The large point is the median (p50), its line ends at p95; of fewer than {FEWEST} starts, each is a dot."
+    )
     return stack.figure(key, caption, legend, data, {**log_axis(longest), "side": "top"})
+
+
+def _drawn(span_us: float) -> float:
+    """The seconds at which it is drawn."""
+    return max(MIN_SECONDS, span_us / US)
 
 
 def starts_section(

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, TypeVar
 from roost_lab.pages.dates import US
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
+# Of fewer spans percentiles say no more than each of them does.
+FEWEST: Final = 20
 # (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
 STEPS: Final[tuple[tuple[int, int, int], ...]] = ((10 * US, 10_000, 0), (100 * US, 100_000, 900), (1000 * US, US, 1800))
 # The step of all longer spans; 50 days and more are one step.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Final
 
 from roost_lab.pages.dates import as_date
-from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_axis, plot_layout, time_text, time_ticks
+from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_layout, time_text, time_ticks
 from roost_lab.report.gaps import unseen, unseen_steps
 from roost_lab.report.subject import Report
 
@@ -33,10 +32,9 @@ def step_bars(report: Report, name: str, colour: str, values: Sequence[float | N
         "type": "bar",
         "y": [None if value is None else round(value, 3) for value in values],
         "width": report.steps.step_us // 1000,
-        "offset": 0,
-        "name": escape(name),
-        "marker": {"color": colour, "line": {"width": 0}},
-        "hovertemplate": "%{hovertext}<br>%{y:,.4~g} %{fullData.name}<extra></extra>",
+        "name": name,
+        "marker": {"color": colour},
+        "hover": "{when}\n{y} {name}",
     }
 
 
@@ -49,21 +47,14 @@ def _layout(report: Report, kind: str, height: int) -> JSONObject:
     steps = report.steps
     layout = plot_layout(height)
     layout["barmode"] = "stack"
-    layout["xaxis"] = plot_axis(type="date", range=[time_text(steps.from_us), time_text(steps.to_us)], showgrid=False)
+    layout["xaxis"] = {"range": [time_text(steps.from_us), time_text(steps.to_us)], "showgrid": False}
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
-    layout["yaxis"] = plot_axis(rangemode="tozero", nticks=5)
+    layout["yaxis"] = {"nticks": 5}
     layout["shapes"] = [
         {
-            "type": "rect",
-            "xref": "x",
-            "yref": "paper",
             "x0": time_text(max(gap.from_us, steps.from_us)),
             "x1": time_text(min(gap.to_us, steps.to_us)),
-            "y0": 0,
-            "y1": 1,
-            "layer": "below",
             "fillcolor": "--gap",
-            "line": {"width": 1, "color": "--gap"},
         }
         for gap in unseen(report, kind)
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us

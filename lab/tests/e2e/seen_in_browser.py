@@ -50,8 +50,8 @@ return found;
 PLOTS = """
 return [...document.querySelectorAll("[data-figure]")].map((plot) => ({
   key: plot.dataset.figure,
-  width: plot.querySelector("svg.main-svg")?.getBoundingClientRect().width ?? 0,
-  marks: [...plot.querySelectorAll(".trace path, .points path, .point path")].filter((mark) => {
+  width: plot.querySelector("svg.drawn")?.getBoundingClientRect().width ?? 0,
+  marks: [...plot.querySelectorAll(".marks path")].filter((mark) => {
     const box = mark.getBoundingClientRect();
     return box.width > 0 || box.height > 0;
   }).length,

@@ -1,12 +1,11 @@
-"""Draw a sweep as figures for Plotly, in the looks of roost_lab/pages/drawing.py. Pure.
+"""Draw a sweep as figures, in the looks of roost_lab/pages/drawing.py. Pure.
 
-Each policy has one colour and one dash throughout the page. Names from values files are escaped.
+Each policy has a colour and a dash of its own throughout the page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from math import log10
 from statistics import median
 from typing import Final
@@ -25,7 +24,6 @@ from roost_lab.pages.drawing import (
     Stack,
     bars,
     note,
-    plot_axis,
     plot_layout,
     time_text,
     time_ticks,
@@ -40,7 +38,6 @@ from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value, chan
 HOUR: Final = 3600
 # Policies that plots with lines show: more lines can't be told apart.
 MOST_LINES: Final = 12
-_COLOURS: Final = 6
 _DASHES: Final = ("solid", "dash", "dot")
 # Distributions begin here; shorter waits look alike.
 LEAST_SECONDS: Final = 0.5
@@ -63,6 +60,9 @@ _PART_MARKS: Final = (
 CSS: Final = """
 :root {
   --p0: var(--blue); --p1: var(--orange); --p2: var(--green); --p3: var(--purple); --p4: var(--red); --p5: var(--grey);
+  --p6: color-mix(in srgb, var(--blue) 50%, var(--ink)); --p7: color-mix(in srgb, var(--orange) 50%, var(--ink));
+  --p8: color-mix(in srgb, var(--green) 50%, var(--ink)); --p9: color-mix(in srgb, var(--purple) 50%, var(--ink));
+  --p10: color-mix(in srgb, var(--red) 50%, var(--ink)); --p11: color-mix(in srgb, var(--grey) 50%, var(--ink));
   --nowhere: var(--grey); --full: var(--orange); --elsewhere: var(--red); --bound: var(--ink);
   --queue: var(--grey); --behind: var(--red); --start: var(--green);
 }
@@ -93,10 +93,9 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             "x": [value.median for _, value in known],
             "y": places,
             "width": 12,
-            "marker": {"color": [_colour(summary, policy) for policy, _ in known], "line": {"width": 0}},
+            "marker": {"color": [_colour(summary, policy) for policy, _ in known]},
             "error_x": _range([value for _, value in known]),
             "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
-            "hoverinfo": "text",
         }
     ]
     bounded = [(at, value.bound) for at, (_, value) in zip(places, known, strict=True) if value.bound is not None]
@@ -109,9 +108,8 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
                 "mode": "markers",
                 "x": [bound for _, bound in bounded],
                 "y": [at for at, _ in bounded],
-                "marker": {"color": "--bound", "symbol": "line-ns-open", "size": 16, "line": {"width": 2}},
+                "marker": {"color": "--bound", "symbol": "line", "size": 16},
                 "hovertext": [f"bound: {show_amount(bound, measure.unit)}" for _, bound in bounded],
-                "hoverinfo": "text",
             }
         )
     axis = _value_axis(measure, highest * 1.05)
@@ -141,27 +139,27 @@ def distribution(summary: Summary) -> Figure | None:
                 "x": [round(at, 4) for at, _ in points],
                 "y": [float(f"{share:.4g}") for _, share in points],
                 "line": {"color": colour, "width": 2, "dash": _dash(summary, policy), "shape": "hv"},
-                "name": escape(policy),
-                "hovertemplate": "%{y:.3~g} % take longer than %{x:,.3~g} s<extra>%{fullData.name}</extra>",
+                "name": policy,
+                "hover": "{name}\n{y} % take longer than {x} s",
             }
         )
     if not data:
         return None
     layout = plot_layout(320)
     ticks = [(seconds, text) for seconds, text in TICKS if 1 <= seconds <= longest * 1.5]
-    layout["xaxis"] = plot_axis(
-        type="log",
-        range=[log10(LEAST_SECONDS), log10(longest) + 0.05],
-        tickvals=[seconds for seconds, _ in ticks],
-        ticktext=[text for _, text in ticks],
-    )
+    layout["xaxis"] = {
+        "type": "log",
+        "range": [log10(LEAST_SECONDS), log10(longest) + 0.05],
+        "tickvals": [seconds for seconds, _ in ticks],
+        "ticktext": [text for _, text in ticks],
+    }
     shares = [share for share in _SHARES if share >= least / 10]
-    layout["yaxis"] = plot_axis(
-        type="log",
-        range=[log10(max(least, shares[-1])) - 0.1, 2.05],
-        tickvals=shares,
-        ticktext=[f"{share:g} %" for share in shares],
-    )
+    layout["yaxis"] = {
+        "type": "log",
+        "range": [log10(max(least, shares[-1])) - 0.1, 2.05],
+        "tickvals": shares,
+        "ticktext": [f"{share:g} %" for share in shares],
+    }
     caption = (
         "Share of starts that took longer than so long, from the attempt until the server ran; medians over seeds."
     )
@@ -242,18 +240,15 @@ def over_time(summary: Summary) -> Figure | None:
     layout = plot_layout(inner + AXIS)
     begin_us = min(begin for begin, _ in every_row) * US
     end_us = (max(begin for begin, _ in every_row) + HOUR) * US
-    layout["xaxis"] = plot_axis(type="date", range=[time_text(begin_us), time_text(end_us)], showgrid=False)
+    layout["xaxis"] = {"range": [time_text(begin_us), time_text(end_us)], "showgrid": False}
     layout["xaxis"] |= time_ticks(begin_us, end_us)
-    layout["xaxis"]["anchor"] = "y" if len(shown) == 1 else f"y{len(shown)}"
     layout["annotations"] = []
     data: list[JSONObject] = []
     for index, measure in enumerate(shown):
         axis = "y" if index == 0 else f"y{index + 1}"
         top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
-        layout[f"yaxis{axis[1:]}"] = plot_axis(
-            domain=[max(0, top - SMALL / inner), top], rangemode="tozero", nticks=3, anchor="x"
-        )
-        layout["annotations"].append(note(measure.plot, 0, top, xanchor="left", yanchor="bottom"))
+        layout[f"yaxis{axis[1:]}"] = {"domain": [max(0, top - SMALL / inner), top], "nticks": 3}
+        layout["annotations"].append(note(measure.plot, 0, top, xanchor="left"))
         data += [
             {
                 "type": "scatter",
@@ -262,8 +257,8 @@ def over_time(summary: Summary) -> Figure | None:
                 "y": [round(amounts[measure.key], 3) for _, amounts in rows[policy]],
                 "yaxis": axis,
                 "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
-                "name": escape(policy),
-                "hovertemplate": "%{x|%a %d %b %H:%M} UTC<br>%{y:,.4~g}<extra>%{fullData.name}</extra>",
+                "name": policy,
+                "hover": "{name}\n{x} UTC\n{y}",
             }
             for policy in policies
             if rows[policy]
@@ -276,13 +271,9 @@ def over_time(summary: Summary) -> Figure | None:
 
 def _range(values: Sequence[Value]) -> JSONObject:
     return {
-        "type": "data",
-        "symmetric": False,
         "array": [value.greatest - value.median for value in values],
         "arrayminus": [value.median - value.least for value in values],
         "color": "--quiet",
-        "thickness": 1.5,
-        "width": 3,
     }
 
 
@@ -295,15 +286,15 @@ def _value_axis(measure: Measure, highest: float) -> JSONObject:
             axis["tickformat"] = ".0%"
         case _:
             axis["tickformat"] = ",~s" if highest >= 100_000 else ",~g"
-    return plot_axis(**axis)
+    return axis
 
 
 def _hover(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
-    return f"{escape(policy)}<br>{_amount_line(summary, policy, measure, value, world)}"
+    return f"{policy}\n{_amount_line(summary, policy, measure, value, world)}"
 
 
 def _amount_line(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
-    bound = "" if value.bound is None else f"<br>bound {show_amount(value.bound, measure.unit)}"
+    bound = "" if value.bound is None else f"\nbound {show_amount(value.bound, measure.unit)}"
     amount = _with_change(show_value(value, measure.unit), _change(summary, measure, policy, world))
     return f"{measure.title}: {amount}{bound}"
 
@@ -322,11 +313,11 @@ def _place(summary: Summary, policy: str) -> int:
 
 
 def _colour(summary: Summary, policy: str) -> str:
-    return f"--p{_place(summary, policy) % _COLOURS}"
+    return f"--p{_place(summary, policy) % MOST_LINES}"
 
 
 def _dash(summary: Summary, policy: str) -> str:
-    return _DASHES[_place(summary, policy) // _COLOURS % len(_DASHES)]
+    return _DASHES[_place(summary, policy) // (MOST_LINES // 2) % len(_DASHES)]
 
 
 def _marks(summary: Summary, policies: Sequence[str]) -> tuple[Mark, ...]:

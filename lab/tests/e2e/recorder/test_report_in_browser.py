@@ -27,6 +27,7 @@ from roost_lab.report.page import make_page
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
+axe = pytest.importorskip("tests.harness.axe")
 ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ IMAGES = [
 ]
 # The names above the bars.
 NAMES = """
-return [...document.querySelectorAll("[data-figure=pulls_by_image] .annotation")]
+return [...document.querySelectorAll("[data-figure=pulls_by_image] .note")]
   .filter((_, index) => index % 2 == 0).map((one) => one.textContent);
 """
 # Figure -> axis -> its labels that can be seen, from left to right or from the bottom.
@@ -55,7 +56,7 @@ const seen = (text) => {
   return style.visibility !== "hidden" && style.display !== "none" && box.width > 0
     && box.left >= plot.left && box.right <= plot.right;
 };
-const texts = (plot, axis) => [...plot.querySelectorAll(`[class*="${axis}axislayer"] text`)].filter(seen)
+const texts = (plot, axis) => [...plot.querySelectorAll(axis === "x" ? ".x text" : "text.y")].filter(seen)
   .map((text) => [text.textContent, text.getBoundingClientRect()])
   .sort((a, b) => axis === "x" ? a[1].left - b[1].left : b[1].top - a[1].top).map((one) => one[0]);
 return Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((plot) =>
@@ -147,10 +148,10 @@ def test_names_are_told_apart_and_whole_below_the_mouse(driver: Chrome, tmp_path
     page.write_text(make_page(gather(store, BEGIN, BEGIN + HOUR), "about"), encoding="utf-8")
     browser.show_report(driver, page, DESK, 900, "light")
     assert len(set(driver.execute_script(NAMES))) == len(IMAGES)
-    name = driver.find_element("css selector", "[data-figure=pulls_by_image] .annotation")
+    name = driver.find_element("css selector", "[data-figure=pulls_by_image] .note")
     ActionChains(driver).move_to_element(name).perform()
-    shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .hoverlayer .hovertext").text
-    assert shown.replace("\n", "") in IMAGES
+    shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .tip").text
+    assert shown in IMAGES
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
@@ -177,7 +178,7 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
         return sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
 
     headings = table.find_elements("css selector", "th")
-    place = [heading.text for heading in headings].index("p95")
+    place = [heading.text for heading in headings].index("mean")
     before = [seconds(text) for text in cells(place)]
     assert len(set(before)) > 2
     headings[place].find_element("tag name", "button").click()
@@ -194,6 +195,29 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440, "A4"])
+def test_axe_has_no_serious_finding(driver: Chrome, example: Path, width: int | str, scheme: str) -> None:
+    browser.show_report(driver, example, 700 if width == "A4" else int(width), 900, scheme)
+    if width == "A4":
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        driver.execute_script("dispatchEvent(new Event('beforeprint'))")
+    driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    try:
+        assert axe.serious_findings(driver) == []
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Path) -> None:
+    browser.show_report(driver, example, DESK, 900, "light")
+    rows = "return document.querySelectorAll('#occupancy tbody tr').length"
+    assert driver.execute_script(rows) == 12
+    driver.find_element("css selector", "#occupancy summary").click()
+    assert driver.execute_script(rows) == 12 + 145
+    assert driver.execute_script("return document.querySelectorAll('*').length") < 2500
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
     browser.show_report(driver, example, DESK, 900, scheme)
     contrasts = driver.execute_script(seen.CONTRASTS)
@@ -202,7 +226,7 @@ def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, 
 
 
 def test_colours_follow_the_readers_scheme_while_the_page_is_open(driver: Chrome, example: Path) -> None:
-    colour = "return getComputedStyle(document.querySelector('.plot svg .bars path')).fill"
+    colour = "return getComputedStyle(document.querySelector('.plot svg .marks path')).fill"
     browser.show_report(driver, example, DESK, 900, "light")
     light = driver.execute_script(colour)
     browser.set_scheme(driver, "dark")

@@ -5,15 +5,13 @@ import io
 import json
 from collections import Counter
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import plotly.graph_objects as go  # type: ignore[import-untyped]  # it has no types
 import pytest
-from plotly.offline import get_plotlyjs_version  # type: ignore[import-untyped]  # it has no types
 
 from lab.tests.recorded import (
     BEGIN,
@@ -32,11 +30,13 @@ from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
-from roost_lab.report.formats import to_csv, to_json
+from roost_lab.report.formats import to_csv, to_json, to_text
 from roost_lab.report.gather import gather
 from roost_lab.report.page import TITLE, make_page, title
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.sections import parts, tables
+from roost_lab.report.sentence import sentence
+from roost_lab.report.start_times import StartTimes
 from roost_lab.report.subject import Report
 
 
@@ -143,7 +143,7 @@ def test_the_page_refers_to_nothing_outside_itself(report: Report) -> None:
     assert all(value.startswith(("#", "data:,")) for _, _, value in page.references), page.references
     styles = [text for text in page.scripts if "--paper" in text]
     assert styles
-    assert all("url(" not in text and "@import" not in text for text in styles if "Plotly" not in text)
+    assert all("url(" not in text and "@import" not in text for text in styles)
     assert page.policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-inline" not in page.policy.partition("style-src")[0]
 
@@ -172,16 +172,13 @@ def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     plain = Page(make_page(report_of(tmp_path / "plain", [*story_records(), gap("why")]), "about"))
     page = Page(make_page(report_of(tmp_path, [*renamed, fail_record("q", 1, {XSS: 1}), gap(XSS)]), XSS))
-    assert page.tags["script"] == plain.tags["script"] == 3
+    assert page.tags["script"] == plain.tags["script"] == 2
     assert page.tags["a"] == plain.tags["a"]
     assert any(XSS in text for text in page.texts)
     data = next(text for text in page.scripts if text.startswith("{"))
     assert "<" not in data
-    # Plotly reads some HTML in its texts: there everything from the cluster is escaped once more.
-    drawn = json.loads(data)
-    assert "&lt;" in json.dumps(drawn)
-    for text in strings(drawn):
-        assert not set("<>") & set(text.replace("<br>", "").replace("<extra></extra>", "")), text
+    # The script reads them as text.
+    assert any(XSS in text for text in strings(json.loads(data)))
 
 
 def gap(why: str) -> GapRecord:
@@ -196,12 +193,7 @@ def strings(value: Any) -> list[str]:
     return [text for one in value for text in strings(one)] if isinstance(value, list) else []
 
 
-def test_the_script_that_draws_is_the_release_whose_words_are_checked() -> None:
-    script = (resources.files("roost_lab.pages") / "plotly-basic.min.js").read_text(encoding="utf-8")
-    assert f"plotly.js (basic - minified) v{get_plotlyjs_version()}\n" in script[:200]
-
-
-def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
+def test_each_figure_is_drawn_and_no_legend_has_a_colour_twice(report: Report) -> None:
     figures = drawn(report)
     assert set(figures) == {
         "starts_over_time",
@@ -213,20 +205,12 @@ def test_plotly_knows_every_word_of_the_figures(report: Report) -> None:
         "failures",
     }
     for figure in figures.values():
-        # Raises ValueError on an attribute that Plotly doesn't have; colours come from the page.
-        go.Figure(json.loads(coloured({"data": figure.data, "layout": figure.layout})))
+        colours = [mark.colour for mark in figure.legend]
+        assert len(set(colours)) == len(colours), figure.key
 
 
 def drawn(report: Report) -> dict[str, Figure]:
     return {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}
-
-
-def coloured(figure: dict[str, Any]) -> str:
-    text = json.dumps(figure)
-    for name in set(strings(figure)):
-        if name.startswith("--"):
-            text = text.replace(json.dumps(name), '"#123456"')
-    return text
 
 
 def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
@@ -409,3 +393,92 @@ def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -
     starts = gather(two_hubs(tmp_path), last_us=14 * 24 * HOUR, zone=ZoneInfo("Asia/Kathmandu")).steps
     assert starts.step_us == 2 * HOUR
     assert (starts.from_us + 5 * HOUR + 45 * MINUTE) % (2 * HOUR) == 0
+
+
+# Of each start: how many seconds it took, and whether it waited for an image (None: no Event told).
+@pytest.mark.parametrize(
+    ("starts", "said"),
+    [
+        ([], "No start ended in this period."),
+        ([(80, True)], "One start took 1 min 20 s and waited for an image."),
+        ([(4, False)], "One start took 4 s and waited for no image."),
+        ([(4, None)], "One start took 4 s."),
+        ([(4, None), (5, None), (9, None)], "Of 3 starts, half took 5 s at most."),
+        ([(4, False), (5, False)], "None of 2 starts waited for an image; half took 4 s at most."),
+        ([(60, True), (70, True)], "All 2 starts waited for an image; half took 1 min at most."),
+        (
+            [(4, False), (5, False), (6, False), (83, True)],
+            "Of 4 starts, 1 (25 %) waited for an image, 1 min 18 s more.",
+        ),
+        # As quick as the others; and one whose Events are missing counts as one of these.
+        ([(4, None), (4, True)], "Of 2 starts, 1 (50 %) waited for an image."),
+        ([*[(4, False)] * 299, (5, True)], "Of 300 starts, 1 (<1 %) waited for an image, 1 s more."),
+    ],
+)
+def test_the_sentence_says_who_waited_for_an_image(
+    tmp_path: Path, starts: list[tuple[int, bool | None]], said: str
+) -> None:
+    # Without placeholders it says nothing of them.
+    records: list[Record] = [pod_record("never-ready")]
+    for number, (seconds, cold) in enumerate(starts):
+        each = pod_of(f"p{number}", seconds, created_us=BEGIN + number * SECOND)
+        kept = [one for one in each if not isinstance(one, PullRecord)]
+        pulls = [replace(one, warm=not cold) for one in each if isinstance(one, PullRecord) and cold is not None]
+        records += [*kept, *pulls]
+    report = report_of(tmp_path, records, since_us=BEGIN, until_us=BEGIN + HOUR)
+    assert sentence(report) == said
+    assert f'<p class="lead">{escape(said)}</p>' in make_page(report, "about")
+    assert to_text(report).splitlines()[0] == json.loads(to_json(report))["sentence"] == said
+
+
+@pytest.mark.parametrize(
+    ("pods", "said"),
+    [
+        # (node, class, from hour, to hour)
+        ([("n", "placeholder", 0, 18)], "One node held only placeholders for 18 hours."),
+        ([("n", "placeholder", 0, 18), ("n", "user", 0, 18)], "No node held only placeholders."),
+        # The cluster's own pods don't count, builds do.
+        (
+            [("n", "placeholder", 0, 8), ("n", "", 0, 18), ("n", "build", 4, 8)],
+            "One node held only placeholders for 4 hours.",
+        ),
+        (
+            [("n", "placeholder", 0, 8), ("m", "placeholder", 10, 11)],
+            "2 nodes held only placeholders, for 9 hours together.",
+        ),
+        ([("n", "placeholder", 0, 1)], "One node held only placeholders for 1 h."),
+        ([("n", "user", 0, 1)], ""),
+    ],
+)
+def test_the_sentence_says_where_only_placeholders_were(
+    tmp_path: Path, pods: list[tuple[str, str, int, int]], said: str
+) -> None:
+    records: list[Record] = []
+    for number, (node, pod_class, begin, end) in enumerate(pods):
+        times = {"created_us": BEGIN + begin * HOUR, "deleted_us": BEGIN + end * HOUR}
+        records.append(pod_record(str(number), pod_class=pod_class, **times))
+        records.append(bind_record(str(number), BEGIN + begin * HOUR, node))
+    report = report_of(tmp_path, records, since_us=BEGIN, until_us=BEGIN + 20 * HOUR)
+    assert sentence(report).removeprefix("No start ended in this period.").strip() == said
+
+
+def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
+    # In one step of ten seconds 25, in another one, which was cold.
+    many = [record for number in range(25) for record in pod_of(f"m{number}", created_us=BEGIN + number * 1000)]
+    late = pod_of("late", 50, created_us=BEGIN + 30 * SECOND)
+    pulls = [replace(one, warm=False) if isinstance(one, PullRecord) else one for one in late]
+    report = report_of(tmp_path, [*many, *pulls], since_us=BEGIN, until_us=BEGIN + MINUTE)
+    assert [(one.whole_us, one.cold) for one in report[StartTimes].single] == [(50 * SECOND, True)]
+    figure = drawn(report)["starts_over_time"]
+    assert [mark.name for mark in figure.legend][:3] == ["median (p50)", "up to p95", "cold: waited for an image"]
+    assert figure.layout["yaxis"]["ticktext"][0] == "1 s"
+    shown = next(part.tables[0] for part in parts(report) if part.key == "starts-over-time")
+    assert {row[1:4] for row in shown.rows if row[1]} == {(25, 3.0, 3.0), (1, None, None)}
+    # Programs get them.
+    assert {row["p95_seconds"] for row in tables_of(report)["starts_over_time"] if row["pods"]} == {3.0, 50.0}
+
+
+def test_whole_seconds_are_never_said_to_be_milliseconds(tmp_path: Path) -> None:
+    report = report_of(tmp_path, pod_of("p", 0), since_us=BEGIN, until_us=BEGIN + MINUTE)
+    assert drawn(report)["starts_by_class"].layout["xaxis"]["ticktext"][0] == "≤1 s"
+    assert "10 ms" not in make_page(report, "about")

@@ -1,0 +1,86 @@
+"""The sentence at the head of a report: what users waited for, and what stood idle. Pure.
+
+Everything in it is from the figures below it. What isn't known is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import plural, show_seconds
+from roost_lab.recorder.store.records import PODS
+from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.occupancy import Occupancy
+from roost_lab.report.pulls import Pulls
+from roost_lab.report.start_times import StartTimes
+from roost_lab.report.statistics import Spans
+from roost_lab.report.subject import Report
+
+_HOUR: Final = 3_600
+
+
+def sentence(report: Report) -> str:
+    """The sentence, or two of them; "" of nothing recorded."""
+    return "" if report.is_empty else " ".join(filter(None, (_starts(report), _idle_nodes(report))))
+
+
+def _starts(report: Report) -> str:
+    times = report[StartTimes]
+    cold, number = times.cold.count, times.cold.count + times.others.count
+    if not number:
+        return "No start ended in this period."
+    # The record has none where Events about images were not there to be read.
+    is_told = bool(report[Pulls].total.number)
+    both = Spans()
+    both.merge(times.cold)
+    both.merge(times.others)
+    took = show_seconds(_middle(both))
+    if number == 1:
+        waited = f" and waited for {'an' if cold else 'no'} image" if is_told else ""
+        return f"One start took {took}{waited}."
+    half = f"half took {took} at most."
+    if not is_told:
+        return f"Of {number:,} starts, {half}"
+    if cold in (0, number):
+        return f"{'All' if cold else 'None of'} {number:,} starts waited for an image; {half}"
+    more = more_seconds(report)
+    share = 100 * cold / number
+    shown = "<1" if share < 1 else ">99" if share > 99 else f"{share:.0f}"
+    longer = f", {show_seconds(more)} more" if more else ""
+    return f"Of {number:,} starts, {cold:,} ({shown} %) waited for an image{longer}."
+
+
+def more_seconds(report: Report) -> int:
+    """By how much the median of the starts that waited for an image is above that of the others; 0: it isn't."""
+    times = report[StartTimes]
+    if not (times.cold.count and times.others.count):
+        return 0
+    # Pods have whole seconds: less isn't known.
+    return max(0, round(_middle(times.cold) - _middle(times.others)))
+
+
+def _middle(spans: Spans) -> float:
+    """The median, in seconds."""
+    return (spans.percentile_us(0.5) or 0) / US
+
+
+def idle_seconds(report: Report) -> list[float] | None:
+    """How long each node held placeholders and no other pod of a class, where it did; None: placeholders were nowhere.
+
+    Only steps of which everything is known count.
+    """
+    gaps, held = unseen_steps(report, PODS), report[Occupancy].only_placeholders
+    steps = [sum(not gaps[index] for index in of_node) for of_node in held.values()]
+    return [number * report.steps.step_us / US for number in steps if number] if held else None
+
+
+def _idle_nodes(report: Report) -> str:
+    idle = idle_seconds(report)
+    if not idle:
+        return "" if idle is None else "No node held only placeholders."
+    hours = round(sum(idle) / _HOUR)
+    long = f"{hours:,} hours" if hours >= 2 else show_seconds(sum(idle))
+    if len(idle) == 1:
+        return f"One node held only placeholders for {long}."
+    return f"{plural(len(idle), 'node')} held only placeholders, for {long} together."
