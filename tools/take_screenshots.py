@@ -113,7 +113,7 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as made, browser.open_browser() as driver:
         page = example_page(Path(made))
         for name, scheme, width, height, section in (
-            ("report-light", browser.LIGHT, 1000, 1150, ""),
+            ("report-light", browser.LIGHT, 1000, 970, ""),
             ("report-dark", browser.DARK, 1000, 1150, "occupancy"),
         ):
             browser.show_report(driver, page, width, 900, scheme)

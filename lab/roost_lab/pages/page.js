@@ -55,7 +55,8 @@
         ticks.push([Number(tick.toPrecision(12)), tickText(Number(tick.toPrecision(12)), axis)]);
       }
     }
-    return { at: (value) => place(amountOf(value)), ticks };
+    const inside = ([value]) => Math.abs(place(value) - (from + to) / 2) <= Math.abs(to - from) / 2 + 0.5;
+    return { at: (value) => place(amountOf(value)), ticks: ticks.filter(inside) };
   }
 
   // The sum of what is stacked, and the highest other value, of each vertical axis.
