@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
@@ -156,23 +156,8 @@ def _override(holder: object) -> dict[str, object]:
 
 
 def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
-    """Note profiles with nodes and sizes that the single set of placeholders doesn't represent."""
-    steering = {
-        "node_selector",
-        "tolerations",
-        "node_affinity_required",
-        "extra_resource_limits",
-        "mem_guarantee",
-        "cpu_guarantee",
-    }
+    """Note what of profiles neither puller nor placeholders know."""
     kept = {"extra_pod_config", "node_affinity_preferred"}
-    count = sum(bool(steering & set(override)) for profile in profiles for override in overrides(profile))
-    if count:
-        draft.notes.append(
-            f"{hub.show('singleuser.profileList')}: {count} profiles or choices have nodes or sizes of their own. "
-            "Their pods keep them; the imported placeholders stand for the default profile's user. Add one entry of "
-            "`placeholders` for each node pool that needs placeholders."
-        )
     lost = [kept & set(override) for profile in profiles for override in overrides(profile)]
     if any(lost):
         draft.notes.append(
@@ -180,22 +165,6 @@ def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) ->
             f"{', '.join(sorted(set().union(*lost)))}. Their pods keep it and Roost leaves it there; puller and "
             "placeholders don't know of it."
         )
-    others = {override.get("scheduler_name") for profile in profiles for override in overrides(profile)}
-    for other in sorted(name for name in others if isinstance(name, str) and name):
-        draft.notes.append(
-            f"{hub.show('singleuser.profileList')}: a profile names the scheduler {other}. Roost leaves such pods to "
-            "it, unless replaceSchedulers has the name."
-        )
-    if any(child(option, "unlisted_choice", "enabled") is True for profile in profiles for option in _options(profile)):
-        draft.notes.append(
-            f"{hub.show('singleuser.profileList')}: users may type an image (unlisted_choice); no puller knows it, so "
-            "the gate doesn't hold them back."
-        )
-
-
-def _options(profile: object) -> Iterator[object]:
-    options = child(profile, "profile_options")
-    yield from options.values() if isinstance(options, Mapping) else ()
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

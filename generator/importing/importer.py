@@ -25,7 +25,7 @@ from generator.importing.source import (
     misshapen_sections,
     show_key,
 )
-from generator.importing.summary import summary_of
+from generator.importing.user_pods import user_pods
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
 from generator.values.loader import load
@@ -72,11 +72,13 @@ def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", 
         switch_off=list(draft.switch_off),
         notes=draft.notes,
         comments=comments,
-        hub_path=charts.hub.path if charts.has_hub else None,
-        profiles=child(charts.hub.data, "singleuser", "profileList") if charts.has_hub else None,
+        hub=charts.hub if charts.has_hub else None,
+        has_builds=charts.binder is not None or charts.service is not None,
+        is_binder=charts.binder is not None,
+        places_users_once=draft.places_users_once,
+        replaced=draft.replaced,
     )
-    has_builds = charts.binder is not None or charts.service is not None
-    _judge(result, draft, has_builds=has_builds)
+    _judge(result)
     return result
 
 
@@ -86,20 +88,15 @@ def faults_of(values: Mapping[str, object]) -> list[Fault]:
     return judge(merged, Release())
 
 
-def _judge(result: ImportResult, draft: Draft, *, has_builds: bool) -> None:
+def _judge(result: ImportResult) -> None:
     """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
     result.warnings = [fault for fault in check(merged, Release()) if fault.file == "imported values"]
-    result.summary = summary_of(merged.values, draft.places_users_once, has_builds=has_builds)
-    reasons = {}
     if not puller_groups(merged.values.get("singleuser"), merged.values.get("prePuller")):
-        reasons["puller"] = "no image of users is named here, so Roost's puller has none to bring"
-    if draft.places_users_once:
-        reasons["scheduler"] = "Roost places no users yet"
-    for part, reason in reasons.items():
-        if line := draft.replaced.get(part):
-            result.switch_off.remove(line)
-            result.keep.append(f"{line.partition(': ')[0]}: {reason}")
+        result.keep_on("puller", "no image of users is named here, so Roost's puller has none to bring")
+    if any(not user.pod["spec"]["containers"][0]["image"] for user in user_pods(result)):
+        result.keep_on("puller", "not every user's image is named here, and Roost's puller brings what is named")
+    result.tell(merged.values)
 
 
 def _load(name: str, text: str | bytes) -> LoadedFile:

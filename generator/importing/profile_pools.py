@@ -22,7 +22,8 @@ Values = Mapping[str, object]
 _MAX_NAME: Final = 40
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
-_SIZES: Final = (
+# Part, resource, and the trait that says it.
+SIZES: Final = (
     ("requests", "cpu", "cpu_guarantee"),
     ("requests", "memory", "mem_guarantee"),
     ("limits", "cpu", "cpu_limit"),
@@ -154,7 +155,7 @@ def _overridden(user: User, override: object) -> User:
             selector[key] = value
     tolerations, terms = child(override, "tolerations"), child(override, "node_affinity_required")
     sizes = {"requests": dict(user.requests), "limits": dict(user.limits)}
-    for part, name, key in _SIZES:
+    for part, name, key in SIZES:
         if key not in mapping(override):
             continue
         size = child(override, key)

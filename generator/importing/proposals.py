@@ -15,10 +15,10 @@ from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
 from generator.importing.profile_pools import needs_device, pool_sets
 from generator.importing.result import ImportResult
-from generator.importing.source import Path
+from generator.importing.source import Path, child
+from generator.importing.user_pods import UNKNOWN_IMAGE, user_pods
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
-from roost_core.placement.managed_images import puller_groups
 
 Values = Mapping[str, object]
 
@@ -60,13 +60,14 @@ def propose(
 
     result: what `import_layers` made of the same layers, release and hub.
     """
-    if result.hub_path is None:
+    if result.hub is None:
         return []
     now = _whole(result)
+    images = _images(result)
     proposals = []
-    for reason, change in _missing(now):
+    for reason, change in _missing(now, names_images=bool(images - {UNKNOWN_IMAGE})):
         below: Values = change
-        for key in reversed(result.hub_path):
+        for key in reversed(result.hub.path):
             below = {key: below}
         try:
             changed = import_layers([*layers, ("a proposal", json.dumps(below))], release, hub)
@@ -78,7 +79,7 @@ def propose(
         # A seat with a GPU is a machine that nobody uses.
         if values and not any(map(needs_device, listing(values.get("placeholders")))):
             proposals.append(Proposal(reason, values))
-    if _names_no_image(now) and at(now, "popularImages", "enabled") is False:
+    if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     return proposals + _pools(result, now, _sets(now, proposals))
 
@@ -92,7 +93,8 @@ def _sets(now: Values, proposals: Sequence[Proposal]) -> Sequence[object]:
 def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Proposal]:
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
     names = [name for one in sets if isinstance(name := at(one, "name"), str)]
-    found = [pool for pool in pool_sets(result.profiles, now, names) if _is_valid(result, [*sets, pool.entry])]
+    profiles = child(result.hub.data, "singleuser", "profileList") if result.hub is not None else None
+    found = [pool for pool in pool_sets(profiles, now, names) if _is_valid(result, [*sets, pool.entry])]
     if not found:
         return []
     values = {"placeholders": [*sets, *(pool.entry for pool in found)]}
@@ -104,21 +106,24 @@ def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
     return all(fault.severity != "error" for fault in faults_of({**result.values, "placeholders": list(sets)}))
 
 
-def _missing(now: Values) -> list[tuple[str, Values]]:
+def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
     """What to switch on in the hub's values, most helpful first (lab/docs/simulator-results.md)."""
     scheduler = (_SCHEDULER, {"scheduling": {"userScheduler": {"enabled": True}}})
     puller = (_PULLER, {"prePuller": {"hook": {"enabled": True}, "continuous": {"enabled": True}}})
     room = (_PLACEHOLDERS, {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}})
     has_room = any(number(mapping(one).get("replicas")) for one in listing(now.get("placeholders")))
     rooms = [] if has_room else [room]
-    if _names_no_image(now):
+    if not names_images:
         return [scheduler, *rooms]
     return [*([] if at(now, "prePuller", "enabled") is True else [puller]), *rooms, scheduler]
 
 
-def _names_no_image(now: Values) -> bool:
-    """Whether users run images that nobody can name in advance, as BinderHub's do."""
-    return not puller_groups(now.get("singleuser"), {**mapping(now.get("prePuller")), "enabled": True})
+def _images(result: ImportResult) -> set[str]:
+    """What users run, beside it nothing: UNKNOWN_IMAGE stands for all that nobody can name in advance."""
+    users = user_pods(result)
+    if result.has_builds and all(len(user.chosen) < 2 and len(users) < 3 for user in users):
+        return {UNKNOWN_IMAGE}
+    return {image for user in users if (image := user.pod["spec"]["containers"][0]["image"])}
 
 
 def print_proposals(proposals: Sequence[Proposal]) -> str:

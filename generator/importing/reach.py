@@ -23,12 +23,10 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
 
     Returns until when users aren't placed, a clause for each reason; and the traits that were followed.
     """
-    traits = _traits(hub)
+    traits = traits_of(hub)
     followed: set[str] = set()
-    labels, keys = traits.get("extra_labels", _UNSET)
-    component = child(labels, "component")
-    if component is None:
-        component, keys = traits.get("component_label", _UNSET)
+    # `component` of extra_labels is overwritten by it.
+    component, keys = traits.get("component_label", _UNSET)
     if isinstance(component, str) and component:
         draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
         followed.add("component_label")
@@ -61,7 +59,8 @@ def _other_scheduler(draft: Draft, traits: _Traits) -> Iterator[str]:
         yield f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"
 
 
-def _traits(hub: HubSection) -> _Traits:
+def traits_of(hub: HubSection) -> _Traits:
+    """What the hub sets of its spawner, by trait."""
     found: _Traits = {}
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
         value = child(hub.data, "singleuser", key)

@@ -12,7 +12,7 @@ from generator.faults import Fault
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml, printable
 from generator.importing.source import HubSection, Path, child, kind_of, show_key
-from generator.importing.summary import HubSummary
+from generator.importing.summary import HubSummary, Seen, summary_of
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
@@ -51,10 +51,30 @@ class ImportResult:
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
     summary: HubSummary = field(default_factory=lambda: HubSummary([], [], is_inert=False))
-    # Where the hub's values are; None: there is no hub.
-    hub_path: Path | None = None
-    # The hub's singleuser.profileList as it is there; what Roost reads of it is in `values`.
-    profiles: object = None
+    # The hub's own values; None: there is no hub.
+    hub: HubSection | None = None
+    # Whether images are built for its users; and whether BinderHub's chart is around it, which starts no others.
+    has_builds: bool = False
+    is_binder: bool = False
+    # What must be true before users are placed; empty: they are.
+    places_users_once: list[str] = field(default_factory=list)
+    # Which line of `switch_off` is about the hub's "scheduler" or "puller".
+    replaced: dict[str, str] = field(default_factory=dict)
+    # How users fare, line by line, if that was tried.
+    tried: list[str] = field(default_factory=list)
+
+    def tell(self, values: Mapping[str, object], seen: Seen | None = None) -> None:
+        """Say what whole values do for the hub, once more if made pods were tried with them."""
+        self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
+        self.tried = seen.lines if seen is not None else []
+        if unplaced := self.places_users_once or (seen.unplaced if seen is not None else []):
+            self.keep_on("scheduler", f"Roost doesn't place all users until {unplaced[0]}")
+
+    def keep_on(self, part: str, reason: str) -> None:
+        """Have the hub keep its "scheduler" or "puller", instead of the line that switches it off."""
+        if line := self.replaced.pop(part, ""):
+            self.switch_off.remove(line)
+            self.keep.append(f"{line.partition(': ')[0]}: {reason}")
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""
@@ -72,6 +92,7 @@ class ImportResult:
         lines = [*self.summary.will]
         lines += [f"switch off there: {line}" for line in self.switch_off]
         lines += [f"keep it on there: {line}" for line in self.keep]
+        lines += self.tried
         lines += proposals
         lines += [str(note) for note in self.unmapped]
         lines += [str(warning) for warning in self.warnings]

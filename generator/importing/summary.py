@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number, text
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import PullerGroup, puller_groups
+
+# What is promised.
+PLACE: Final = "place"
+IMAGES: Final = "images"
+GATE: Final = "gate"
+PLACEHOLDERS: Final = "placeholders"
+
+
+class Seen(NamedTuple):
+    """What made pods of the hub's users showed: promises that hold for some, a line for each way in which users fare.
+
+    unplaced: what must be so before Roost's scheduler gets users that the hub's had.
+    """
+
+    promises: frozenset[str]
+    lines: list[str]
+    unplaced: list[str]
 
 
 class HubSummary(NamedTuple):
@@ -18,14 +35,26 @@ class HubSummary(NamedTuple):
     is_inert: bool
 
 
-def summary_of(values: Mapping[str, object], once: Sequence[str] = (), *, has_builds: bool = True) -> HubSummary:
-    """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any."""
+def summary_of(
+    values: Mapping[str, object], once: Sequence[str] = (), seen: Seen | None = None, *, has_builds: bool = True
+) -> HubSummary:
+    """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any.
+
+    seen: a promise that no made pod showed isn't made; None: none was tried.
+    """
     will: list[str] = []
     wont: list[str] = []
-    if not once:
-        _scheduling(values, will, wont)
-    _images(values, will, wont)
-    _placeholders(values, will, wont)
+    has_scheduler = at(values, "scheduler", "target") != "none"
+    if seen is not None and has_scheduler and PLACE not in seen.promises:
+        once = [*once, *seen.unplaced][:1]
+    for promise, tell in ((PLACE, _scheduling), (IMAGES, _images), (GATE, _gate), (PLACEHOLDERS, _placeholders)):
+        promised: list[str] = []
+        if promise != PLACE or not once:
+            tell(values, promised, wont)
+        if seen is None or promise in seen.promises or (promise == PLACE and not has_scheduler):
+            will += promised
+        else:
+            wont += [f"{line}: not for these users, as pods made of the hub's values show" for line in promised]
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
     if has_builds:
@@ -68,7 +97,6 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
 
 
 def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
-    mode = at(values, "imageGate", "mode")
     groups = puller_groups(values.get("singleuser"), values.get("prePuller"))
     images = {image for group in groups for image in group.images}
     if at(values, "prePuller", "enabled") is not True:
@@ -80,6 +108,11 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
         each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
         daemon_sets = _count(len(groups), "DaemonSet")
         will.append(f"bring {_count(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
+
+
+def _gate(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+    mode = at(values, "imageGate", "mode")
+    images = any(group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller")))
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
         will.append("keep users off nodes that are still being brought their image, while another node holds it")
     elif mode == "prefer" and images:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from generator.importing.profile_pools import User, default_user
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
@@ -12,6 +13,10 @@ from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
 from roost_core.objects.pod import REQUIRED
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
+
+PURPOSE_TERM: Final[Mapping[str, object]] = {
+    "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
+}
 
 
 def map_user_terms(draft: Draft, hub: HubSection) -> None:
@@ -25,7 +30,7 @@ def map_user_terms(draft: Draft, hub: HubSection) -> None:
         draft.put("podClasses.user.preferredNodeTerms", [], (*hub.path, *at), why)
     preferred: list[object] = []
     if purpose in (None, "prefer"):  # the chart's default
-        preferred.append({"weight": 100, "preference": _purpose_term()})
+        preferred.append({"weight": 100, "preference": dict(PURPOSE_TERM)})
     for item in hub.items("singleuser.extraNodeAffinity.preferred") or []:
         if isinstance(item, Mapping):
             preferred.append(dict(item))
@@ -47,10 +52,6 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
     """None: the chart's default, prefer. A null deletes that, and no term is left."""
     dotted = f"scheduling.{pods}.nodeAffinity.matchNodePurpose"
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
-
-
-def _purpose_term() -> dict[str, object]:
-    return {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]}
 
 
 def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
@@ -188,7 +189,7 @@ def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
         return [term for term in instead if isinstance(term, Mapping) and term]
     terms: list[object] = []
     if match_purpose(hub, "userPods") == "require":
-        terms.append(_purpose_term())
+        terms.append(dict(PURPOSE_TERM))
     own = [
         item for item in hub.items("singleuser.extraNodeAffinity.required") or [] if isinstance(item, Mapping) and item
     ]

@@ -14,6 +14,7 @@ from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.proposals import pointer, print_proposals, propose
 from generator.values.files import read_file
+from roost.commands.hub_trial import try_import
 
 
 def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
@@ -71,6 +72,7 @@ def command(
         raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
     layers = [(file, read_file(file)) for file in files]
     result = import_layers(layers, release, hub)
+    try_import(result)
     proposals = propose(result, layers, release, hub)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(result.report(pointer(proposals), details=details))

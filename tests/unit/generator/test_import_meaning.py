@@ -149,11 +149,6 @@ def test_a_hub_without_its_own_scheduler_is_not_packed_by_the_way() -> None:
     assert value(imported(""), "podClasses.user.join") == {"user": 100}
 
 
-def test_a_profiles_own_scheduler_is_spoken_of() -> None:
-    result = imported("singleuser: {profileList: [{kubespawner_override: {scheduler_name: other}}]}")
-    assert "names the scheduler other" in result.report()
-
-
 def test_extended_resources_of_all_users_are_kept() -> None:
     result = imported('singleuser: {extraResource: {limits: {nvidia.com/gpu: "1"}, guarantees: {example.com/x: many}}}')
     assert value(result, "singleuser.extraResource") == {"limits": {"nvidia.com/gpu": "1"}, "guarantees": {}}

@@ -81,9 +81,3 @@ def test_of_profiles_only_names_images_and_nodes_are_kept() -> None:
         },
         {"display_name": "Old spelling", "kubespawner_override": {"image": "quay.io/lab/old:3"}},
     ]
-
-
-def test_profiles_with_nodes_or_sizes_of_their_own_and_free_images_are_spoken_of() -> None:
-    notes = " ".join(imported(SHARED_NODES).notes)
-    assert "2 profiles or choices have nodes or sizes" in notes
-    assert "unlisted_choice" in notes

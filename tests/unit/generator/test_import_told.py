@@ -120,15 +120,17 @@ def test_the_class_follows_users_to_their_namespace(hub: str, match: dict[str, s
 
 
 @pytest.mark.parametrize(
-    "hub",
+    ("hub", "component"),
     [
-        "hub: {config: {KubeSpawner: {component_label: lab}}}",
-        "hub: {config: {KubeSpawner: {extra_labels: {component: lab}}}}",
-        "singleuser: {extraLabels: {component: lab}}",
+        ("hub: {config: {KubeSpawner: {component_label: lab}}}", "lab"),
+        ("hub: {extraConfig: {a: \"c.KubeSpawner.component_label = 'lab'\"}}", "lab"),
+        # KubeSpawner writes its own over these.
+        ("hub: {config: {KubeSpawner: {extra_labels: {component: lab}}}}", "singleuser-server"),
+        ("singleuser: {extraLabels: {component: lab}}", "singleuser-server"),
     ],
 )
-def test_the_class_follows_users_labels(hub: str) -> None:
-    assert value(imported(hub), "podClasses.user.match.labels") == {"component": "lab"}
+def test_the_class_follows_users_labels(hub: str, component: str) -> None:
+    assert value(imported(hub), "podClasses.user.match.labels") == {"component": component}
 
 
 @pytest.mark.parametrize(

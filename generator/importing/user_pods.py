@@ -1,0 +1,178 @@
+"""Make the pods of a hub's users, one of each kind, as KubeSpawner makes them from the hub's own values.
+
+Nothing that was imported is read here: imported values are tried on these pods.
+Source: zero-to-jupyterhub 4.4, jupyterhub_config.py; KubeSpawner 7.1, `_load_profile`, `_build_pod_labels`, `make_pod`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from generator.checks.contract import at, listing, mapping, text
+from generator.importing.profile_pools import SIZES
+from generator.importing.quantities import cpu_quantity, spawner_memory
+from generator.importing.reach import traits_of
+from generator.importing.result import ImportResult
+from generator.importing.source import HubSection, child
+from generator.importing.users import PURPOSE_TERM
+from generator.values.files import read_defaults
+from generator.values.merge import coalesce
+from roost_core.objects.pod import PREFERRED, REQUIRED
+from roost_core.placement.labels import NAMESPACE_NAME_LABEL
+
+Traits = Mapping[str, Any]
+_Kind = tuple[tuple[str, ...], Traits]
+
+# Whose image nobody can name beforehand: it is typed, or built.
+UNLISTED: Final = "an image of their own"
+UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
+# Options multiply.
+_MOST_KINDS: Final = 500
+
+
+class UserPod(NamedTuple):
+    """A user's pod, the labels of its namespace, and what its user chose: a profile and choices, () where none is."""
+
+    chosen: tuple[str, ...]
+    pod: dict[str, Any]
+    namespace_labels: Mapping[str, str]
+
+
+def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
+    """A pod of each profile with each of its choices, of the hub that was imported. namespace: the hub's."""
+    if result.hub is None:
+        return []
+    names = listing(result.values.get("replaceSchedulers")) or [""]
+    usual = {
+        "scheduler_name": names[0],
+        "namespace": namespace,
+        **_chart_traits(result.hub, is_binder=result.is_binder),
+    }
+    usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
+    taken: set[str] = set()
+    kinds: list[_Kind] = []
+    for place, profile in enumerate(listing(usual.get("profile_list")), start=1):
+        name = text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}"
+        kinds += _kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name)
+        taken.add(name)
+    if not kinds and not result.is_binder:
+        kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
+    if result.has_builds:
+        kinds.append(((UNLISTED,) if kinds else (), {**usual, "image": UNKNOWN_IMAGE}))
+    return [UserPod(chosen, _pod_of(traits), _namespace_labels(traits)) for chosen, traits in kinds]
+
+
+def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
+    """What the chart sets by its values."""
+    tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
+    user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
+    memory = {"guarantee": None if is_binder else "1G"}
+    data = coalesce(hub.data, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}})
+    single, user_pods = mapping(data.get("singleuser")), mapping(at(data, "scheduling", "userPods"))
+    purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
+    priorities = at(data, "scheduling", "podPriority")
+    extra, network = mapping(single.get("extraNodeAffinity")), at(single, "networkTools", "image")
+    guard = {"name": "block-cloud-metadata", "image": _reference(network)}
+    is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
+    preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
+    return {
+        "image": _reference(single.get("image")),
+        "node_selector": single.get("nodeSelector"),
+        "tolerations": listing(user_pods.get("tolerations")) + listing(single.get("extraTolerations")),
+        "node_affinity_required": [PURPOSE_TERM] * (purpose == "require") + listing(extra.get("required")),
+        "node_affinity_preferred": preferred + listing(extra.get("preferred")),
+        "init_containers": [guard] * bool(is_guarded) + listing(single.get("initContainers")),
+        "extra_containers": listing(single.get("extraContainers")),
+        "extra_labels": single.get("extraLabels"),
+        "priority": at(priorities, "defaultPriority") if at(priorities, "enabled") is True else None,
+        "profile_list": single.get("profileList"),
+        **{
+            f"{short}_{part}": at(single, key, part)
+            for key, short in (("cpu", "cpu"), ("memory", "mem"))
+            for part in ("guarantee", "limit")
+        },
+        **{f"extra_resource_{part}": at(single, "extraResource", part) for part in ("limits", "guarantees")},
+    }
+
+
+def _reference(image: object) -> str:
+    name, tag = at(image, "name"), at(image, "tag")
+    return f"{name}:{tag}" if name and tag else text(name)
+
+
+def _kinds_of(usual: Traits, profile: object, name: str) -> list[_Kind]:
+    """Whoever takes a profile: with the usual choices first."""
+    kinds: list[_Kind] = [((name,), _overridden(usual, profile))]
+    for option in mapping(child(profile, "profile_options")).values():
+        choices = sorted(
+            mapping(child(option, "choices")).items(), key=lambda one: child(one[1], "default") is not True
+        )
+        if any(child(option, key, "enabled") is True for key in ("unlisted_choice", "dynamic_image_building")):
+            choices.append((UNLISTED, child(option, "unlisted_choice")))
+        kinds = [
+            ((*chosen, str(key)), _overridden(traits, choice)) for key, choice in choices for chosen, traits in kinds
+        ][:_MOST_KINDS] or kinds
+    return kinds
+
+
+def _overridden(traits: Traits, holder: object) -> Traits:
+    """KubeSpawner merges dictionaries, and replaces all else."""
+    changed = dict(traits)
+    for name, value in mapping(child(holder, "kubespawner_override")).items():
+        before = {} if changed.get(name) is None else changed[name]
+        changed[name] = UNKNOWN_IMAGE if isinstance(value, str) and "{value}" in value else value
+        if isinstance(value, dict) and isinstance(before, dict):
+            changed[name] = {key: item for key, item in {**before, **value}.items() if item is not None}
+    return changed
+
+
+def _pod_of(traits: Traits) -> dict[str, Any]:
+    sizes: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
+    for part, name, key in SIZES:
+        size = cpu_quantity(traits.get(key)) if name == "cpu" else spawner_memory(traits.get(key))
+        if size is not None:
+            sizes[part][name] = size
+    for part, key in (("requests", "extra_resource_guarantees"), ("limits", "extra_resource_limits")):
+        sizes[part] |= {name: str(amount) for name, amount in mapping(traits.get(key)).items() if amount is not None}
+    # As the API server's defaults are.
+    sizes["requests"] = {**sizes["limits"], **sizes["requests"]}
+    image = text(traits.get("image")) or text(traits.get("image_spec"))
+    notebook = {"name": "notebook", "image": image, "resources": sizes}
+    node_affinity: dict[str, object] = {PREFERRED: listing(traits.get("node_affinity_preferred"))}
+    if required := listing(traits.get("node_affinity_required")):
+        node_affinity[REQUIRED] = {"nodeSelectorTerms": required}
+    spec: dict[str, object] = {
+        "containers": [notebook, *_containers(traits.get("extra_containers"))],
+        "initContainers": _containers(traits.get("init_containers")),
+        "nodeSelector": mapping(traits.get("node_selector")),
+        "tolerations": listing(traits.get("tolerations")),
+        "affinity": {"nodeAffinity": node_affinity},
+        "schedulerName": traits.get("scheduler_name") or "default-scheduler",
+    }
+    if traits.get("priority"):
+        spec["priority"] = traits["priority"]
+    for key, value in mapping(traits.get("extra_pod_config")).items():
+        spec[re.sub(r"_([a-z])", lambda found: found[1].upper(), key)] = value
+    # Whatever extra_labels says of `component`, this one stands.
+    labels = {**mapping(traits.get("extra_labels")), "component": traits.get("component_label") or "singleuser-server"}
+    metadata = {"name": "jupyter-user", "namespace": _namespace(traits), "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _containers(value: object) -> list[object]:
+    """A list, or a mapping in the order of its keys; each has a name."""
+    listed = [value[key] for key in sorted(value)] if isinstance(value, dict) else listing(value)
+    return [{"name": f"container-{place}", **mapping(one)} for place, one in enumerate(listed)]
+
+
+def _namespace(traits: Traits) -> str:
+    template = text(traits.get("user_namespace_template")) or "{hubnamespace}-{username}"
+    named = re.sub(r"\{.*?\}", "user", template) if traits.get("enable_user_namespaces") is True else ""
+    return named or text(traits.get("namespace"))
+
+
+def _namespace_labels(traits: Traits) -> Mapping[str, str]:
+    own = mapping(traits.get("user_namespace_labels")) if traits.get("enable_user_namespaces") is True else {}
+    return {**{key: str(value) for key, value in own.items()}, NAMESPACE_NAME_LABEL: _namespace(traits)}

@@ -1,0 +1,248 @@
+"""Try imported values on made pods of a hub's users: the webhook's rules and the scheduler's model say how they fare.
+
+Nodes are made for each pod, of the pool that it asks for: one that holds its images, one that is pulling them, and one
+as large as a placeholder that stands there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import jsonpatch
+import yaml
+
+from generator.importing.result import ImportResult
+from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
+from generator.importing.user_pods import UserPod, user_pods
+from generator.render.manifests import render
+from generator.values.files import read_defaults
+from generator.values.merge import coalesce
+from generator.values.release import Release
+from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
+from roost_core.objects.pod_body import read_pod_body
+from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.requests import PODS
+from roost_core.objects.selectors import Taint
+from roost_core.placement.labels import HELD, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
+from roost_core.placement.nodes import Nodes
+from roost_core.scheduler.cycle import schedule
+from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+from roost_core.scheduler.state import ClusterState
+from webhook.admission import decide
+from webhook.facts import Facts
+from webhook.ledger import Ledger
+from webhook.patch import Change, PreferNode, RequireNode
+from webhook.rules import Rulebook
+from webhook.settings import read_settings
+
+Object = Mapping[str, Any]
+
+_RELEASE: Final = Release()
+# In a resource's base unit.
+_AMPLE: Final = 10**15
+_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+_SHOWN: Final = 3
+
+
+class World(NamedTuple):
+    """What values render, as far as users' pods meet it. rules: None without a webhook."""
+
+    rules: Rulebook | None
+    profiles: Mapping[str, Profile]
+    # Pods of each DaemonSet; of each placeholder set, with how many there are.
+    pullers: list[Pod]
+    placeholders: list[tuple[int, Pod]]
+
+
+def try_import(result: ImportResult) -> None:
+    """Say what imported values do, as made pods of the hub's users show."""
+    values: dict[str, Any] = coalesce(result.values, read_defaults().values)
+    users = user_pods(result, _RELEASE.namespace)
+    result.tell(values, _try_users(_world(values), users) if users else None)
+
+
+def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
+    outcomes: dict[tuple[str, frozenset[str], str], list[tuple[str, ...]]] = {}
+    for user in users:
+        outcomes.setdefault(_try_user(world, user), []).append(user.chosen)
+    lines = [f"users{_whose(chosen, users)}: {says}" for (says, _, _), chosen in outcomes.items()]
+    topics = frozenset(topic for _, seen, _ in outcomes for topic in seen)
+    # Who names a scheduler of their own while others don't wants it.
+    blocked = {
+        told for told in outcomes if told[2] and not (PLACE in topics and told[2].startswith("replaceSchedulers"))
+    }
+    unplaced = [
+        f"{reason}{_whose(outcomes[told], users)}" for told in outcomes if told in blocked for reason in told[2:]
+    ]
+    return Seen(topics, lines, unplaced)
+
+
+def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
+    """Who they are, by the profiles and choices that they alone have; "" for all users."""
+    rest = dict.fromkeys(chosen)
+    if len(rest) == len(users):
+        return ""
+    names = []
+    for choice, _ in Counter(choice for choices in chosen for choice in choices).most_common():
+        with_it = [user.chosen for user in users if choice in user.chosen]
+        if rest.keys() & with_it and all(choices in chosen for choices in with_it):
+            names.append(choice)
+            rest = {choices: None for choices in rest if choices not in with_it}
+    names += [" ".join(choices) for choices in rest]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f" of {', '.join(names[:_SHOWN])}{more}"
+
+
+def _world(values: Object) -> World:
+    bodies = [each.body for each in render(dict(values), _RELEASE)]
+    kinds: dict[str, list[Any]] = {}
+    for body in bodies:
+        kinds.setdefault(str(body["kind"]), []).append(body)
+    data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
+    documents = [each[RELEASE_KEY].encode() for each in data if RELEASE_KEY in each]
+    rules = Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
+    configurations = [yaml.load(each["config.yaml"], Loader=yaml.CSafeLoader) for each in data if "config.yaml" in each]
+    profiles = {name: profile for each in configurations for name, profile in _profiles(each).items()}
+    priority = values["priorityClasses"]["placeholder"]
+    placeholders = [
+        (body["spec"]["replicas"], _made(body, priority=priority))
+        for body in kinds.get("StatefulSet", [])
+        if body["spec"]["replicas"] and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
+    ]
+    return World(rules, profiles, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders)
+
+
+def _profiles(configuration: Object) -> Mapping[str, Profile]:
+    """By scheduler name; kube-scheduler's own where the model doesn't know the hub's plugins."""
+    try:
+        return read_profiles(configuration, _RELEASE.kube_minor[1])
+    except ProfileError:
+        usual = default_profile(_RELEASE.kube_minor[1])
+        return {each["schedulerName"]: usual for each in configuration["profiles"]}
+
+
+def _made(body: Object, **spec: object) -> Pod:
+    """A pod of a workload."""
+    template = body["spec"]["template"]
+    metadata = {**template["metadata"], "name": "made", "namespace": _RELEASE.namespace}
+    containers = [_with_requests(container) for container in template["spec"]["containers"]]
+    return read_pod({"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}})
+
+
+def _with_requests(container: Object) -> dict[str, Any]:
+    """As the API server stores it: what only has a limit requests as much."""
+    sizes = container.get("resources") or {}
+    requests = {**(sizes.get("limits") or {}), **(sizes.get("requests") or {})}
+    return {**container, "resources": {**sizes, "requests": requests}}
+
+
+def _try_user(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
+    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't get them, if so."""
+    try:
+        return _fare(world, user)
+    except (MalformedObjectError, ValueError) as error:
+        return f"no valid pod: {error}", frozenset(), ""
+
+
+def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
+    asked = read_pod(user.pod)
+    images = _images(asked)
+    holder, puller = (
+        _node(asked, state, {pulled_label(*_RELEASE[:2], image): state for image in images})
+        for state in (HELD, PULLING)
+    )
+    facts = Facts(nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels})
+    pod, changes, reason = _admit(world, user, facts)
+    profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
+    seen: set[str] = set()
+    says = [f"the scheduler {pod.scheduler_name}"]
+    if pod.scheduler_name in world.profiles:
+        seen.add(PLACE)
+        says = ["Roost's scheduler"]
+    elif pod.scheduler_name == DEFAULT_SCHEDULER:
+        says = ["the cluster's scheduler"]
+    brought = {image for one in world.pullers if _fits(one, holder, profile) for image in _images(one)} & set(images)
+    if world.pullers:
+        seen |= {IMAGES} if brought else set()
+        one = "image brought" if brought else "image not brought"
+        many = f"{len(brought)} of {len(images)} images brought" if len(images) > 1 else one
+        says.append(many if user.pod["spec"]["containers"][0]["image"] else "image not named here")
+    goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
+    required = sum(isinstance(one, RequireNode) and one.expression["values"] == [PULLING] for one in changes)
+    prefers = any(isinstance(one, PreferNode) and HELD in str(one.term) for one in changes)
+    if goes_to == holder.name and (required or prefers):
+        seen.add(GATE)
+        says.append(f"gate on {_count(required, 'image')}" if required else "prefer nodes with their image")
+    if world.placeholders:
+        fit = sum(count for count, one in world.placeholders if _keeps_room(one, asked, pod, profile))
+        seen |= {PLACEHOLDERS} if fit else set()
+        says.append(
+            f"{_count(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
+        )
+    return ", ".join(says), frozenset(seen), "" if PLACE in seen or not world.profiles else reason
+
+
+def _admit(world: World, user: UserPod, facts: Facts) -> tuple[Pod, Sequence[Change], str]:
+    """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is set."""
+    if world.rules is None:
+        return read_pod(user.pod), (), "webhook.enabled is true"
+    metadata = user.pod["metadata"]
+    decision = decide(read_pod_body(user.pod, metadata["namespace"]), world.rules, facts, Ledger(), pod_key="", now=0.0)
+    reason = f"replaceSchedulers has {user.pod['spec'].get('schedulerName')}, which their pods name"
+    if decision.pod_class is None:
+        where = f"component: {metadata['labels']['component']}, namespace: {metadata['namespace']}"
+        reason = f"podClasses.user.match selects their pods ({where})"
+    elif decision.reason:
+        reason = f"their pods have nothing for which Roost leaves them alone ({decision.reason})"
+    return read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))), decision.changes, reason
+
+
+def _images(pod: Pod) -> list[str]:
+    """Normalised references of all that it runs, or mounts to have it pulled."""
+    return list(dict.fromkeys(map(normalise_reference, filter(None, (*pod.spec.images, *pod.spec.volume_images)))))
+
+
+def _fits(pod: Pod, node: Node, profile: Profile, *others: Pod) -> bool:
+    """Whether there is room for a pod on a node, at once or when others give way to it."""
+    decision = schedule(pod, ClusterState([node], others), profile)
+    return decision.node is not None or decision.nomination is not None
+
+
+def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bool:
+    """Whether a placeholder may stand on a node that the user asks for, and its room is enough for the user."""
+    room = _node(asked, "room", {})
+    room = replace(room, allocatable={PODS: 2, **dict(placeholder.spec.requests)})
+    return _fits(placeholder, room, profile) and _fits(user, room, profile, replace(placeholder, node_name=room.name))
+
+
+def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
+    """An ample node of the pool that a pod asks for: its labels are required, its taints tolerated."""
+    wanted: dict[str, str] = {**labels, **dict(asked.spec.node_selector)}
+    for term in (asked.spec.required_node_terms or ())[:1]:
+        for key, operator, values in term.expressions:
+            least = min(values, default="")
+            if operator in ("In", "Exists"):
+                wanted.setdefault(key, least)
+            elif operator in ("Gt", "Lt"):
+                wanted.setdefault(key, str(int(least) + (1 if operator == "Gt" else -1)))
+    taints = {
+        (one.key, one.effect or "NoSchedule"): one.value
+        for one in reversed(asked.spec.tolerations)
+        if one.key and not one.key.startswith("node.kubernetes.io/")
+    }
+    return Node(
+        name,
+        wanted,
+        tuple(Taint(key, value, effect) for (key, effect), value in taints.items()),
+        allocatable=dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE),
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
