@@ -1,0 +1,85 @@
+"""Where the next user and the next placeholder go in the states that zero-to-jupyterhub's issue 1414 names."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from roost_core.placement.labels import OPT_OUT_ANNOTATION
+from tests.e2e.together.test_promises import IMAGE, pod
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.scheduler import scheduler_config, start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+pytestmark = pytest.mark.e2e
+
+DOCS: Final = Path(__file__).parents[3] / "docs" / "placement.md"
+Z2JH: Final = Path(__file__).parents[3] / "lab/roost_lab/simulator/policies/z2jh.yaml"
+# A letter a slot: placeholder, user, free. The older node first.
+STATES: Final = ("PPP++ UU+++", "PPPU+ UU+++", "PPP++ PU+++", "PPPU+ PUU++")
+COMPONENTS: Final = {"P": "user-placeholder", "U": "singleuser-server"}
+OLDER, NEWER = "node-1", "node-2"
+
+
+@pytest.fixture
+def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper) -> Iterator[Stack]:
+    user_scheduler = yaml.safe_load(Z2JH.read_text())["scheduler"]["profiles"]["user"]
+    config = scheduler_config({"schedulerName": "user-scheduler", **user_scheduler})
+    # A hub of one image, which the puller brings to every node.
+    name, _, tag = IMAGE.rpartition(":")
+    values = {"placeholders": [], "singleuser": {"image": {"name": name, "tag": tag}}}
+    with start_scheduler(control_plane, config), Stack(control_plane, namespace, values) as stack:
+        yield stack
+
+
+WITHOUT_ROOST: Final[dict[str, Any]] = {
+    "spec": {"schedulerName": "user-scheduler"},
+    "annotations": {OPT_OUT_ANNOTATION: "true"},
+}
+
+
+def create(stack: Stack, name: str, kind: str, without_roost: bool, node: str | None = None) -> str:
+    """Create a pod of one slot; its node."""
+    details = copy.deepcopy(WITHOUT_ROOST) if without_roost else {}
+    stack.create_pod(pod(name, COMPONENTS[kind], node=node, requests={"cpu": "1"}, **details))
+    return stack.wait_for_node(name)
+
+
+def remove(stack: Stack, **query: str) -> None:
+    """Delete pods at once, and wait until they are gone."""
+    path = f"/api/v1/namespaces/{stack.namespace}/pods"
+    for one in stack.cluster.api.list(path, **query):
+        stack.cluster.api.delete(f"{path}/{one['metadata']['name']}", {"gracePeriodSeconds": 0})
+    wait_until(lambda: not stack.cluster.api.list(path, **query), 30, "the pods to go")
+
+
+def next_nodes(stack: Stack, slots: dict[str, str], without_roost: bool) -> tuple[str, str]:
+    """Where the next user would go, and the next placeholder."""
+    for node, kinds in slots.items():
+        for number, kind in enumerate(kinds.replace("+", "")):
+            assert create(stack, f"{node}-{number}", kind, without_roost, node) == node
+    found = []
+    for kind in "UP":
+        found.append(create(stack, "next", kind, without_roost))
+        remove(stack, fieldSelector="metadata.name=next")
+    remove(stack, labelSelector=f"component in ({','.join(COMPONENTS.values())})")
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_next_user_joins_users_and_docs_say_where_each_goes(
+    state: str, stack: Stack, fake_nodes: FakeNodes
+) -> None:
+    slots = dict(zip((OLDER, NEWER), state.split(), strict=True))
+    fake_nodes.create_many(slots, cpu="5")
+    before, _ = next_nodes(stack, slots, without_roost=True)
+    user, placeholder = next_nodes(stack, slots, without_roost=False)
+    assert user == max(slots, key=lambda node: slots[node].count("U"))
+    row = f"| `{state.replace(' ', '` | `')}` | {before} | {user} | {placeholder} |"
+    assert row in DOCS.read_text().splitlines(), row
