@@ -57,14 +57,14 @@ class ControllersMetrics(Collector):
             "Plans that a cycle had no time for: the last one stays in force, and the next cycle begins with it.",
             "controller",
         )
-        self.starts = self._counter(
+        self._starts = self._counter(
             "starts",
             "Starts of pods: started (its containers run), or failed (gone before).",
             "pod_class",
             "hub",
             "result",
         )
-        self.start_seconds = Histogram(
+        self._start_seconds = Histogram(
             PREFIX + "start_seconds",
             "Seconds until a pod's containers ran, by class and hub.",
             ("pod_class", "hub"),
@@ -125,10 +125,16 @@ class ControllersMetrics(Collector):
         self._oldest_pending.clear()
         for whose, age in seconds.items():
             self._oldest_pending.labels(*whose).set(age)
-            self.start_seconds.labels(*whose)
+            self._start_seconds.labels(*whose)
             for result in ("started", "failed"):
                 # For Prometheus, a counter that first appears as 1 has not increased.
-                self.starts.labels(*whose, result)
+                self._starts.labels(*whose, result)
+
+    def count_start(self, whose: tuple[str, str], result: str, seconds: float) -> None:
+        """Count the end of one start: started, after so long, or failed."""
+        self._starts.labels(*whose, result).inc()
+        if result == "started":
+            self._start_seconds.labels(*whose).observe(max(0.0, seconds))
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""

@@ -31,23 +31,25 @@ class Starts:
 
     def follow(self, snapshot: Snapshot, now: float) -> None:
         """Take note of what has changed since the last call; now: Unix time."""
-        before = self._known or {}
+        # What ended before this replica led, another one has counted.
+        before, counts = self._known or {}, self._known is not None
         known: dict[str, Start | None] = {}
+        pending: dict[tuple[str, str], float] = {}
         for pod in snapshot.pods.values():
             start = before[pod.uid] if pod.uid in before else self._begin(pod, snapshot)
-            if start is not None and not start[2] and (result := _result(pod)):
-                # What ended before this replica led, another one has counted.
-                if self._known is not None:
-                    self._count(start, result, now)
-                start = *start[:2], True
+            if start is not None:
+                whose, created, is_over = start
+                if not is_over and (result := _result(pod)):
+                    is_over = True
+                    if counts:
+                        self._metrics.count_start(whose, result, now - created)
+                pending[whose] = max(0.0 if is_over else now - created, pending.get(whose, 0.0))
+                start = whose, created, is_over
             known[pod.uid] = start
-        for uid in before.keys() - known.keys():
-            if (gone := before[uid]) is not None and not gone[2]:
-                self._count(gone, "failed", now)
+        for whose, created, is_over in (start for uid, start in before.items() if start and uid not in known):
+            if not is_over:
+                self._metrics.count_start(whose, "failed", now - created)
         self._known = known
-        pending: dict[tuple[str, str], float] = {}
-        for whose, created, is_over in filter(None, known.values()):
-            pending[whose] = max(0.0 if is_over else now - created, pending.get(whose, 0.0))
         self._metrics.show_pending(pending)
 
     def forget(self) -> None:
@@ -57,19 +59,13 @@ class Starts:
 
     def _begin(self, pod: Pod, snapshot: Snapshot) -> Start | None:
         found = self._release.class_of(pod, snapshot.namespaces)
-        return None if found is None or found.attract else ((found.name, self._hub(pod)), pod.created, False)
-
-    def _hub(self, pod: Pod) -> str:
-        """As the recorder calls it; whoever creates pods may name any, so that those beyond a bound are one."""
+        if found is None or found.attract:
+            return None
         hub = hub_of(pod.labels, pod.namespace)
+        # Whoever creates pods may name any: those beyond a bound are one.
         if len(self._hubs) < _MOST_HUBS:
             self._hubs.add(hub)
-        return hub if hub in self._hubs else "other"
-
-    def _count(self, start: Start, result: str, now: float) -> None:
-        self._metrics.starts.labels(*start[0], result).inc()
-        if result == "started":
-            self._metrics.start_seconds.labels(*start[0]).observe(max(0.0, now - start[1]))
+        return (found.name, hub if hub in self._hubs else "other"), pod.created, False
 
 
 def _result(pod: Pod) -> str:

@@ -9,6 +9,8 @@ from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
 
+_SPARE: Final = "karpenter.sh/do-not-disrupt"
+
 
 def check(install: Install) -> Told:
     yield "Deployments of cluster-autoscaler, Karpenter's NodePools"
@@ -25,45 +27,28 @@ def check(install: Install) -> Told:
                 f"placeholders have {priority}, so none makes a node come.",
                 f"Set --expendable-pods-priority-cutoff={priority} there, or priorityClasses.placeholder to {cutoff}.",
             )
-    yield from _find_karpenter(install)
-    yield from _find_evictable(install)
-
-
-def _find_karpenter(install: Install) -> Told:
-    pools = install.client.find("/apis/karpenter.sh/v1/nodepools")
-    moving = [
+    pools = [
         pool["metadata"]["name"]
-        for pool in (pools or {}).get("items", [])
+        for pool in (install.client.find("/apis/karpenter.sh/v1/nodepools") or {}).get("items", [])
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
-    users = users_of(install) if moving else []
-    bare = [pod["metadata"]["name"] for pod in users if annotation_of(pod, "karpenter.sh/do-not-disrupt") != "true"]
-    if bare:
-        yield Finding(
-            "warning",
-            f"Karpenter may end {len(bare)} of {len(users)} users' pods to save a node (NodePool {some(moving)}): "
-            f"{some(bare)}.",
-            'In the hub\'s values: singleuser.extraAnnotations: {karpenter.sh/do-not-disrupt: "true"}; or '
-            "consolidationPolicy: WhenEmpty.",
-        )
-
-
-def _find_evictable(install: Install) -> Told:
-    """Users that cluster-autoscaler may end: it spares pods without a controller unless they say otherwise."""
     users = users_of(install)
+    bare = [pod for pod in users if annotation_of(pod, _SPARE) != "true"] if pools else []
+    # It spares pods without a controller unless they say otherwise.
     evictable = [
-        pod["metadata"]["name"]
+        pod
         for pod in users
-        if annotation_of(pod, SAFE_TO_EVICT_ANNOTATION) == "true"
-        or (
-            any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or [])
-            and annotation_of(pod, SAFE_TO_EVICT_ANNOTATION) != "false"
-        )
+        if (says := annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)) == "true"
+        or (says != "false" and any(one.get("controller") for one in pod["metadata"].get("ownerReferences") or []))
     ]
-    if evictable:
-        yield Finding(
-            "warning",
-            f"cluster-autoscaler may end {len(evictable)} of {len(users)} users' pods to save a node: "
-            f"{some(evictable)}.",
-            f'In the hub\'s values: singleuser.extraAnnotations: {{{SAFE_TO_EVICT_ANNOTATION}: "false"}}.',
-        )
+    for who, ended, annotation, more in (
+        (f"Karpenter (NodePool {some(pools)})", bare, f'{_SPARE}: "true"', "; or consolidationPolicy: WhenEmpty"),
+        ("cluster-autoscaler", evictable, f'{SAFE_TO_EVICT_ANNOTATION}: "false"', ""),
+    ):
+        if ended:
+            yield Finding(
+                "warning",
+                f"{who} may end {len(ended)} of {len(users)} users' pods to save a node: "
+                f"{some([pod['metadata']['name'] for pod in ended])}.",
+                f"In the hub's values: singleuser.extraAnnotations: {{{annotation}}}{more}.",
+            )

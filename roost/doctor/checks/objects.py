@@ -30,55 +30,47 @@ _CLUSTER_KINDS: Final = [
 
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
-    missing, refused, before, after, denied = [], [], {}, {}, ""
+    told: dict[str, list[str]] = {"missing": [], "refused": [], "denied": []}
+    before, after = {}, {}
     for body in install.rendered:
-        live = install.client.find(path_of(body))
+        live, name = install.client.find(path_of(body)), name_of(body)
         if live is None:
-            missing.append(name_of(body))
+            told["missing"].append(name)
             continue
         try:
             applied = install.client.try_apply(path_of(body), body, _applier(live))
         except ApiError as error:
-            if error.status not in (401, 403):
-                refused.append(f"{name_of(body)} ({error})")
-            denied = denied or (str(error) if error.status in (401, 403) else "")
+            told["denied" if error.status in (401, 403) else "refused"].append(f"{name} ({error})")
             continue
-        identity = Identity(body["apiVersion"], body["kind"], body["metadata"].get("namespace", ""), name_of(body))
+        identity = Identity(body["apiVersion"], body["kind"], "", name)
         before[identity], after[identity] = _of_values(live, body), _of_values(applied, body)
-    if missing:
-        yield Finding(
-            "error", f"{len(missing)} of {len(install.rendered)} objects are missing: {some(missing)}.", _AGAIN
-        )
-    if refused:
-        yield Finding("error", f"As the values render them, the API server refuses: {some(refused)}.", _AGAIN)
     differing = [
         f"{change.identity.name} ({some(fields)})"
         for change in compare(before, after)
         # The check programs tells of replicas.
         if (fields := [show_path(one.path) for one in change.fields if one.path != ("spec", "replicas")])
     ]
-    if differing:
-        yield Finding(
-            "error", f"{count(len(differing), 'object')} not as the values render: {some(differing)}.", _AGAIN
-        )
-    if denied:
-        yield Finding(
-            "unknown", f"Not allowed to compare: {denied}", "Run it with an account that may patch these objects."
-        )
+    all_ = len(install.rendered)
+    for names, evidence in (
+        (told["missing"], f"{len(told['missing'])} of {all_} objects are missing"),
+        (told["refused"], "As the values render them, the API server refuses"),
+        (differing, f"{count(len(differing), 'object')} not as the values render"),
+    ):
+        if names:
+            yield Finding("error", f"{evidence}: {some(names)}.", _AGAIN)
+    if told["denied"]:
+        fix = "Run it with an account that may patch these objects."
+        yield Finding("unknown", f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
     yield from _find_extra(install)
 
 
 def _of_values(found: Object, body: Object) -> Object:
     """What of an object comes from the values: not from the API server, nor from who installs."""
-    metadata = {
-        part: {key: text for key, text in (found["metadata"].get(part) or {}).items() if key in _keys(body, part)}
-        for part in ("labels", "annotations")
-    }
+    metadata = {}
+    for part in ("labels", "annotations"):
+        rendered = (body["metadata"].get(part) or {}).keys() - {"app.kubernetes.io/managed-by"}
+        metadata[part] = {key: (found["metadata"].get(part) or {}).get(key) for key in rendered}
     return {**{key: value for key, value in found.items() if key != "status"}, "metadata": metadata}
-
-
-def _keys(body: Object, part: str) -> set[str]:
-    return {*(body["metadata"].get(part) or {})} - {"app.kubernetes.io/managed-by"}
 
 
 def _applier(live: Object) -> str:

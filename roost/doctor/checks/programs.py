@@ -28,12 +28,12 @@ def check(install: Install) -> Told:
             continue
         selector = found["spec"]["selector"]["matchLabels"]
         stuck, said = _stuck_pods(install.pods, selector), ""
-        for pod in _crashed(install.pods, selector):
+        for pod, container in _crashed(install.pods, selector):
             try:
-                said = f" Its last words: {_last_words(install, pod)}"
+                said = f" Its last words: {_last_words(install, pod, container)}"
                 break
             except ApiError as error:
-                yield unreadable_log(pod["metadata"]["name"], error)
+                yield unreadable_log(pod, error)
         which = (f": {some(stuck)}" if stuck else "") + f".{said}"
         look = f"kubectl --namespace {install.release.namespace} describe pod and logs of"
         if ready >= replicas:
@@ -49,8 +49,7 @@ def check(install: Install) -> Told:
         )
 
     for body in others:
-        stuck = _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"])
-        if stuck:
+        if stuck := _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"]):
             yield Finding(
                 "warning",
                 f"{name_of(body)}: pods don't start: {some(stuck)}.",
@@ -91,21 +90,21 @@ def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
     return found
 
 
-def _crashed(pods: list[Object], selector: dict[str, str]) -> list[Object]:
-    """The selected pods, the newest first, of which a container has ended."""
-    found = [pod for pod in pods if selector.items() <= label_items(pod).items() and _ended_container(pod)]
-    return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+def _crashed(pods: list[Object], selector: dict[str, str]) -> list[tuple[str, str]]:
+    """The selected pods, the newest first, each with a container that has ended at least once, and isn't ready now."""
+    found = [
+        (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"], one["name"])
+        for pod in pods
+        if selector.items() <= label_items(pod).items()
+        for one in (pod.get("status") or {}).get("containerStatuses") or []
+        if one.get("restartCount") and not one.get("ready")
+    ]
+    return [(pod, container) for _, pod, container in sorted(found, reverse=True)]
 
 
-def _ended_container(pod: Object) -> str:
-    """Name of a container that has ended at least once, and isn't ready now; "": none."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((one["name"] for one in statuses if one.get("restartCount") and not one.get("ready")), "")
-
-
-def _last_words(install: Install, pod: Object) -> str:
+def _last_words(install: Install, pod: str, container: str) -> str:
     """Why a program ended, in the log of its last run. Raises ApiError."""
-    lines = log_lines(install, pod["metadata"]["name"], _ended_container(pod), {"previous": True}) or ["nothing"]
+    lines = log_lines(install, pod, container, {"previous": True}) or ["nothing"]
     # klog's E and F; kube-scheduler itself says "command failed" last.
     errors = [line for line in lines if re.match(r"[EF]\d{4} ", line)] or lines
     return next((line for line in reversed(errors) if "command failed" in line), errors[-1])[:LINE_LENGTH]

@@ -20,11 +20,9 @@ _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "
 
 
 def check(install: Install) -> Told:
-    needs: dict[NodeRules, list[str]] = {}
+    needs: dict[NodeRules, dict[str, None]] = {}
     for who, rules in _needs(install):
-        names = needs.setdefault(rules, [])
-        if who not in names:
-            names.append(who)
+        needs.setdefault(rules, {})[who] = None
     admitting = {rules: sum(node_admits(rules, node) for node in install.nodes) for rules in needs}
     said = some([f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD)
     yield f"of {count(len(install.nodes), 'node')}, may use: {said or 'no class is placed'}"
@@ -37,32 +35,31 @@ def check(install: Install) -> Told:
             f"Labels of nodes look misspelt: {some(misspelt)}. Pods that ask for the right one don't go there.",
             "Correct the labels in the node pool's own settings, and on the nodes: kubectl label node.",
         )
-    comes = _has_autoscaler(install)
-    for rules, names in needs.items():
-        if admitting[rules]:
-            continue
-        nodes = [node for node in install.nodes if node_matches(rules, node.name, node.labels)]
-        taints = {
-            taint.key
-            for node in nodes
-            if not node.unschedulable and (taint := untolerated(node.taints, rules.tolerations))
-        }
-        if nodes and not any(key.startswith(_PASSING) for key in taints):
-            yield Finding(
-                "error",
-                f"{_capital(names)} may use none of the {count(len(nodes), 'node')} that match: "
-                + (f"nothing tolerates the taint {some(sorted(taints))}." if taints else "they are cordoned."),
-                "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
-                if taints
-                else "kubectl uncordon, once whoever drains them is done.",
-            )
-        elif not (nodes or comes or misspelt):
-            yield Finding(
-                "error",
-                f"No node matches what {', '.join(names)} require: {_text(rules)}; no autoscaler is seen.",
-                "Compare with kubectl get nodes --show-labels: correct the pool's labels, or the node selector here "
-                "and in the hub's values.",
-            )
+    may_come = bool(misspelt) or _has_autoscaler(install)
+    kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
+    faults = [fault for rules, names in kept_out if (fault := _fault(rules, names, install.nodes, may_come))]
+    yield from faults[:_TOLD]
+
+
+def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Finding | None:
+    """Why no node admits such pods; None where that passes. may_come: nodes that match may come by themselves."""
+    matching = [node for node in nodes if node_matches(rules, node.name, node.labels)]
+    taints = {
+        taint.key
+        for node in matching
+        if not node.unschedulable and (taint := untolerated(node.taints, rules.tolerations))
+    }
+    if not matching:
+        where = "correct the pool's labels, or the node selector here and in the hub's values."
+        evidence = f"No node matches what {who} require: {_text(rules)}; no autoscaler is seen."
+        return None if may_come else Finding("error", evidence, f"kubectl get nodes --show-labels; {where}")
+    if any(key.startswith(_PASSING) for key in taints):
+        return None
+    why, fix = "they are cordoned.", "kubectl uncordon, once whoever drains them is done."
+    if taints:
+        why = f"nothing tolerates the taint {some(sorted(taints))}."
+        fix = "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
+    return Finding("error", f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix)
 
 
 def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
@@ -116,18 +113,10 @@ def _has_autoscaler(install: Install) -> bool:
     return any(map(autoscaler_words, deployments)) or any(install.client.find(path) is not None for path in paths)
 
 
-def _capital(names: list[str]) -> str:
-    text = ", ".join(names)
-    return text[:1].upper() + text[1:]
-
-
 def _text(rules: NodeRules) -> str:
     """What rules require of labels, for people."""
-    selector = [f"{key}={value}" for key, value in rules.node_selector]
     terms = [
-        " and ".join(
-            f"{key} {operator} {','.join(sorted(values))}".rstrip() for key, operator, values in term.expressions
-        )
+        " and ".join(f"{one.key} {one.operator} {','.join(sorted(one.values))}".rstrip() for one in term.expressions)
         for term in rules.required_node_terms or ()
     ]
-    return ", ".join([*selector, *([" or ".join(terms)] if terms else [])]) or "terms that match nothing"
+    return ", ".join([*(f"{key}={value}" for key, value in rules.node_selector), " or ".join(terms)]).strip(", ")

@@ -75,7 +75,7 @@ def test_what_differs_from_the_values_is_named_by_its_fields_and_what_controller
     assert evidence == f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
     cluster.refused = {WEBHOOKS}
     ((severity, evidence, _),) = cluster.said("objects")
-    assert (severity, evidence.startswith("Not allowed to compare: PATCH")) == ("unknown", True)
+    assert (severity, evidence.startswith("Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")) == ("unknown", True)
 
 
 def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_those_of_others_are_not() -> None:
@@ -295,7 +295,7 @@ def test_users_that_karpenter_may_end_are_told() -> None:
     ]
     cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
     ((_, evidence, fix),) = cluster.said("autoscaler")
-    assert "1 of 2 users' pods to save a node (NodePool users): a." in evidence
+    assert evidence == "Karpenter (NodePool users) may end 1 of 2 users' pods to save a node: a."
     assert "singleuser.extraAnnotations" in fix
 
 
