@@ -75,7 +75,8 @@ def test_what_differs_from_the_values_is_named_by_its_fields_and_what_controller
     assert evidence == f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
     cluster.refused = {WEBHOOKS}
     ((severity, evidence, _),) = cluster.said("objects")
-    assert (severity, evidence.startswith("Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")) == ("unknown", True)
+    denied = evidence.startswith("Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")
+    assert (severity, denied) == ("unknown", True)
 
 
 def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_those_of_others_are_not() -> None:

@@ -51,7 +51,7 @@ def test_it_says_how_many_nodes_each_kind_of_pod_may_use() -> None:
             [node("a", p="other")],
             "No node matches what users require: p In u; no autoscaler is seen.",
         ),
-        (REQUIRED, [labelled("a", RIGHT, ["theirs"])], "Of 1 node with the right labels, none is for users: nothing tol"),
+        (REQUIRED, [labelled("a", RIGHT, ["theirs"])], "Of 1 node with the right labels, none is for users: noth"),
     ],
 )
 def test_a_pool_that_users_cant_use_is_an_error(values: str, nodes: list[Object], told: str) -> None:
