@@ -25,7 +25,7 @@ $(DEMO_STAMP): requirements/demo.txt requirements/build.txt tools/setup.sh
 	@[ -e $(STAMP) ] || tools/setup.sh $(VENV) demo
 	@touch $@
 
-demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, two pages to open
+demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, and a replay to play in a browser
 	@$(PY) -m tools.demo
 
 demo-cluster: setup  ## the same on a real control plane; needs Go

@@ -19,10 +19,14 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.pages.dates import as_date
+from roost_lab.pages.phrases import show_bytes, show_time
 from roost_lab.recorder.store.database import Store, StoreError
+from roost_lab.report.key_figures import HOUR_US
+from roost_lab.report.statistics import Span
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import MomentSource, make_app, serve
+from roost_lab.view.server import MomentSource, common_time, make_app, serve
+from roost_lab.view.shareable import make_file
 
 # A file, and a context in it.
 Kubeconfig = tuple[str | None, str | None]
@@ -30,8 +34,16 @@ LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubeconfig | None = None) -> int:
+def run(
+    databases: Sequence[str],
+    port: int,
+    at_us: int | None,
+    cluster: Kubeconfig | None = None,
+    output: Path | None = None,
+) -> int:
     """Serve until Ctrl-C. databases: one, or two beside each other. cluster: kubeconfig and context, in their place.
+
+    output: where a page is written instead of being served.
 
     1 when a database or the cluster can't be read, or the port is taken.
     """
@@ -44,10 +56,11 @@ def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubecon
                 stores = [stack.enter_context(contextlib.closing(Store.open_for_reading(url))) for url in databases]
                 sources = [RecordSource(store) for store in stores]
                 names = names_of([store.shown_url for store in stores])
+            if output is not None:
+                return _write(output, sources, names, at_us)
             bound = bind(LOOPBACK, port)
         except (StoreError, BindError, ClusterError) as error:
-            print(f"roost view: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-            return 1
+            return _refuse(str(error))
         bound.listen(_BACKLOG)
         token = secrets.token_urlsafe(24)
         moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
@@ -56,6 +69,31 @@ def run(databases: Sequence[str], port: int, at_us: int | None, cluster: Kubecon
         click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
         server.serve_forever()
     return 0
+
+
+def _write(output: Path, sources: Sequence[MomentSource], names: Sequence[str], at_us: int | None) -> int:
+    """Write the hour around a time, or all that the records have in common."""
+    whole = common_time(sources)
+    if whole is None:
+        return _refuse("the records have no time in common" if len(sources) > 1 else "nothing is recorded yet")
+    span = whole
+    if at_us is not None:
+        span = Span(max(whole.from_us, at_us - HOUR_US // 2), min(whole.to_us, at_us + HOUR_US // 2))
+    if span.from_us >= span.to_us:
+        return _refuse(f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}")
+    try:
+        text = make_file(sources, names, span)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return _refuse(f"--output: {output}: {error.strerror}")
+    click.echo(f"{output}: {show_time(span.from_us)} to {show_time(span.to_us)}, {show_bytes(len(text.encode()))}")
+    click.echo("It holds the names of users: share it with those who may know them.", err=True)
+    return 0
+
+
+def _refuse(reason: str) -> int:
+    print(f"roost view: {reason}", file=sys.stderr)  # noqa: T201 - a command's talk
+    return 1
 
 
 def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> MomentSource:
@@ -87,6 +125,12 @@ def names_of(urls: list[str]) -> list[str]:
     metavar="FILE|URL",
     help="A second record, to compare: both are shown at the same time, under one slider.",
 )
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write one HTML file to share, and serve nothing: of the whole record, or of the hour around --at.",
+)
 def command(
     *,
     database: str | None,
@@ -96,6 +140,7 @@ def command(
     port: int,
     at: str | None,
     beside: str | None,
+    output: Path | None,
 ) -> int:
     """Serve a read-only page of the nodes and their pods, live or at any time of a record, and print its address.
 
@@ -105,15 +150,16 @@ def command(
     roost view --database roost.db
     roost view --database postgresql://roost@db/roost --at 2026-11-17T09:00
     roost view --database replays/z2jh-placeholders-packed.db --beside replays/roost.db
+    roost view --database roost.db --at 2026-11-17T09:00 --output monday.html
     roost view --kubeconfig ~/.kube/config
     """
     is_live = live or kubeconfig is not None or context is not None
-    if is_live and (at or beside):
-        raise click.UsageError("a live cluster has no past and nothing beside it: leave out --at and --beside")
+    if is_live and (at or beside or output):
+        raise click.UsageError("a live cluster has no past and nothing beside it: leave out --at, --beside, --output")
     if not is_live and database is None:
         raise click.UsageError(
             "found neither a record nor a cluster: give --database FILE, --kubeconfig FILE or --live"
         )
     databases = [] if database is None else [database, *((beside,) if beside else ())]
     at_us = moment_option("--at", at, UTC) if at else None
-    return run(databases, port, at_us, (kubeconfig, context) if is_live else None)
+    return run(databases, port, at_us, (kubeconfig, context) if is_live else None, output)

@@ -58,9 +58,9 @@ def render(
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
-    template = environment.from_string(_resource("page.html.j2"))
+    template = environment.from_string(resource("page.html.j2"))
     sections = [section for part in parts if (section := _section(part)) is not None]
-    script = _resource("page.js") if sections else ""
+    script = resource("page.js") if sections else ""
     return template.render(
         title=title,
         about=about,
@@ -69,8 +69,8 @@ def render(
         tiles=tiles,
         sections=sections,
         footer=footer,
-        policy=_policy(script),
-        css=_resource("page.css") + more_css,
+        policy=content_policy(script),
+        css=resource("page.css") + more_css,
         script=script,
         figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
     )
@@ -91,7 +91,8 @@ def _section(part: Part) -> dict[str, Any] | None:
     return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
 
 
-def _policy(script: str) -> str:
+def content_policy(script: str) -> str:
+    """A content security policy that allows this script and the page's own styles alone."""
     allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
 
@@ -101,5 +102,6 @@ def _script_safe(value: object) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _resource(name: str) -> str:
+def resource(name: str) -> str:
+    """The text of a file beside this one."""
     return (resources.files("roost_lab.pages") / name).read_text(encoding="utf-8")

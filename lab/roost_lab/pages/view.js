@@ -9,7 +9,7 @@ const TICK = 200, LONGEST_TICK = 1000;
 const MOST_ARROWS = 40;
 // px: of the arrow to a pod that was placed.
 const PLACED_LENGTH = 28;
-const LETTERS = { user: "U", build: "B", placeholder: "p" };
+const KINDS = ["user", "build", "placeholder"];
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
 const SVG = document.querySelector("svg.heads").namespaceURI;
@@ -83,6 +83,13 @@ let isAsking = false;
 let isStale = false;
 let isPlaying = false;
 let live = 0;
+// What the slider covers: its span's value, and from and to in µs; and what happened then: server.py's `story`.
+let range = null;
+let story = { courses: [] };
+// namespace/name of the pod that "next slow start" found.
+let picked = "";
+// What a file that was saved holds in place of a server: shareable.py.
+let saved = null;
 
 const shown = () => sides.filter((side) => side.state).map((side) => side.state);
 const begin = () => Math.min(...shown().map((state) => state.begin));
@@ -99,11 +106,16 @@ function readAddress() {
 }
 
 function keepAddress() {
-  history.replaceState(null, "", at === null ? location.pathname : `#at=${new Date(at / 1000).toISOString()}`);
+  try {
+    history.replaceState(null, "", at === null ? location.pathname : `#at=${new Date(at / 1000).toISOString()}`);
+  } catch {
+    // Where a mail is read, the address may be out of reach: it only isn't kept.
+  }
 }
 
 function goTo(us, { keepsAddress = true } = {}) {
   pause();
+  picked = "";
   at = us === null ? null : Math.round(us);
   if (keepsAddress) keepAddress();
   return ask();
@@ -111,8 +123,29 @@ function goTo(us, { keepsAddress = true } = {}) {
 
 // The header tells the server that this page asks: no other may.
 async function question(path) {
+  if (saved) return fromFile(new URL(path, "file:///"));
   const answer = await fetch(path, { headers: { "X-Roost-View": "1" } });
   return answer.json();
+}
+
+// ---- A file that was saved: the same answers, without a server.
+async function readSaved() {
+  const text = $("record")?.textContent;
+  if (!text) return;
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  saved = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+function fromFile({ pathname, searchParams }) {
+  const record = Number(searchParams.get("record")), wanted = searchParams.get("at");
+  if (pathname === "/api/records") return { records: saved.names };
+  if (pathname === "/api/story") return saved.story;
+  if (pathname === "/api/why") return { text: saved.whys[record][searchParams.get("uid")] ?? "This file explains the slowest starts alone; roost why explains every pod of the record." };
+  const frames = saved.frames[record];
+  const frame = wanted === null ? frames.at(-1) : frames.findLast((one) => one.at <= Number(wanted)) ?? frames[0];
+  const things = (numbers) => numbers.map((number) => saved.things[number]);
+  const nodes = things(frame.nodes).map((node) => ({ ...node, pods: things(node.pods) }));
+  return { ...frame, nodes, pending: things(frame.pending), changes: things(frame.changes) };
 }
 
 // One question at a time: a slider that moves asks for where it is when the last answer has come.
@@ -194,10 +227,12 @@ function showAll(found) {
   if (!shown().length) return say("Nothing has been recorded yet.");
   $("when").textContent = `${day(now())} UTC`;
   const age = Date.now() * 1000 - end();
-  say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
-    : "As recorded.");
+  $("sentence").textContent = story.sentence || (shown().length === 1 ? shown()[0].sentence : "");
+  if (!picked) say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
+    : saved ? `As recorded; this file holds a moment each ${span(saved.step)}, and its slow starts.` : "As recorded.");
   $("live").setAttribute("aria-pressed", String(at === null));
   showTime();
+  showLegend();
   for (const side of sides) show(side);
   root.dataset.shown = String(now());
 }
@@ -220,42 +255,161 @@ function show(side) {
 }
 
 function showTime() {
-  const length = Number($("span").value) * SECOND || end() - begin();
-  // The range ends at the record's end, or has the moment in its middle.
-  const last = Math.min(end(), Math.max(now() + length / 2, begin() + length));
-  const slider = $("slider");
-  // It doesn't move under a hand that holds it.
-  const isHeld = document.activeElement === slider && Number(slider.max) !== 100 && now() <= Number(slider.max) * SECOND;
-  if (!isHeld) {
-    slider.min = Math.ceil(Math.max(begin(), last - length) / SECOND);
+  const value = $("span").value, slider = $("slider");
+  // It doesn't move while the moment is within it.
+  if (range?.value !== value || now() < range.from || now() > range.to) {
+    const length = Number(value) * SECOND || end() - begin();
+    // It ends at the record's end, or has the moment in its middle; live, it ends with the minute.
+    const last = at === null ? Math.ceil(end() / MINUTE) * MINUTE : Math.min(end(), Math.max(now() + length / 2, begin() + length));
+    range = { value, from: Math.max(begin(), last - length), to: last };
+    slider.min = Math.ceil(range.from / SECOND);
     slider.max = Math.ceil(last / SECOND);
+    tell();
   }
   slider.value = Math.round(now() / SECOND);
   slider.setAttribute("aria-valuetext", `${day(now())} UTC`);
   if (document.activeElement !== $("at")) $("at").value = day(now()).replace(" ", "T");
+  showScore();
 }
 
+// ---- What happened in the slider's range: a lane for each record, and its score up to the moment.
+async function tell() {
+  const asked = range;
+  const found = await question(`api/story?from=${Math.floor(asked.from)}&to=${Math.ceil(asked.to)}`).catch(() => null);
+  // The range may have changed meanwhile.
+  if (asked !== range || !found?.courses) return;
+  story = found;
+  if (story.sentence) $("sentence").textContent = story.sentence;
+  $("timeline").hidden = $("slow").hidden = $("worst").hidden = !story.courses.length;
+  $("slow").disabled = !story.courses.some((course) => course.slow.length);
+  $("worst").disabled = worst(story) === null;
+  showTimeline();
+  showScore();
+  showLegend();
+  for (const side of sides) if (side.state) showCounts(side);
+}
+
+// The middle of the step in which most people waited; of two records, in which their numbers differ most. null: nobody did.
+function worst({ courses = [], to }) {
+  if (!courses.length) return null;
+  const waiting = courses[0].waiting.map((_, step) => courses.map((course) => course.waiting[step]));
+  const amounts = waiting.map((each) => [courses.length > 1 ? Math.max(...each) - Math.min(...each) : 0, Math.max(...each)]);
+  const found = amounts.reduce((best, one, step) => (one[0] > amounts[best][0] || (one[0] === amounts[best][0] && one[1] > amounts[best][1]) ? step : best), 0);
+  return amounts[found][1] ? Math.min(to, Math.round(courses[0].from + (found + 0.5) * courses[0].step)) : null;
+}
+
+const most = (key) => Math.max(1e-9, ...story.courses.flatMap((course) => course[key]));
+
+function drawing(name, attributes) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+// People who wait are an area above the line, cold starts are bars below it; all lanes have one scale.
+function showTimeline() {
+  const people = most("waiting"), colds = most("cold"), length = range.to - range.from;
+  $("timeline").replaceChildren(...story.courses.map((course, index) => {
+    const lane = make("div", "lane"), name = sides[index].isAlone ? "" : `${sides[index].name}: `;
+    const title = make("p", "quiet", `${name}${many(course.count, "start")}, ${course.cold_count} cold; at most ${tenths(Math.max(0, ...course.waiting))} people waiting, on average by ${span(course.step)}`);
+    const picture = drawing("svg", { viewBox: "0 0 1000 48", preserveAspectRatio: "none", role: "img", "aria-label": title.textContent });
+    const x = (step) => (((course.from + step * course.step - range.from) / length) * 1000).toFixed(1);
+    const area = course.waiting.map((number, step) => `L${x(step)} ${(32 - (number / people) * 30).toFixed(1)}H${x(step + 1)}`);
+    const bars = course.cold.map((number, step) => (number ? `M${x(step)} 33V${(33 + (number / colds) * 15).toFixed(1)}H${x(step + 1)}V33Z` : ""));
+    picture.append(drawing("path", { class: "waits", d: `M${x(0)} 32${area.join("")}V32Z` }), drawing("path", { class: "colds", d: bars.join("") }),
+      drawing("path", { class: "axis", d: "M0 32.5H1000" }), drawing("path", { class: "head", d: "" }));
+    picture.addEventListener("click", (event) => {
+      const box = picture.getBoundingClientRect();
+      goTo(Math.min(end(), range.from + ((event.clientX - box.left) / box.width) * length));
+    });
+    lane.append(title, picture);
+    return lane;
+  }));
+}
+
+function showScore() {
+  const place = range && (((now() - range.from) / (range.to - range.from)) * 1000).toFixed(1);
+  for (const head of $("timeline").querySelectorAll(".head")) head.setAttribute("d", `M${place} 0V48`);
+  sides.forEach((side, index) => {
+    const course = story.courses[index];
+    side.$("score").hidden = !course;
+    if (!course) return;
+    // To the end of the step in which the moment is.
+    const steps = Math.floor((now() - course.from) / course.step) + 1;
+    const soFar = (key) => course[key].slice(0, Math.max(0, steps)).reduce((sum, number) => sum + number, 0);
+    const hours = (number) => ((number * course.step) / 3600e6).toFixed(1);
+    side.$("score").replaceChildren(...[
+      ["Cold starts so far", `${soFar("cold")} of ${soFar("started")}`, `${course.cold_count} of ${course.count} in all`],
+      ["Waited so far", span(soFar("waiting") * course.step), course.count ? `95 of 100: at most ${span(course.p95_us)}` : ""],
+      ["Node-hours so far", hours(soFar("nodes")), `${course.node_hours.toFixed(1)} in all`],
+    ].map(([name, value, about]) => {
+      const tile = make("div"), figure = make("dd", "", value);
+      figure.append(make("small", "", about));
+      tile.append(make("dt", "", name), figure);
+      return tile;
+    }));
+  });
+}
+
+// The launch that is slow next, in any of the records: half of its wait is over then.
+async function nextSlow() {
+  const all = story.courses.flatMap((course) => course.slow).sort((one, other) => one[0] - other[0]);
+  const found = all.find(([us]) => us > now()) ?? all[0];
+  if (!found) return;
+  await goTo(found[0]);
+  picked = found[3];
+  const waits = story.courses.map((course, index) => {
+    const same = course.slow.find((one) => one[3] === picked);
+    return `${same ? `waits ${span(same[1])}` : "waits less than 30 s"}${sides[index].isAlone ? "" : ` with ${sides[index].name}`}`;
+  });
+  say(`${picked} ${waits.join(", ")}.`);
+  for (const side of sides) if (side.state) showNodes(side);
+}
+
+// What is there, and who waits at this moment.
 function showCounts(side) {
   const state = side.state;
-  const kinds = [...Object.keys(LETTERS), ...Object.keys(state.counts).filter((kind) => !LETTERS[kind]).sort()];
-  const words = kinds.filter((kind) => state.counts[kind]).map((kind) => many(state.counts[kind], kind));
+  const words = kindsOf([state]).filter((kind) => state.counts[kind]).map((kind) => many(state.counts[kind], kind));
   const isEmpty = !state.nodes.length && !words.length && !state.pending_count;
   const outside = outsideOf(state, isEmpty);
   const counts = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
   side.$("counts").textContent = outside && isEmpty ? outside : `${outside}${counts}`;
-  const marks = kinds.map((kind) => legendItem(`pod ${LETTERS[kind] ? kind : ""}`, LETTERS[kind] ?? kind[0], kind));
-  marks.push(legendItem("pod pulling", "U", "its image is pulled"), legendItem("pod starting", "U", "starting"));
+  side.$("now").textContent = isEmpty || (sides.length === 1 && !story.sentence) ? "" : state.sentence;
+}
+
+const kindsOf = (states) => [...new Set([...KINDS, ...states.flatMap((state) => Object.keys(state.counts)).sort()])];
+
+// Images with chips in any of the records: each has one letter; most users first.
+function catalogue() {
+  const found = new Map();
+  for (const state of shown()) {
+    for (const chip of state.chips) {
+      const image = state.images[chip.image];
+      found.set(image, { short: chip.short, users: Math.max(chip.users, found.get(image)?.users ?? 0) });
+    }
+  }
+  return new Map([...found].sort(([, one], [, other]) => other.users - one.users));
+}
+
+function showLegend() {
+  const states = shown(), images = catalogue();
+  const marks = kindsOf(states).map((kind) => legendItem(`pod ${KINDS.includes(kind) ? kind : ""}`, "", kind));
+  marks.push(legendItem("pod pulling", "", "pulling its image"), legendItem("pod starting", "", "starting"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
+  if (story.courses.length) marks.unshift(legendItem("waits", "", "people waiting"), legendItem("colds", "", "cold starts"));
   for (const [kind, about] of [["placed", "placed"], ["moved", "moved there"], ["pre-empted", "pre-empted for that pod"]]) {
-    if (state.change_counts[kind]) marks.push(legendArrow(kind, about));
+    if (states.some((state) => state.change_counts[kind])) marks.push(legendArrow(kind, about));
   }
-  for (const [index, chip] of state.chips.entries()) {
+  [...images].forEach(([image, chip], index) => {
     const item = legendItem("chip held", letter(index), `${chip.short} (${many(chip.users, "user")})`);
-    item.title = state.images[chip.image];
+    item.title = image;
     marks.push(item);
+  });
+  if (images.size) {
+    marks.push(legendItem("chip missing", "A", "missing"), legendItem("chip pulling", "A", "users kept off: still pulling"));
+    marks.push(legendItem("chip unknown", "A", "not reported"));
   }
-  if (state.chips.length) marks.push(legendItem("chip missing", "A", "missing"), legendItem("chip pulling", "A", "closed while it is pulled"));
-  side.$("legend").replaceChildren(...marks);
+  $("legend").replaceChildren(...marks);
 }
 
 // What to say where the moment is before the record's begin, or after its end; "" within the record.
@@ -326,14 +480,15 @@ function showNodes(side) {
   const fresh = new Set(state.changes.filter((change) => change.to_node).map((change) => change.uid));
   const focused = document.activeElement?.closest?.(".pods") ? document.activeElement.dataset.uid : null;
   const shown = new Set();
+  const letters = new Map([...catalogue().keys()].map((image, index) => [image, letter(index)]));
   const list = side.$("nodes");
   let before = null;
   for (const node of state.nodes) {
     shown.add(node.uid);
-    const key = JSON.stringify([node, node.pods.filter((pod) => fresh.has(pod.uid)).map((pod) => pod.uid), state.chips]);
+    const key = JSON.stringify([node, node.pods.map((pod) => [fresh.has(pod.uid), pod.name === picked]), [...letters]]);
     let box = boxes.get(node.uid);
     if (box?.key !== key) {
-      const item = nodeBox(state, node, fresh);
+      const item = nodeBox(state, node, fresh, letters);
       if (box) box.item.replaceWith(item);
       box = { key, item };
       boxes.set(node.uid, box);
@@ -353,7 +508,7 @@ function showNodes(side) {
 
 const STATES = { "not ready": "not ready", leaving: "leaving", cordoned: "cordoned", unknown: "state not recorded" };
 
-function nodeBox(state, node, fresh) {
+function nodeBox(state, node, fresh, letters) {
   const item = make("li", `node ${node.state.replace(" ", "-")}`);
   const head = make("h3");
   const name = make("span", "", node.short);
@@ -366,8 +521,8 @@ function nodeBox(state, node, fresh) {
     mark.title = `The webhook chose this node first for ${many(node.warm, "pod")} created in the last ten minutes and not deleted since`;
     head.append(mark);
   }
-  item.append(head, make("p", "", contents(node)));
-  if (state.chips.length && node.images !== null) item.append(chips(state, node));
+  item.append(head, ...contents(node));
+  if (state.chips.length) item.append(chips(state, node, letters));
   const pods = make("div", "pods");
   pods.setAttribute("role", "group");
   pods.setAttribute("aria-label", `Pods on ${node.name}; arrow keys move among them`);
@@ -376,37 +531,49 @@ function nodeBox(state, node, fresh) {
   return item;
 }
 
+// Its pods in words, and how full it is: the larger of the shares of CPU and memory that are requested.
 function contents(node) {
   const counts = new Map();
   for (const pod of node.pods) counts.set(pod.kind, (counts.get(pod.kind) ?? 0) + 1);
   const words = [...counts].map(([kind, number]) => many(number, kind));
   if (node.others) words.push(many(node.others, "other"));
+  const line = make("p", "", words.join(", ") || "no pods");
   const [cpu, cpus] = node.cpu_millicores, [memory, memories] = node.memory_bytes;
-  const size = [];
-  if (cpus) size.push(`${(cpu / 1000).toFixed(1)} of ${(cpus / 1000).toFixed(1)} CPU`);
-  if (memories) size.push(`${(memory / 2 ** 30).toFixed(1)} of ${(memories / 2 ** 30).toFixed(1)} GiB`);
-  return [words.join(", ") || "no pods", ...size].join(" · ");
+  const sizes = [];
+  if (cpus) sizes.push([cpu / cpus, `${(cpu / 1000).toFixed(1)} of ${(cpus / 1000).toFixed(1)} CPU`]);
+  if (memories) sizes.push([memory / memories, `${(memory / 2 ** 30).toFixed(1)} of ${(memories / 2 ** 30).toFixed(1)} GiB`]);
+  if (!sizes.length) return [line];
+  const full = Math.max(...sizes.map(([share]) => share)), bar = make("div", "full"), fill = make("i");
+  fill.style.width = `${Math.min(100, full * 100)}%`;
+  bar.append(fill);
+  bar.setAttribute("role", "img");
+  bar.title = `${Math.round(full * 100)} % full: ${sizes.map(([, text]) => text).join(", ")}`;
+  bar.setAttribute("aria-label", bar.title);
+  return [line, bar];
 }
 
-function chips(state, node) {
-  const row = make("div", "chips");
-  state.chips.forEach((chip, index) => {
-    const kind = node.pulling.includes(chip.image) ? "pulling" : node.held.includes(chip.image) ? "held" : "missing";
-    const mark = make("span", `chip ${kind}`, letter(index));
-    mark.title = `${kind}: ${state.images[chip.image]}`;
+function chips(state, node, letters) {
+  const row = make("div", "chips"), images = new Map(state.chips.map((chip) => [state.images[chip.image], chip.image]));
+  for (const [image, text] of letters) {
+    const index = images.get(image);
+    if (index === undefined) continue;
+    const kind = ["pulling", "held", "missing"].find((one) => node[one].includes(index)) ?? "unknown";
+    const mark = make("span", `chip ${kind}`, text);
+    mark.title = `${kind === "unknown" ? "not reported" : kind}: ${image}`;
     row.append(mark);
-  });
+  }
   row.setAttribute("role", "img");
   row.setAttribute("aria-label", [...row.children].map((mark) => mark.title).join("; "));
   return row;
 }
 
 function podBox(state, pod, isFresh, isFirst) {
-  const kind = LETTERS[pod.kind] ? pod.kind : "";
-  const box = podButton(pod.uid, LETTERS[pod.kind] ?? pod.kind[0]);
-  box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}`;
+  const kind = KINDS.includes(pod.kind) ? pod.kind : "";
+  const box = podButton(pod.uid, "");
+  box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}${pod.name === picked ? " picked" : ""}`;
   box.title = `${pod.name}: ${pod.kind}, ${pod.state}, created ${day(pod.created_us)} UTC, ${state.images[pod.image] || "image not recorded"}`;
   box.setAttribute("aria-label", box.title);
+  box.dataset.name = pod.name;
   box.tabIndex = isFirst ? 0 : -1;
   return box;
 }
@@ -486,6 +653,13 @@ document.addEventListener("click", (event) => {
   if (button) explain(record, button.dataset.uid, button.title.split(":")[0] || button.textContent);
 });
 
+// One launch has one name in all records: what is pointed at is marked in each.
+document.addEventListener("pointerover", (event) => {
+  const name = event.target.dataset?.name;
+  for (const box of document.querySelectorAll(".pod.same")) box.classList.remove("same");
+  if (name && sides.length > 1) for (const box of document.querySelectorAll(`.pod[data-name="${CSS.escape(name)}"]`)) box.classList.add("same");
+});
+
 // Each node is one stop of the tabulator; arrows move within it.
 document.addEventListener("keydown", (event) => {
   const pod = event.target.closest?.(".pods > .pod");
@@ -502,6 +676,8 @@ document.addEventListener("keydown", (event) => {
   all[target].focus();
 });
 
+$("slow").addEventListener("click", nextSlow);
+$("worst").addEventListener("click", () => goTo(worst(story)));
 $("live").addEventListener("click", () => goTo(null));
 $("play").addEventListener("click", () => (isPlaying ? pause() : play()));
 $("back").addEventListener("click", () => shown().length && goTo(now() - MINUTE));
@@ -522,6 +698,7 @@ addEventListener("roost-state", (event) => showAll([event.detail]));
 
 async function start() {
   try {
+    await readSaved();
     const found = await question("api/records");
     if (found.error) return say(found.error);
     sides = found.records.map((name, record) => new Side(record, name, found.records.length === 1));
@@ -529,8 +706,11 @@ async function start() {
     return say(`No answer from roost view: ${error.message}`);
   }
   root.classList.toggle("two", sides.length > 1);
-  $("live").hidden = sides.length > 1;
-  return goTo(readAddress(), { keepsAddress: false });
+  $("live").hidden = sides.length > 1 || saved !== null;
+  const first = await question("api/story").catch(() => ({}));
+  // A record that goes on is followed; one that has ended begins where it hurts most.
+  const hasEnded = sides.length > 1 || saved || Date.now() * 1000 - first.to > 3 * MINUTE;
+  return goTo(readAddress() ?? (hasEnded ? worst(first) : null), { keepsAddress: false });
 }
 
 start();

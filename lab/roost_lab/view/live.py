@@ -27,7 +27,9 @@ from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
-from roost_lab.view.moment import MINUTE_US, ClusterMoment, PodState, Row, Rows, images_of_interest, moment_of
+from roost_lab.report.statistics import Span
+from roost_lab.view.course import Course
+from roost_lab.view.moment import GATED, MINUTE_US, ClusterMoment, PodState, Row, Rows, images_of_interest, moment_of
 
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
@@ -107,6 +109,10 @@ class LiveCluster:
 
         now_us = time.time_ns() // 1000
         return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us))
+
+    def course(self, span: Span) -> Course:
+        """Never asked for: a live cluster has no past."""
+        raise NotImplementedError(span)
 
     def why(self, uid: str) -> str | None:
         """What the cluster tells of a pod now; None when it isn't there."""
@@ -196,7 +202,7 @@ def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerStat
 
 def _reasons(pod: PodReading) -> list[str]:
     if pod.gates:
-        return [f"It is held by the scheduling gate {gate}." for gate in pod.gates[:1]]
+        return [f"{GATED} {gate}." for gate in pod.gates[:1]]
     message = pod.condition("PodScheduled").message
     return [message] if message else []
 

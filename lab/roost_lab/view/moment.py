@@ -18,6 +18,7 @@ from roost_core.objects.leaving_taints import GOING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
 from roost_lab.pages.names import shorten
+from roost_lab.pages.phrases import plural
 from roost_lab.recorder.recording.model import USER
 
 Row = Mapping[str, Any]
@@ -30,11 +31,17 @@ MAX_CHIPS: Final = 6
 MAX_PENDING: Final = 200
 MAX_CHANGES: Final = 100
 MAX_REASON: Final = 400
+# A kubelet reports so many images by default: of others, its list says nothing.
+MOST_REPORTED: Final = 50
+# A node that isn't ready boots until it is so old.
+BOOT_US: Final = 10 * MINUTE_US
 # Characters of a node's name in its box, and of an image's in the legend; the whole name is in the tooltip.
 NODE_LENGTH: Final = 30
 IMAGE_LENGTH: Final = 36
 OTHER: Final = "other"
 ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
+# Begins the reason of a pod that no scheduler may try yet.
+GATED: Final = "It is held by the scheduling gate"
 _LABEL: Final = "label:"
 
 
@@ -133,9 +140,11 @@ class NodeBox(NamedTuple):
     pods: Sequence[PodBox]
     # Pods of no class, such as those of DaemonSets.
     others: int
-    # Images of the chips that it has, and those that it is closed for while it pulls them.
+    # Images of the chips that it has, those that users are kept off for while it pulls them, and those that it is known
+    # to lack; of others it isn't known.
     held: frozenset[str]
     pulling: frozenset[str]
+    missing: frozenset[str]
     # Images in all; None: not recorded.
     images: int | None
     # Requested by pods that exist, also by finished ones (when they finish isn't recorded), and allocatable (None: not
@@ -288,6 +297,25 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
         here = sorted(by_uid.get(uid, ()), key=lambda pod: (pod["created_us"], pod["name"]))
         images = held.get(uid, set()) if count else None
         gates = _image_labels(node["labels"])
+        boxes = [
+            PodBox(
+                pod["uid"],
+                _full_name(pod),
+                _kind(pod["pod_class"]),
+                pod["created_us"],
+                _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
+                pod["image"],
+                pod.get("awaits", ""),
+            )
+            for pod in here
+            if pod["pod_class"]
+        ]
+        has = {box.image for box in boxes if box.state is PodState.RUNNING}
+        has |= {image for image in chips if normalise_reference(image) in (images or ())}
+        has |= {image for image in chips if gates.get(_label_name(image)) == HELD}
+        lacks = {box.awaits or box.image for box in boxes if box.state in (PodState.PULLING, PodState.FAILING)}
+        # A shorter list is whole.
+        lacks |= set(chips) if 0 < (count or 0) < MOST_REPORTED else set()
         yield NodeBox(
             uid=uid,
             name=row["name"],
@@ -296,26 +324,11 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
             # Of all hubs.
             attracts=sorted({key.partition("/")[2] for key in node["labels"] if key.startswith(ATTRACT_LABEL_PREFIX)}),
             warm=warm[row["name"]],
-            pods=[
-                PodBox(
-                    pod["uid"],
-                    _full_name(pod),
-                    _kind(pod["pod_class"]),
-                    pod["created_us"],
-                    _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
-                    pod["image"],
-                    pod.get("awaits", ""),
-                )
-                for pod in here
-                if pod["pod_class"]
-            ],
+            pods=boxes,
             others=sum(not pod["pod_class"] for pod in here),
-            held=frozenset(
-                image
-                for image in chips
-                if normalise_reference(image) in (images or ()) or gates.get(_label_name(image)) == HELD
-            ),
+            held=frozenset(has & chips.keys()),
             pulling=frozenset(image for image in chips if gates.get(_label_name(image)) == PULLING),
+            missing=frozenset(lacks & chips.keys() - has),
             images=count,
             cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), allocatable.get(CPU)),
             memory_bytes=(sum(pod["memory_bytes"] for pod in here), allocatable.get(MEMORY)),
@@ -421,6 +434,28 @@ def _is_successor(binding: Row, removal: Row) -> bool:
     return is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
 
 
+def tell_moment(moment: ClusterMoment) -> str:
+    """How many users wait, and for what: "3 of 41 users wait: 2 for a node that boots, 1 for an image."."""
+    is_booting = any(
+        node.state is NodeState.NOT_READY and moment.at_us - node.created_us < BOOT_US for node in moment.nodes
+    )
+    pending, _ = moment.waits.get(USER, (0, 0))
+    gated = sum(pod.kind == USER and pod.reason.startswith(GATED) for pod in moment.pending)
+    states = Counter(pod.state for node in moment.nodes for pod in node.pods if pod.kind == USER)
+    waits = {
+        "for a node that boots" if is_booting else "for a node": pending - gated,
+        "held by a gate": gated,
+        "for an image": states[PodState.PULLING],
+        "for an image that can't be pulled": states[PodState.FAILING],
+        "for their containers": states[PodState.STARTING],
+    }
+    users, number = pending + states.total(), sum(waits.values())
+    if not number:
+        return f"None of {plural(users, 'user')} waits." if users else "No users."
+    parts = ", ".join(f"{count:,} {what}" for what, count in waits.items() if count)
+    return f"{number:,} of {plural(users, 'user')} {'waits' if number == 1 else 'wait'}: {parts}."
+
+
 def as_json(moment: ClusterMoment) -> JSONObject:
     """For the page: times in µs since 1970, images as indexes into `images`, names also in short."""
     images = list(dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods))))
@@ -431,6 +466,7 @@ def as_json(moment: ClusterMoment) -> JSONObject:
         "at": moment.at_us,
         "begin": moment.begin_us,
         "end": moment.end_us,
+        "sentence": tell_moment(moment),
         "counts": dict(Counter(pod.kind for node in moment.nodes for pod in node.pods)),
         "notices": list(moment.notices),
         "images": images,
@@ -444,6 +480,7 @@ def as_json(moment: ClusterMoment) -> JSONObject:
                 "short": short_nodes[node.name],
                 "held": sorted(index[image] for image in node.held),
                 "pulling": sorted(index[image] for image in node.pulling),
+                "missing": sorted(index[image] for image in node.missing),
                 "pods": [{**pod._asdict(), "image": index[pod.image]} for pod in node.pods],
             }
             for node in moment.nodes

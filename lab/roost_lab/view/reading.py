@@ -17,7 +17,17 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.report.query import consistent_reads, read_extent
-from roost_lab.view.moment import ATTRACT_LABEL_PREFIX, MINUTE_US, ClusterMoment, Rows, images_of_interest, moment_of
+from roost_lab.report.statistics import Span
+from roost_lab.view.course import Course, read_course
+from roost_lab.view.moment import (
+    ATTRACT_LABEL_PREFIX,
+    GATED,
+    MINUTE_US,
+    ClusterMoment,
+    Rows,
+    images_of_interest,
+    moment_of,
+)
 
 Row = dict[str, Any]
 _MANY: Final = 500
@@ -38,6 +48,10 @@ class RecordSource:
     def moment(self, at_us: int | None) -> ClusterMoment | None:
         """The moment at that time, None: the latest; None when the record is empty."""
         return read_moment(self._store, at_us, self._now_us())
+
+    def course(self, span: Span) -> Course:
+        """What users waited for in that time."""
+        return read_course(self._store, span)
 
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't recorded."""
@@ -174,7 +188,7 @@ def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str]
         ),
     )
     return [
-        {"pod_uid": row["pod_uid"], "text": f"It is held by the scheduling gate {row['detail']}."}
+        {"pod_uid": row["pod_uid"], "text": f"{GATED} {row['detail']}."}
         for row in gates
         if row["phase"] == Phase.GATED and row["pod_uid"] not in ungated
     ] + sorted(failed, key=lambda row: int(row["at_us"]))

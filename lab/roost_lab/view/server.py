@@ -19,7 +19,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_lab.recorder.store.database import StoreError
-from roost_lab.view.moment import ClusterMoment, as_json
+from roost_lab.report.statistics import Span
+from roost_lab.view.course import Course, tell_course, tell_difference
+from roost_lab.view.moment import ClusterMoment, JSONObject, as_json
 
 if TYPE_CHECKING:
     from socket import socket
@@ -50,7 +52,8 @@ IDLE_SECONDS: Final = 60.0
 # The least time between two readings of the latest state, however many look at it.
 PAUSE_SECONDS: Final = 2.0
 _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
-_MAX_US: Final = 2**63 - 1
+_MAX_US: Final = 2**62
+DAY_US: Final = 86_400 * 1_000_000
 
 
 class MomentSource(Protocol):
@@ -59,8 +62,36 @@ class MomentSource(Protocol):
     def moment(self, at_us: int | None) -> ClusterMoment | None:
         """The cluster at that time, None: the latest; None where nothing is known at all."""
 
+    def course(self, span: Span) -> Course:
+        """What users waited for in that time, which lies within what a moment says is known."""
+
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't known."""
+
+
+def common_time(sources: Sequence[MomentSource]) -> Span | None:
+    """The time that all of them know; None where there is none."""
+    known = [source.moment(None) for source in sources]
+    from_us = max(_MAX_US if moment is None else moment.begin_us for moment in known)
+    to_us = min(0 if moment is None else moment.end_us for moment in known)
+    return Span(from_us, to_us) if from_us < to_us else None
+
+
+def story(sources: Sequence[MomentSource], names: Sequence[str], wanted: Span | None = None) -> JSONObject:
+    """What users waited for in the common time, as far as it is wanted, by default its last day.
+
+    sentence; to: the end; courses: of each source, none where there is nothing to tell.
+    """
+    known = common_time(sources)
+    if known is None:
+        return {"sentence": "", "to": 0, "courses": []}
+    wanted = wanted or Span(known.to_us - DAY_US, known.to_us)
+    span = Span(max(known.from_us, wanted.from_us), min(known.to_us, wanted.to_us))
+    if span.from_us >= span.to_us:
+        return {"sentence": "", "to": known.to_us, "courses": []}
+    courses = [source.course(span) for source in sources]
+    sentence = tell_course(courses[0]) if len(courses) == 1 else tell_difference(names, courses)
+    return {"sentence": sentence, "to": span.to_us, "courses": courses}
 
 
 def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
@@ -100,16 +131,23 @@ def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str
     def records() -> Response:
         return Response(orjson.dumps({"records": list(names[: len(sources)])}), mimetype=JSON)
 
+    @app.get("/api/story")
+    def told() -> Response:
+        wanted = [request.args.get(key) for key in ("from", "to")]
+        if wanted == [None, None]:
+            return Response(orjson.dumps(story(sources, names)), mimetype=JSON)
+        from_us, to_us = map(as_time, wanted)
+        if from_us is None or to_us is None:
+            return refusal(400, f"from, to: found {wanted[0]!r} and {wanted[1]!r}, {_AT_EXPECTED}")
+        return Response(orjson.dumps(story(sources, names, Span(from_us, to_us))), mimetype=JSON)
+
     @app.get("/api/moment")
     def moment() -> Response:
         number, text = chosen(), request.args.get("at")
         if text is None:
             return Response(latest(number, int(time.monotonic() / PAUSE_SECONDS)), mimetype=JSON)
-        try:
-            at_us = int(text)
-        except ValueError:
-            at_us = -1
-        if not 0 <= at_us <= _MAX_US:
+        at_us = as_time(text)
+        if at_us is None:
             return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")
         return Response(read(number, at_us), mimetype=JSON)
 
@@ -155,6 +193,15 @@ def _admit(token: str) -> AnyResponse | None:
     if request.path.startswith("/api/") and OWN_HEADER not in request.headers:
         return refusal(403, f"only the page of `roost view` may ask: no header {OWN_HEADER}")
     return None
+
+
+def as_time(text: str | None) -> int | None:
+    """Microseconds since 1970; None for another text."""
+    try:
+        at_us = int(text or "")
+    except ValueError:
+        return None
+    return at_us if 0 <= at_us <= _MAX_US else None
 
 
 def refusal(status: int, message: str) -> Response:

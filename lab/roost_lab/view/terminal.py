@@ -1,6 +1,6 @@
 """Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds, and what waits.
 
-`show` draws it with Rich; `watch` refreshes it until Ctrl-C.
+`show` draws it with Rich; `watch` refreshes it until Ctrl-C, or adds a line for each user who begins or ends to wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.view.live import LiveCluster
-from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState
+from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState, tell_moment
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
@@ -31,7 +31,7 @@ MARKS: Final = (
     (OTHER, ".", "bright_black"),
 )
 _KINDS: Final = frozenset(kind for kind, _, _ in MARKS)
-# Most changes, waiting pods and awaited images that are shown; the fewest on a low terminal.
+# Most changes and waiting pods that are shown; the fewest on a low terminal.
 MAX_ITEMS: Final = 8
 MIN_ITEMS: Final = 2
 COLUMNS: Final = 100
@@ -40,6 +40,7 @@ GAP: Final = "  "
 NODE, PODS_HEADING = "node", "pods"
 STATE_WIDTH: Final = max(map(len, NodeState))
 REFRESH_SECONDS: Final = 1.0
+_WAITS: Final = {PodState.PULLING: "pulls", PodState.FAILING: "can't pull", PodState.STARTING: "its containers start"}
 
 
 def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
@@ -67,12 +68,8 @@ def fullness(node: NodeBox) -> float:
 def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
     """The moment for a terminal of that size."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
-    head = [_legend(), _pending(moment)]
-    words = [
-        *_pulls(moment, columns, most),
-        *_waiting([pod for pod in moment.pending if pod.reason][:most], columns),
-        *_changes(moment.changes[:most], columns),
-    ]
+    head = [_line(tell_moment(moment), "bold"), _legend(), _pending(moment)]
+    words = [*_waiting(moment, columns, most), *_changes(moment.changes[:most], columns)]
     # Without headings, and the line on what isn't shown.
     room = len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
     nodes = _nodes(in_order(moment.nodes)[:room], columns)
@@ -114,41 +111,49 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     return texts
 
 
-def _pulls(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
-    """Images that pods wait for: those that fail first, then the longest waits."""
-    by_image: dict[str, list[tuple[NodeBox, PodBox]]] = {}
+def waits_of(moment: ClusterMoment) -> dict[str, tuple[PodBox, str]]:
+    """Who waits, and for what, by uid: users first, each kind the oldest first."""
+    waits = {pod.uid: (pod, pod.reason or "no scheduler has tried yet") for pod in moment.pending}
     for node in moment.nodes:
         for pod in node.pods:
-            if pod.state in (PodState.PULLING, PodState.FAILING):
-                by_image.setdefault(pod.awaits or pod.image, []).append((node, pod))
-    pulls = []
-    for image, found in by_image.items():
-        fails = any(pod.state is PodState.FAILING for _, pod in found)
-        pulls.append((not fails, min(pod.created_us for _, pod in found), image, {node.name for node, _ in found}))
-    if not pulls:
-        return []
-    shown = sorted(pulls)[:most]
-    alone = [name for *_, nodes in shown if len(nodes) == 1 for name in nodes]
-    names = dict(zip(alone, _short(alone, columns // 4), strict=True))
-    rows = []
-    for is_well, since_us, image, nodes in shown:
-        where = names[next(iter(nodes))] if len(nodes) == 1 else f"{len(nodes)} nodes"
-        what = f"{plural(len(by_image[image]), 'pod')} on {where}{'' if is_well else ', fails'}"
-        rows.append((show_plain(image), _show_age(moment.at_us - since_us), what))
-    texts = [_line("images awaited", "bold")]
-    for (is_well, *_), line in zip(shown, _fitted(rows, columns, 1), strict=True):
-        texts.append(_line(line, "cyan" if is_well else "red"))
-    return [*texts, _line(f"and {len(pulls) - most} more")] if len(pulls) > most else texts
+            if pod.state in _WAITS:
+                # Its last part, which tells more than the registry.
+                name = (pod.awaits or pod.image).rpartition("/")[2]
+                image = "" if pod.state is PodState.STARTING else f" {name}"
+                waits[pod.uid] = pod, f"{_WAITS[pod.state]}{image} on {node.name}"
+    return dict(sorted(waits.items(), key=lambda item: (item[1][0].kind != USER, item[1][0].created_us)))
 
 
-def _waiting(pods: Sequence[PodBox], columns: int) -> list[Text]:
-    if not pods:
+def _waiting(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
+    waits = [*waits_of(moment).values()]
+    if not waits:
         return []
-    names = _short([pod.name for pod in pods], columns // 3)
-    width = max(map(len, names))
+    names = _short([pod.name for pod, _ in waits[:most]], columns // 3)
+    ages = [_show_age(moment.at_us - pod.created_us) for pod, _ in waits[:most]]
+    width, age_width = max(map(len, names)), max(map(len, ages))
     # Of a message, the beginning matters.
-    rows = [_line(f"{name.ljust(width)}{GAP}{show_plain(pod.reason)}") for name, pod in zip(names, pods, strict=True)]
-    return [_line("without a node", "bold"), *rows]
+    rows = [
+        _line(f"{name.ljust(width)}{GAP}{age.ljust(age_width)}{GAP}{show_plain(why)}")
+        for name, age, (_, why) in zip(names, ages, waits, strict=False)
+    ]
+    more = [_line(f"and {len(waits) - most} more")] if len(waits) > most else []
+    return [_line("who waits, and why", "bold"), *rows, *more]
+
+
+def news(moment: ClusterMoment, told: dict[str, tuple[str, str]]) -> list[str]:
+    """A line for each user who waits for something else than was told, or no longer; `told` is brought up to date."""
+    clock = f"{as_date(moment.at_us):%H:%M:%S}"
+    waits = {uid: (pod.name, why) for uid, (pod, why) in waits_of(moment).items() if pod.kind == USER}
+    lines = [f"{clock}  {name} waits: {why}" for uid, (name, why) in waits.items() if told.get(uid) != (name, why)]
+    running = {pod.uid for node in moment.nodes for pod in node.pods}
+    lines += [
+        f"{clock}  {name} {'runs' if uid in running else 'is gone'}"
+        for uid, (name, _) in told.items()
+        if uid not in waits
+    ]
+    told.clear()
+    told.update(waits)
+    return [show_plain(line) for line in lines]
 
 
 def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
@@ -227,8 +232,24 @@ def _legend() -> Text:
     return text
 
 
-def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
-    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
+def _follow(cluster: LiveCluster, console: Console) -> str:
+    told: dict[str, tuple[str, str]] = {}
+    with contextlib.suppress(KeyboardInterrupt):
+        moment = cluster.moment()
+        console.print(show(moment, console.width))
+        news(moment, told)
+        while True:
+            time.sleep(REFRESH_SECONDS)
+            for line in news(cluster.moment(), told):
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return ""
+
+
+def watch(cluster: LiveCluster, console: Console, *, once: bool, follows: bool = False) -> str:
+    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could.
+
+    follows: draw once, then add a line for each user's wait that begins or ends.
+    """
     stop = threading.Event()
     try:
         if fault := cluster.start(stop):
@@ -236,6 +257,8 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
         if once:
             console.print(show(cluster.moment(), console.width))
             return ""
+        if follows:
+            return _follow(cluster, console)
         with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 live.update(show(cluster.moment(), console.width, console.height), refresh=True)

@@ -175,7 +175,8 @@ def _pod_record(pod: SimPod, image: str, gone_us: int | None, removal: Preemptio
     return PodRecord(
         uid=_uid(pod),
         namespace=state.namespace,
-        name=state.name,
+        # The launch's own, so that it has one name in the replays of all policies.
+        name=state.name if attempt is None else f"{pod.kind}-{attempt.number}",
         pod_class=pod.kind,
         # Each hub of a replay has its own.
         hub=state.namespace,

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
-from lab.tests.recorded import HOUR, bind_record, empty_store, pod_record
-from roost_lab.recorder.store.records import NodeRecord, PreemptionRecord
+from lab.tests.e2e import seen_in_browser
+from lab.tests.recorded import BEGIN, HOUR, bind_record, empty_store, phase_record, pod_record
+from roost_lab.recorder.store.records import NodeRecord, Phase, PreemptionRecord
+from roost_lab.report.statistics import Span
 from roost_lab.view.reading import RecordSource
+from roost_lab.view.shareable import make_file
+from tests.harness.axe import serious_findings
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
@@ -287,8 +291,9 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
     assert (first["bottom"] <= second["top"]) if width == PHONE else (first["right"] <= second["left"])
     assert driver.execute_script("return document.documentElement.scrollWidth") == width
     assert not driver.find_element("id", "live").is_displayed()
-    # It begins with the last moment of both; then one of them has ended.
-    assert driver.find_element("id", "when").text == utc(two.end_us - 5 * MINUTE)
+    # It begins with the minute in which their users' waits differ most: ten users of one wait at its end.
+    assert driver.find_element("id", "when").text[:16] == utc(two.end_us - 5 * MINUTE)[:16]
+    # At the slider's end, one of them has ended before.
     driver.find_element("id", "slider").send_keys(Keys.END)
     ends = f"The record ends {utc(two.end_us - 5 * MINUTE)}; this is its last state. 5 nodes: "
     wait(driver, f"document.getElementById('counts-2').innerText.startsWith('{ends}')")
@@ -311,6 +316,109 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
         "return new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
     )
     assert browser.console(driver) == []
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Store]:
+    """One launch that is slow in the first of two records, among ten quick ones; the pods have other uids there."""
+    stores = []
+    for number, wait_us in enumerate((4 * MINUTE, SECOND)):
+        stores.append(empty_store(tmp_path_factory.mktemp("replayed")))
+        found: list[Record] = [NodeRecord(uid="n", name="n", created_us=BEGIN, is_ready=True, labels="{}")]
+        for launch in range(11):
+            uid, created_us = f"{number}-{launch}", BEGIN + launch * 5 * MINUTE
+            found += [pod_record(uid, name=f"user-{launch}", created_us=created_us, image="i")]
+            found += [replace(bind_record(uid, created_us, "n"), node_uid="n")]
+            found += [phase_record(uid, Phase.STARTED, created_us + (wait_us if launch == 5 else SECOND))]
+        stores[-1].write(found, {"pods": ("1", BEGIN + HOUR)})
+    return stores[0], stores[1]
+
+
+def check_replay(driver: Chrome) -> None:
+    """One sentence, a lane for each record, the worst minute, and the slow launch under its name in both."""
+    assert driver.find_element("id", "sentence").text == (
+        "With Roost, 95 of 100 users wait at most 1 s instead of 4 min, for as many node-hours."
+    )
+    assert driver.execute_script("return document.body.innerText").strip().startswith("With Roost")
+    wait(driver, "document.querySelectorAll('#timeline .lane path.waits').length === 2")
+    assert driver.execute_script("return location.hash") == ""
+    assert driver.find_element("id", "when").text == utc(BEGIN + 26 * MINUTE + 30 * SECOND)
+    assert [driver.find_element("id", name).text for name in ("now", "now-2")] == [
+        "1 of 6 users waits: 1 for their containers.",
+        "None of 6 users waits.",
+    ]
+    scores = "return [...document.querySelectorAll('.tiles')].map((one) => one.innerText.split('\\n').slice(3, 5))"
+    assert [score[1] for score in driver.execute_script(scores)] == ["2 min 5 s", "6 s"]
+    driver.find_element("id", "slow").click()
+    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 27 * MINUTE)}'")
+    wait(driver, "document.querySelectorAll('.pod.picked').length === 2")
+    assert driver.find_element("id", "status").text == (
+        "hub/user-5 waits 4 min with z2jh, waits less than 30 s with roost."
+    )
+    assert driver.execute_script(
+        "return [...document.querySelectorAll('.pod.picked')].map((one) => one.dataset.uid)"
+    ) == ["0-5", "1-5"]
+    # No letters in the boxes: forms and colours tell classes apart, and one legend says how.
+    assert driver.execute_script("return [...document.querySelectorAll('.pod')].some((one) => one.innerText)") is False
+    legend = driver.find_element("id", "legend").text
+    assert legend.count("pulling its image") == 1
+    assert "users kept off: still pulling" in legend
+    assert "not reported" in legend
+    driver.find_element("css selector", "#nodes .pod.picked").click()
+    wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+    driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+
+
+def test_a_replay_begins_with_its_sentence_at_the_worst_minute(driver: Chrome, replayed: tuple[Store, Store]) -> None:
+    with shots.served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
+        show(driver, address)
+        check_replay(driver)
+        assert (
+            driver.execute_script(
+                "return new Set([...document.querySelectorAll('#time button:not([hidden]), #time select')]"
+                ".map((one) => Math.round(one.getBoundingClientRect().bottom))).size"
+            )
+            == 1
+        )
+    assert browser.console(driver) == []
+
+
+def test_the_shared_file_works_alone_as_the_served_page_does(
+    driver: Chrome, replayed: tuple[Store, Store], tmp_path: Path
+) -> None:
+    sources = [*map(RecordSource, replayed)]
+    page = tmp_path / "shared.html"
+    page.write_text(make_file(sources, ["z2jh", "roost"], Span(BEGIN, BEGIN + HOUR)), encoding="utf-8")
+    show(driver, page.as_uri())
+    seen_in_browser.requests(driver)
+    check_replay(driver)
+    driver.find_element("id", "back").click()
+    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 26 * MINUTE)}'")
+    driver.find_element("id", "play").click()
+    wait(driver, f"Number(document.documentElement.dataset.shown) > {BEGIN + 27 * MINUTE}")
+    assert [url for url in seen_in_browser.requests(driver) if not url.startswith(("file:", "data:"))] == []
+    assert browser.console(driver) == []
+
+
+@pytest.mark.parametrize("scheme", [browser.LIGHT, browser.DARK])
+@pytest.mark.parametrize("width", [PHONE, 1440])
+def test_axe_finds_nothing_serious(
+    driver: Chrome, page: Served, replayed: tuple[Store, Store], width: int, scheme: str
+) -> None:
+    browser.set_scheme(driver, scheme)
+    show(driver, page.address, width)
+    driver.find_element("id", "changes-title").click()
+    assert serious_findings(driver) == []
+    with shots.served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
+        show(driver, address, width)
+        wait(driver, "document.querySelector('#timeline .lane')")
+        assert serious_findings(driver) == []
+        driver.find_element("css selector", "#nodes .pod").click()
+        wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
+        assert serious_findings(driver) == []
+        driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        driver.execute_script("document.getElementById('speed').removeAttribute('aria-label')")
+        assert [finding.partition(":")[0] for finding in serious_findings(driver)] == ["select-name"]
 
 
 def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Served) -> None:

@@ -150,19 +150,26 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
         return ImageRecord(node_uid=f"uid-{name}", image=image, first_us=first_us, image_bytes=1, gone_us=gone_us)
 
     records: list[Record] = []
-    for name in ("has", "had", "gets"):
+    for name in ("has", "had", "gets", "full", "runs"):
         records += [node_record(name), held(name, BEGIN, "other")]
+    # A kubelet's list that may be cut says nothing of other images; a running pod has its own.
+    for name in ("full", "runs"):
+        records += [held(name, BEGIN, f"other-{number}") for number in range(1, view.MOST_REPORTED)]
     popular = "docker.io/library/ubuntu:latest"
     for number, image in enumerate([popular, popular, *(f"rare-{index}" for index in range(view.MAX_CHIPS))]):
         records += [pod_record(f"p{number}", image=image), bind_record(f"p{number}", BEGIN, "has")]
+    records += [pod_record("r", image=popular, pod_class="build"), bind_record("r", BEGIN, "runs")]
+    records += [phase_record("r", Phase.STARTED, BEGIN)]
     records += [held("has", BEGIN), held("had", BEGIN, gone_us=NOW - SECOND), held("gets", NOW + SECOND)]
     moment = look(store, records)
     assert len(moment.chips) == view.MAX_CHIPS
     assert next(iter(moment.chips.items())) == (popular, 2)
-    assert {node.name: (len(node.held), node.images) for node in moment.nodes} == {
-        "has": (1, 2),
-        "had": (0, 1),
-        "gets": (0, 1),
+    assert {node.name: (len(node.held), len(node.missing), node.images) for node in moment.nodes} == {
+        "has": (1, 5, 2),
+        "had": (0, 6, 1),
+        "gets": (0, 6, 1),
+        "full": (0, 0, 50),
+        "runs": (1, 0, 50),
     }
 
 

@@ -21,6 +21,7 @@ TOKEN = "token"
 OWN = {OWN_HEADER: "1"}
 # The header's key in WSGI.
 OWN_KEY = f"HTTP_{OWN_HEADER.upper().replace('-', '_')}"
+ASKED = ("/api/records", "/api/moment", "/api/story", "/api/why?uid=p")
 ATTACK = "<script>alert(1)</script>"
 
 
@@ -46,7 +47,8 @@ def viewer(store: Store) -> FlaskClient:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/view.js", "/api/records", "/api/moment", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"]
+    "path",
+    ["/", "/view.js", "/api/records", "/api/moment", "/api/story", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"],
 )
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
     answer = make_app([RecordSource(store)], TOKEN).test_client().get(path, headers=OWN)
@@ -55,7 +57,9 @@ def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> Non
     assert list(answer.get_json()) == ["error"]
 
 
-@pytest.mark.parametrize("path", ["/api/records", "/api/moment", f"/api/moment?at={BEGIN}", "/api/why?uid=p"])
+@pytest.mark.parametrize(
+    "path", ["/api/records", "/api/moment", f"/api/moment?at={BEGIN}", "/api/story", "/api/why?uid=p"]
+)
 def test_a_page_from_elsewhere_gets_no_answer_though_it_has_the_cookie(viewer: FlaskClient, path: str) -> None:
     assert viewer.get(path).status_code == 200
     del viewer.environ_base[OWN_KEY]

@@ -20,8 +20,8 @@ from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
-from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of
-from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
+from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of, tell_moment
+from roost_lab.view.terminal import MARKS, bar, in_order, news, show, watch
 
 # 90 s after that.
 NOW_US = 1_800_000_090 * US
@@ -86,7 +86,7 @@ def line_of(text: str, word: str) -> str:
 def test_each_node_is_a_bar_of_its_pods_by_kind_with_their_numbers() -> None:
     kinds = (USER, USER, BUILD, PLACEHOLDER, "dask", "")
     pods = [pod(kind, "a-1", cpu="0" if kind in ("dask", "") else "1") for kind in kinds]
-    line = line_of(drawn(moment([node("a-1", "docker.io/me/image:1")], pods)), "a-1")
+    line = line_of(drawn(moment([node("a-1", "docker.io/me/image:1")], pods)), "a-1  ")
     assert " UUBp.. 2U 1B 1p 2. " in line
     assert "100%" in line
     assert line.rstrip().endswith(" 1")
@@ -141,18 +141,6 @@ def test_a_pod_runs_starts_or_pulls_as_its_containers_say() -> None:
     assert json.loads(json.dumps(as_json(seen)))["counts"] == {USER: 5}
 
 
-def test_images_that_pods_wait_for_are_told_by_name_with_how_many_wait_for_how_long() -> None:
-    pods = [pod(USER, "a", "me/scipy:1", waiting()), pod(USER, "a", "me/scipy:1", waiting())]
-    pods.append(pod(USER, "b", "me/typo:1", waiting("ImagePullBackOff")))
-    pods += [pod(USER, name, "me/many:1", waiting()) for name in "ab"]
-    lines = drawn(moment([node("a"), node("b")], pods)).splitlines()
-    assert lines[lines.index("images awaited") + 1 :] == [
-        "me/typo:1   1 min 30 s  1 pod on b, fails",
-        "me/many:1   1 min 30 s  2 pods on 2 nodes",
-        "me/scipy:1  1 min 30 s  2 pods on a",
-    ]
-
-
 def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
     init = [{"name": "first", "image": "me/first:1"}, {"name": "second", "image": "me/second:1"}]
     statuses = [waiting("PodInitializing", "first"), waiting("PodInitializing", "second")]
@@ -182,12 +170,70 @@ def test_pods_without_a_node_are_counted_by_kind_with_their_reasons() -> None:
         "pending: 1 other pod, oldest 1 min 30 s; 1 placeholder, oldest 1 min 30 s; 2 users, oldest 1 min 30 s" in text
     )
     lines = text.splitlines()
-    assert lines[lines.index("without a node") + 1 :] == [
-        "hub/a  0/3 nodes are available: 3 Insufficient cpu.",
-        "hub/b  It is held by the scheduling gate hub/quota.",
+    assert lines[0] == "2 of 2 users wait: 1 for a node, 1 held by a gate."
+    assert lines[lines.index("who waits, and why") + 1 :] == [
+        "hub/a  1 min 30 s  0/3 nodes are available: 3 Insufficient cpu.",
+        "hub/b  1 min 30 s  It is held by the scheduling gate hub/quota.",
+        "hub/p  1 min 30 s  no scheduler has tried yet",
     ]
     assert why_of(seen, "a") == "hub/a waits for a node.\n0/3 nodes are available: 3 Insufficient cpu.\n"
     assert why_of(seen, "c") is None
+
+
+def test_users_who_wait_are_named_with_why_before_others_and_each_change_of_it_is_news() -> None:
+    unfit = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
+    begun = [
+        pod(PLACEHOLDER, name="early", conditions=[unfit]),
+        pod(USER, name="ann"),
+        pod(USER, "a", "me/typo:1", waiting("ImagePullBackOff"), name="bob"),
+        pod(USER, "a", "me/here:1", waiting(), name="cleo"),
+        pod(USER, "a", "me/here:1", RUNNING, name="dan"),
+    ]
+    seen = moment([node("a", "docker.io/me/here:1")], begun)
+    lines = drawn(seen).splitlines()
+    assert [" ".join(line.split()) for line in lines[lines.index("who waits, and why") + 1 :]] == [
+        "hub/ann 1 min 30 s no scheduler has tried yet",
+        "hub/bob 1 min 30 s can't pull typo:1 on a",
+        "hub/cleo 1 min 30 s its containers start on a",
+        "hub/early 1 min 30 s 0/1 nodes are available.",
+    ]
+    assert "and 2 more" in drawn(seen, 100, 12).splitlines()
+    told: dict[str, tuple[str, str]] = {}
+    assert len(news(seen, told)) == 3
+    assert news(seen, told) == []
+    after = moment(
+        [node("a", "docker.io/me/here:1")],
+        [pod(USER, name="ann", conditions=[unfit]), pod(USER, "a", "me/here:1", RUNNING, name="cleo")],
+    )
+    assert news(after, told) == [
+        "08:01:30  hub/ann waits: 0/1 nodes are available.",
+        "08:01:30  hub/bob is gone",
+        "08:01:30  hub/cleo runs",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "said"),
+    [
+        ([], [], "No users."),
+        ([node("a")], [pod(PLACEHOLDER), pod(USER, "a", "me/image:1", RUNNING)], "None of 1 user waits."),
+        ([node("a")], [pod(USER, "a", "me/image:1", waiting())], "1 of 1 user waits: 1 for an image."),
+        (
+            [node("a"), node("b", ready="False", creationTimestamp="2027-01-15T08:00:00Z")],
+            [
+                *(pod(USER, name=f"p{number}") for number in range(2)),
+                pod(USER, "a", "me/image:1", waiting()),
+                pod(USER, "a", "me/typo:1", waiting("ErrImagePull")),
+                pod(USER, "a", "me/image:1", RUNNING),
+            ],
+            "4 of 5 users wait: 2 for a node that boots, 1 for an image, 1 for an image that can't be pulled.",
+        ),
+    ],
+)
+def test_how_many_users_wait_and_for_what_is_one_sentence(
+    nodes: list[NodeReading], pods: list[PodReading], said: str
+) -> None:
+    assert tell_moment(moment(nodes, pods)) == said
 
 
 def test_what_happened_in_the_last_minute_is_told_newest_first() -> None:
@@ -234,7 +280,7 @@ def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart
             assert f" {'30U 1p' if number == 3 else '30U'} " in line
             assert line.rstrip().endswith(" 0")
     if columns >= 60:
-        assert "1 min 30 s  360 pods on 12 nodes" in lines[lines.index("images awaited") + 1]
+        assert lines[0] == "360 of 360 users wait: 360 for an image."
         assert any(re.search(r"placeholder-1 +\S*-0003 +08:01:00  placed$", line) for line in lines)
 
 
@@ -262,7 +308,7 @@ def test_markup_and_escapes_are_shown_as_what_they_are() -> None:
 
 def test_an_empty_cluster_is_said_to_be_empty() -> None:
     lines = [line for line in drawn(moment([])).splitlines() if line.strip()]
-    assert lines[1:] == ["pending: none", "no nodes"]
+    assert lines[2:] == ["pending: none", "no nodes"]
     assert " - " in line_of(drawn(moment([node("a-1")])), "a-1")
 
 

@@ -9,6 +9,7 @@ import pytest
 from lab.tests.recorded import empty_store
 from lab.tests.small_worlds import BEGIN, attempt, policy, small, with_placeholders
 from roost_lab.recorder.store.database import Store
+from roost_lab.simulator.engine.entities import SimPod
 from roost_lab.simulator.engine.pods import USER
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.engine.world import World
@@ -48,15 +49,19 @@ class Sampled(World):
         self.seen: dict[float, Any] = {}
 
     def sample(self, _: object) -> None:
+        def name_of(pod: SimPod) -> str:
+            launched = pod.launch.attempt if pod.launch is not None else pod.builds
+            return pod.key if launched is None else f"{pod.state.namespace}/{pod.kind}-{launched.number}"
+
         nodes = {
             name: (
-                sorted((pod.key, pod.ready_at is not None or pod.kind != USER) for pod in node.pods.values()),
+                sorted((name_of(pod), pod.ready_at is not None or pod.kind != USER) for pod in node.pods.values()),
                 node.state.is_usable,
                 len(node.state.images),
             )
             for name, node in self.nodes.items()
         }
-        self.seen[self.now] = nodes, sorted(key for key, pod in self.sim_pods.items() if pod.node is None)
+        self.seen[self.now] = nodes, sorted(name_of(pod) for pod in self.sim_pods.values() if pod.node is None)
 
 
 @pytest.mark.slow
@@ -102,7 +107,7 @@ def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
     )
     preempted = look(store, MINUTE + 1.5)
     assert [(change.kind, change.by_name) for change in preempted.changes if change.kind == ChangeKind.PREEMPTED] == [
-        (ChangeKind.PREEMPTED, "binder/user-3")
+        (ChangeKind.PREEMPTED, "binder/user-1")
     ]
     # The placeholder that was made anew waits for a node.
     (waiting,) = preempted.pending
@@ -110,10 +115,26 @@ def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
     assert "nodes are available" in waiting.reason
     pulling = look(store, MINUTE + 5)
     states = {pod.name: (pod.state, pod.image) for pod in pulling.nodes[0].pods}
-    state, image = states["binder/user-3"]
+    state, image = states["binder/user-1"]
     assert state == PodState.PULLING
     assert image.startswith("r2d.invalid/owner/b:")
-    assert look(store, 19 * MINUTE).nodes[0].held == {image, states["binder/user-2"][1]}
+    assert look(store, 19 * MINUTE).nodes[0].held == {image, states["binder/user-0"][1]}
+
+
+def test_a_launch_has_one_name_under_every_policy(tmp_path: Path) -> None:
+    attempts = list(synthetic_attempts(1, 0.01, 30_000, BEGIN))
+    names = []
+    for number, name in enumerate(("z2jh-placeholders-packed", "roost")):
+        (tmp_path / name).mkdir()
+        store = empty_store(tmp_path / name)
+        # The second one's placeholders take numbers of their own.
+        play(store, attempts, with_placeholders(name, 1 + 9 * number), Assumptions(max_nodes=4))
+        with store.reading() as connection:
+            pods = connection.exec_driver_sql(
+                "SELECT name, min(created_us) FROM pod WHERE pod_class = 'user' GROUP BY 1"
+            )
+            names.append({row[0]: row[1] for row in pods})
+    assert names[0] == names[1] == {f"user-{one.number}": round(one.moment * 1e6) for one in attempts}
 
 
 def test_what_is_in_the_folder_is_never_replaced(tmp_path: Path) -> None:

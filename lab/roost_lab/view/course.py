@@ -1,0 +1,136 @@
+"""What users waited for over a stretch of a record: by step, in all, each slow start, and in one sentence.
+
+A wait lasts from a user's creation until its containers run, or until it is gone or the stretch ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import plural, show_span
+from roost_lab.recorder.recording.model import USER
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
+from roost_lab.report.key_figures import HOUR_US
+from roost_lab.report.query import consistent_reads
+from roost_lab.report.statistics import Edges, Span, Spans, cut, means
+
+Course = dict[str, Any]
+# By minute for a day and a half.
+MOST_STEPS: Final = 2200
+# A start that takes longer is slow.
+SLOW_US: Final = 30 * US
+# The longest of them are listed.
+MOST_SLOW: Final = 2000
+# Of the waits that the sentence tells of.
+SHARE: Final = 0.95
+
+
+def read_course(store: Store, span: Span) -> Course:
+    """What happened to users in that time: lists have one entry a step. Raises StoreError.
+
+    from, step: µs; waiting and nodes: the mean number; started, cold: starts, and those that pulled their image;
+    slow: [when to look at it, how long it took in µs, uid, name], in order of time; count, cold_count, p95_us,
+    node_hours: of the whole time, as they are shown.
+    """
+    steps = cut(span.from_us, span.to_us, max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)))
+    waiting, present, spans = Edges(), Edges(), Spans()
+    started: Counter[int] = Counter()
+    cold: Counter[int] = Counter()
+    slow = []
+
+    def stay(edges: Edges, begin_us: int, end_us: int) -> None:
+        for sign, at_us in ((1, max(begin_us, steps.from_us)), (-1, end_us)):
+            step, after_us = divmod(at_us - steps.from_us, steps.step_us)
+            edges.add(step, sign, sign * after_us)
+
+    with consistent_reads(store) as connection:
+        for uid, created_us, started_us, deleted_us, is_cold, namespace, name in connection.execute(_starts(span)):
+            end_us = max(created_us, min(each for each in (started_us, deleted_us, span.to_us) if each is not None))
+            stay(waiting, created_us, end_us)
+            if created_us < span.from_us:
+                continue
+            spans.add(end_us - created_us, 1, end_us - created_us)
+            step = (created_us - steps.from_us) // steps.step_us
+            started[step] += 1
+            cold[step] += bool(is_cold)
+            if end_us - created_us >= SLOW_US:
+                slow.append(((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}"))
+        for created_us, gone_us in connection.execute(_nodes(span)):
+            stay(present, created_us, min(gone_us or span.to_us, span.to_us))
+    nodes, p95_us = means(present, steps), spans.percentile_us(SHARE) or 0
+    slow.sort(key=lambda one: -one[1])
+    return {
+        "from": steps.from_us,
+        "step": steps.step_us,
+        "waiting": [round(number, 6) for number in means(waiting, steps)],
+        "nodes": [round(number, 6) for number in nodes],
+        "started": [started[step] for step in range(steps.number)],
+        "cold": [cold[step] for step in range(steps.number)],
+        "slow": sorted(slow[:MOST_SLOW]),
+        "count": spans.count,
+        "cold_count": cold.total(),
+        "p95_us": p95_us if p95_us < 10 * US else round(p95_us / US) * US,
+        "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
+    }
+
+
+def _starts(span: Span) -> sa.Executable:
+    """Users that waited at some time of the span."""
+    start, kind, pod, pull = schema.start.c, schema.start_kind.c, schema.pod.c, schema.pull.c
+    is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
+    waits_until = sa.func.coalesce(start.started_us, start.deleted_us, span.to_us)
+    return (
+        sa.select(start.pod_uid, start.created_us, start.started_us, start.deleted_us, is_cold, pod.namespace, pod.name)
+        .select_from(
+            schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
+        )
+        .where(kind.pod_class == USER, start.created_us < span.to_us, waits_until >= span.from_us)
+    )
+
+
+def _nodes(span: Span) -> sa.Executable:
+    """Nodes without a creation are known from their pods only."""
+    node = schema.node.c
+    is_there = sa.or_(node.gone_us.is_(None), node.gone_us > span.from_us)
+    return sa.select(node.created_us, node.gone_us).where(node.created_us > 0, node.created_us < span.to_us, is_there)
+
+
+def tell_course(course: Course) -> str:
+    """One record in a sentence."""
+    if not course["count"]:
+        return "No user started in this time."
+    share = f" ({course['cold_count'] / course['count']:.0%})".replace("%", " %") if course["cold_count"] else ""
+    longest = show_span(course["p95_us"])
+    return (
+        f"Of {plural(course['count'], 'start')}, {course['cold_count'] or 'none'} pulled an image{share}; "
+        f"95 of 100 users waited at most {longest}."
+    )
+
+
+def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
+    """Two records of the same launches: what the second one's users got, and for what.
+
+    A record that is called roost is compared with the other, whichever comes first.
+    """
+    (before, course), (name, other) = zip(names, courses, strict=True)
+    if before.startswith("roost") and not name.startswith("roost"):
+        (before, course), (name, other) = (name, other), (before, course)
+    if not course["count"] or not other["count"]:
+        return "No user started in this time in one of the records."
+    ours, theirs = (show_span(one["p95_us"]) for one in (other, course))
+    if ours != theirs:
+        waits = f"95 of 100 users wait at most {ours} instead of {theirs}"
+    elif other["cold_count"] != course["cold_count"]:
+        starts = plural(other["count"], "start")
+        waits = f"{other['cold_count']} of {starts} pull an image instead of {course['cold_count']}"
+    else:
+        waits = f"95 of 100 users wait at most {ours}, as before"
+    hours = round(other["node_hours"] - course["node_hours"], 1)
+    price = f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}" if hours else "for as many node-hours"
+    return f"With {'Roost' if name == 'roost' else name}, {waits}, {price}."
