@@ -6,92 +6,42 @@ are created with dryRun only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
 
-from roost.doctor.checks import (
-    admission,
-    autoscaler,
-    budgets,
-    builds,
-    clocks,
-    clouds,
-    features,
-    foreign_priorities,
-    hubs,
-    image_volumes,
-    kubelets,
-    labels,
-    leaders,
-    namespace,
-    network,
-    node_versions,
-    nodes,
-    objects,
-    profiles,
-    programs,
-    puller,
-    reach,
-    requests,
-    rights,
-    schedulers,
-    security,
-    startup_taints,
-    switches,
-    users,
-    version,
-    waiting,
-    webhook,
-)
 from roost.doctor.contract import Check, CheckOutcome, Finding
 from roost_core.kube.client import ApiError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from roost.doctor.contract import Install
 
-INSTALLED: Final[Mapping[str, Check]] = {
-    "version": version.check,
-    "namespace": namespace.check,
-    "platform": clouds.check,
-    "features": features.check,
-    "objects": objects.check,
-    "security": security.check,
-    "programs": programs.check,
-    "clocks": clocks.check,
-    "leaders": leaders.check,
-    "profiles": profiles.check,
-    "waiting": waiting.check,
-    "network": network.check,
-    "webhook": webhook.check,
-    "reach": reach.check,
-    "hubs": hubs.check,
-    "priorities": foreign_priorities.check,
-    "requests": requests.check,
-    "admission": admission.check,
-    "users": users.check,
-    "builds": builds.check,
-    "schedulers": schedulers.check,
-    "switches": switches.check,
-    "node-versions": node_versions.check,
-    "image-volumes": image_volumes.check,
-    "puller": puller.check,
-    "nodes": nodes.check,
-    "labels": labels.check,
-    "kubelets": kubelets.check,
-    "startup-taints": startup_taints.check,
-    "budgets": budgets.check,
-    "autoscaler": autoscaler.check,
-}
-# Before an install.
-BEFORE: Final[Mapping[str, Check]] = {
-    name: INSTALLED.get(name, rights.check)
-    for name in (
-        *("version", "namespace", "platform", "features", "rights", "reach"),
-        *("hubs", "priorities", "requests", "security", "clocks"),
-        *("node-versions", "image-volumes", "kubelets", "startup-taints", "budgets", "autoscaler"),
+# Files that are called otherwise than their check.
+_FILES: Final = {"platform": "clouds", "priorities": "foreign_priorities"}
+
+
+def _checks(names: Iterable[str]) -> Mapping[str, Check]:
+    """The checks of these names, each from its file."""
+    files = {name: _FILES.get(name, name.replace("-", "_")) for name in names}
+    return {name: cast("Check", import_module(f"{__name__}.{file}").check) for name, file in files.items()}
+
+
+INSTALLED: Final = _checks(
+    (
+        *("version", "namespace", "platform", "features", "objects", "security", "programs", "clocks"),
+        *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
+        *("admission", "users", "builds", "schedulers", "switches", "node-versions", "image-volumes", "puller"),
+        *("nodes", "labels", "kubelets", "startup-taints", "budgets", "autoscaler"),
     )
-}
+)
+BEFORE: Final = _checks(
+    (
+        *("version", "namespace", "platform", "features", "rights", "reach", "hubs", "priorities", "requests"),
+        *("security", "clocks", "node-versions", "image-volumes", "kubelets", "startup-taints", "budgets"),
+        *("autoscaler",),
+    )
+)
 
 # What these find, users feel: they wait, start cold, or are refused.
 FELT: Final = frozenset({"waiting", "reach", "requests", "puller", "nodes", "labels"})

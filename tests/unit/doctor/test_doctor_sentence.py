@@ -1,9 +1,12 @@
 """`roost doctor` ends in a sentence: whether users are affected, and what to do first."""
 
+from pkgutil import iter_modules
+
 import pytest
 
 from roost.commands.doctor import _as_text
-from roost.doctor.checks import FELT, INSTALLED
+from roost.doctor import checks
+from roost.doctor.checks import BEFORE, FELT, INSTALLED
 from roost.doctor.contract import CheckOutcome, Finding, Severity
 
 
@@ -52,5 +55,7 @@ def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, s
     assert _as_text([outcome("rights", severity)], before=True).splitlines()[-1] == said
 
 
-def test_what_users_feel_is_found_by_checks_that_there_are() -> None:
+def test_what_users_feel_is_found_by_checks_that_there_are_and_each_file_is_in_a_table() -> None:
     assert INSTALLED.keys() >= FELT
+    used = {check.__module__.rpartition(".")[2] for table in (INSTALLED, BEFORE) for check in table.values()}
+    assert used == {module.name for module in iter_modules(checks.__path__)}
