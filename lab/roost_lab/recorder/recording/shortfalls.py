@@ -29,7 +29,7 @@ from roost_core.objects.selectors import (
     tolerates_cordon,
 )
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
-from roost_core.scheduler.node_filters import OTHER_NODES, TAINTED, UNSCHEDULABLE
+from roost_core.scheduler.node_filters import OTHER_NODES, UNSCHEDULABLE
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.verdicts import Rejection
@@ -41,8 +41,9 @@ GATE: Final = "gate"
 LABEL: Final = "label"
 ROOM: Final = "room"
 OTHER: Final = "other"
-_TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *TAINTED.reasons, *OTHER_NODES.reasons, "Too many pods"))
-_INSUFFICIENT: Final = "Insufficient "
+_TOLD: Final = frozenset((*UNSCHEDULABLE.reasons, *OTHER_NODES.reasons, "Too many pods"))
+# Before 1.34 the taint follows.
+_TOLD_WITH_A_NAME: Final = ("Insufficient ", "node(s) had untolerated taint")
 
 
 def shortfalls(
@@ -55,7 +56,7 @@ def shortfalls(
     lacks += [
         {"kind": OTHER, "why": reason}
         for reason in rejection.reasons
-        if reason not in _TOLD and not reason.startswith(_INSUFFICIENT)
+        if reason not in _TOLD and not reason.startswith(_TOLD_WITH_A_NAME)
     ]
     return lacks
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.tests.objects import node_object, node_reading, pod_object, pod_reading
 from lab.tests.recorded import BEGIN, SECOND, bind_record
-from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judged
@@ -124,6 +124,17 @@ def test_the_model_does_not_judge_by_devices_that_a_pod_claims(*, by_claim: bool
     waiting = story.model.examine(pod_reading(item), story.now_us)
     assert waiting is not None
     assert [[lack["resource"] for lack in lacks] for lacks in json.loads(waiting.nodes)["lacks"]] == [["cpu"], ["cpu"]]
+
+
+# 1.33 names the taint in its reason.
+@pytest.mark.parametrize("minor", [OLDEST_MINOR, NEWEST_MINOR])
+def test_a_taint_is_told_once_whatever_the_minor_says_of_it(minor: int) -> None:
+    model = Model({"default-scheduler": default_profile(minor)})
+    item = node_object("a", cpu="4", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    model.node_changed("a", node_reading(item), BEGIN)
+    waiting = model.examine(pod("p"), BEGIN)
+    assert waiting is not None
+    assert json.loads(waiting.nodes)["lacks"] == [[{"kind": "taint", "taint": "gpu=yes:NoSchedule"}]]
 
 
 def test_what_no_scheduler_cares_about_is_no_change() -> None:
