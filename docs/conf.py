@@ -32,16 +32,19 @@ extensions = ["myst_parser", "sphinx_reredirects"]
 root_doc = "index"
 exclude_patterns = ["README.md", "_build"]
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["roost.css"]
 html_logo = html_favicon = "images/icon.svg"
 html_title = f"Roost {release}"
 html_baseurl = os.environ.get("ROOST_DOCUMENTATION") or ADDRESSES["documentation"]
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
+    "collapse_navigation": True,  # the theme's buttons that fold parts have no name for a screen reader
     "icon_links": [{"name": "Source", "url": REPOSITORY, "icon": "fa-solid fa-code"}] if REPOSITORY else [],
 }
 myst_heading_anchors = 6
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "html_image"]  # an <img> is a picture of the site, as ![]() is
 # Samples leave parts out (…) and hold templates of other programs.
 suppress_warnings = ["misc.highlighting_failure"]
 # A page that moves leaves its old name here: old page -> new address, relative to the old page.

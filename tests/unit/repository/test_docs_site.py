@@ -1,18 +1,89 @@
-"""Pages that messages name, and the pages of the command line."""
+"""Pages that messages name, the pages of the command line, and the built site in a browser."""
 
 import re
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import pytest
+from selenium.webdriver import Chrome
 
-from tools import write_command_line
+from tests.harness.axe import serious_findings
+from tools import browser, write_command_line
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.
 PAGE: Final = re.compile(r"(?<![\w./])((?:lab/)?docs/[\w/-]+\.md)(?:#([\w-]+))?")
 HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 NAMES_PAGES: Final = frozenset({".py", ".yaml", ".j2", ".txt", ".sh"})
+
+
+TARGET: Final = re.compile(r"""<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"]*)\"""")
+NAME: Final = re.compile(r"""\b(?:id|name)="([^"]*)\"""")
+# Samples whose lines go on outside their frame.
+CUT: Final = """return [...document.querySelectorAll("pre")].filter((one) => one.scrollWidth > one.clientWidth)
+  .map((one) => one.textContent.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    done = subprocess.run([REPOSITORY / "tools/docs.sh"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return REPOSITORY / "build/docs"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    if missing := browser.missing():
+        pytest.skip(missing)
+    with browser.open_browser() as opened:
+        yield opened
+
+
+@pytest.mark.slow
+def test_links_and_pictures_of_the_built_site_are_there(site: Path) -> None:
+    texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if "_static" not in page.parts}
+    names = {page: {unquote(name) for name in NAME.findall(text)} for page, text in texts.items()}
+    broken, found = [], 0
+    for page, text in texts.items():
+        for target in TARGET.findall(text):
+            path, _, anchor = unquote(target.partition("?")[0] if "#" not in target else target).partition("#")
+            if re.match(r"[a-z]+:|//", target):
+                continue
+            found += 1
+            file = (page.parent / path).resolve() if path else page
+            if not file.is_file() or (anchor and file in names and anchor not in names[file]):
+                broken.append(f"{page.relative_to(site)}: {target}")
+    assert broken == []
+    assert found > 1000
+
+
+@pytest.mark.slow
+def test_samples_are_whole_on_a_desk(site: Path, driver: Chrome) -> None:
+    browser.set_size(driver, 1440, 900)
+    cut = {}
+    for page in sorted(site.rglob("*.html")):
+        if "<pre" in page.read_text(encoding="utf-8"):
+            driver.get(page.as_uri())
+            cut[page.name] = driver.execute_script(CUT)
+    assert len(cut) > 30
+    assert {name: samples for name, samples in cut.items() if samples} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["index", "how-to/ci", "placement", "command-line"])
+def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page: str) -> None:
+    for width in (390, 1440):
+        for scheme in (browser.LIGHT, browser.DARK):
+            browser.set_size(driver, width, 900)
+            browser.set_scheme(driver, scheme)
+            driver.get((site / f"{page}.html").as_uri())
+            # A colour that is still on its way is none that anybody reads.
+            driver.execute_script("document.getAnimations().forEach((one) => one.finish())")
+            assert serious_findings(driver) == [], (width, scheme)
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture[str]) -> None:
