@@ -110,7 +110,7 @@ def node(
     allocatable: Mapping[str, int] | None = None,
 ) -> Node:
     """A Ready node that holds `images`. allocatable: None: its room isn't known."""
-    all_labels = {"kubernetes.io/hostname": name, **held(*images), **(labels or {})}
+    all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **held(*images), **(labels or {})}
     return Node(
         name=name,
         labels=all_labels,

@@ -40,9 +40,7 @@ dnsPolicy: ClusterFirstWithHostNet
 {{- if $.root.Values.imagePullSecrets }}
 imagePullSecrets: {{ include "roost.pull_secrets" (dict "root" $.root) }}
 {{- end }}
-{{- if $.core.nodeSelector }}
-nodeSelector: {{ toJson $.core.nodeSelector }}
-{{- end }}
+nodeSelector: {{ toJson (include "roost.merge" (list (dict "kubernetes.io/os" "linux") $.core.nodeSelector) | fromJson) }}
 {{- if $.core.tolerations }}
 tolerations: {{ toJson $.core.tolerations }}
 {{- end }}

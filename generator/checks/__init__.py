@@ -5,6 +5,7 @@ Each finds what fits the schema and yet doesn't do what it says. Copy `disruptio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from generator.checks import (
@@ -43,8 +44,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     events.check,
     feature_gates.check,
     gate.check,
-    image.check,
-    moving_tags.check,
     names.check,
     placeholders.check,
     ports.check,
@@ -53,25 +52,27 @@ CHECKS: Final[tuple[Check, ...]] = (
     recorder.check,
     scheduler.check,
     resources.check,
-    unlisted_images.check,
     webhook.check,
 )
+# What hints and nothing else.
+HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check, unlisted_images.check)
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:
     """Every fault and warning, with file and line; `merged` must fit the schema."""
-    return [fault for fault in _find(merged, release) if fault.severity != "hint"]
+    return [fault for fault in _find(merged, release, CHECKS) if fault.severity != "hint"]
 
 
 def find_hints(merged: Merged, release: Release) -> list[Fault]:
     """Every hint: what works as it is written and might work better. Only `roost validate` shows them."""
-    return [fault for fault in _find(merged, release) if fault.severity == "hint"]
+    found = _find(merged, release, (*CHECKS, *HINTS), with_hints=True)
+    return [fault for fault in found if fault.severity == "hint"]
 
 
-def _find(merged: Merged, release: Release) -> list[Fault]:
+def _find(merged: Merged, release: Release, checks: Sequence[Check], *, with_hints: bool = False) -> list[Fault]:
     if merged.values.get("enabled") is False:
         return []
-    report = LintReport(merged.values, merged.places, merged.defaults)
-    for check in CHECKS:
+    report = LintReport(merged.values, merged.places, merged.defaults, with_hints=with_hints)
+    for check in checks:
         check(report, release)
     return report.faults

@@ -18,8 +18,14 @@ from generator.values.sources import Places
 class LintReport:
     """Values under lint, and the faults found so far."""
 
-    def __init__(self, values: Values, places: Places, defaults: Mapping[str, object] | None = None) -> None:
-        """defaults: the chart's; None: whatever the values say is the operator's choice."""
+    def __init__(
+        self, values: Values, places: Places, defaults: Mapping[str, object] | None = None, *, with_hints: bool = True
+    ) -> None:
+        """defaults: the chart's; None: whatever the values say is the operator's choice.
+
+        with_hints: somebody reads hints, so that those that take time are worth it.
+        """
+        self.with_hints = with_hints
         self.values = values
         self._defaults = defaults or {}
         self._places = places

@@ -125,6 +125,8 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
             reason = "the window is always empty: it starts and ends at the same time."
             report.warn((*path, position, "end"), reason, "Give it another end.")
             continue
+        if not report.with_hints:
+            continue
         longest, hours = longest_and_hours(window)
         # Fields three and five; cron takes a day that either names.
         days = [field for field in (window.start.split()[2:3] + window.start.split()[4:5]) if field != "*"]

@@ -29,7 +29,7 @@ from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import Taint
-from roost_core.placement.labels import HELD, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
+from roost_core.placement.labels import HELD, LINUX, OS_LABEL, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
@@ -223,7 +223,7 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
 
 def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
     """An ample node of the pool that a pod asks for: its labels are required, its taints tolerated."""
-    wanted: dict[str, str] = {**labels, **dict(asked.spec.node_selector)}
+    wanted: dict[str, str] = {OS_LABEL: LINUX, **labels, **dict(asked.spec.node_selector)}
     for term in (asked.spec.required_node_terms or ())[:1]:
         for key, operator, values in term.expressions:
             least = min(values, default="")

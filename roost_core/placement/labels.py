@@ -35,6 +35,9 @@ OPENED: Final = "open"
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
 # On each node of Karpenter's.
 KARPENTER_POOL_LABEL: Final = "karpenter.sh/nodepool"
+# Each of Roost's programs and pullers runs on such nodes alone.
+OS_LABEL: Final = "kubernetes.io/os"
+LINUX: Final = "linux"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 COMPONENT_LABEL: Final = "component"

@@ -18,7 +18,7 @@ from roost_core.objects.selectors import (
     read_tolerations,
     untolerated,
 )
-from roost_core.placement.labels import pulled_label, readiness_taint, startup_taint
+from roost_core.placement.labels import LINUX, OS_LABEL, pulled_label, readiness_taint, startup_taint
 from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
@@ -117,6 +117,8 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
 
 def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
     """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that select it."""
+    if node.labels.get(OS_LABEL, LINUX) != LINUX:
+        return []
     selecting = [puller for puller in pullers if selects(puller, node.name, node.labels)]
     if not node.taints:
         return selecting

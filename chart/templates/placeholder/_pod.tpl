@@ -49,6 +49,7 @@ spec:
 {{- if $.root.Values.imagePullSecrets }}
   imagePullSecrets: {{ include "roost.pull_secrets" (dict "root" $.root) }}
 {{- end }}
+{{- /* Without kubernetes.io/os: a placeholder goes where users go, who don't name it. */}}
 {{- if $.set.nodeSelector }}
   nodeSelector: {{ toJson $.set.nodeSelector }}
 {{- end }}

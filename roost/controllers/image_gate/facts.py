@@ -44,6 +44,10 @@ class Listing(Enum):
     SILENT = "silent"
 
 
+# The reason of a fault whose message is another image, by which admission replaced the one that was asked for.
+RENAMED: Final = "RenamedByAdmission"
+
+
 class PullFault(NamedTuple):
     """A pull that failed, at least for now."""
 
@@ -143,6 +147,7 @@ def _events_by_pod(
 def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
     tokens: dict[str, set[Token]] = {}
     faults: dict[str, PullFault] = {}
+    runs = {normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images)}
     for name, at in events:
         tokens.setdefault(name, set()).add((pod.uid, at))
     for container in pod.containers:
@@ -153,7 +158,12 @@ def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSet
                 for image in _images_of_pod(pod, settings):
                     faults.setdefault(image.normalised, _fault(container, image))
             continue
-        if _was_pulled(container):
+        if runs and managed.normalised not in runs:
+            # What comes to the node is no evidence for the image that was asked for.
+            others = [image for image in pod.spec.volume_images if normalise_reference(image) not in settings.images]
+            renamed = next(iter(others), container.image)
+            faults[managed.normalised] = PullFault(managed.reference, managed, RENAMED, renamed)
+        elif _was_pulled(container):
             tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
         elif container.waiting_reason in PULL_FAULTS:
             faults[managed.normalised] = _fault(container, managed)

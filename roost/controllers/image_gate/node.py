@@ -7,6 +7,7 @@ from typing import Final
 
 from roost.controllers.image_gate.facts import (
     NO_TOKENS,
+    RENAMED,
     Fact,
     Listing,
     PullFault,
@@ -112,7 +113,7 @@ def _tokens(share: NodeShare, name: str) -> frozenset[Token]:
 def _is_refuted(share: NodeShare, image: ManagedImage) -> bool:
     """Whether the kubelet failed to pull this very image, which it tries only if the node lacks it."""
     faults = (pod.faults.get(image.normalised) for pod in share.evidence)
-    return any(fault is not None and fault.reference == image.reference for fault in faults)
+    return any(fault is not None and fault.reference == image.reference and fault.reason != RENAMED for fault in faults)
 
 
 def _find_faults(share: NodeShare, missing: tuple[ManagedImage, ...]) -> Mapping[str, PullFault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from roost.controllers.image_gate.facts import PullFault
+from roost.controllers.image_gate.facts import RENAMED, PullFault
 from roost_core.release.image_gate import GateMode
 
 
@@ -20,6 +20,7 @@ class Cause(StrEnum):
     DISK = "disk"
     NAME = "name"
     NEVER = "never"
+    RENAMED = "renamed"
     OTHER = "other"
 
 
@@ -68,6 +69,7 @@ _BY_REASON: Final = {
     "InvalidImageName": Cause.NAME,
     "ErrImageNeverPull": Cause.NEVER,
     "RegistryUnavailable": Cause.REGISTRY,
+    RENAMED: Cause.RENAMED,
 }
 _SENTENCES: Final = {
     Cause.REGISTRY: "its registry does not answer; see that the registry is up and that the node reaches it",
@@ -78,6 +80,7 @@ _SENTENCES: Final = {
     Cause.DISK: "the node's disk is full; free some space, or use larger disks",
     Cause.NAME: "it is not a valid image name; fix it in the values",
     Cause.NEVER: "its pull policy is Never; change it to IfNotPresent",
+    Cause.RENAMED: "name that one in the values, or exempt Roost's puller from what renames images",
     Cause.OTHER: "the runtime's message is in the status of the puller's pod",
 }
 _MEANWHILE: Final = {
@@ -104,4 +107,6 @@ def describe_fault(fault: PullFault, node: str, mode: GateMode) -> str:
     subject = f"Image {fault.reference} can't be pulled to node {node}"
     if fault.reference != fault.image.reference:
         subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
+    if fault.reason == RENAMED:
+        subject = f"{subject}: admission changed the puller's image to {fault.message}"
     return f"{subject}: {_SENTENCES[find_cause(fault)]} ({_MEANWHILE[mode]})."

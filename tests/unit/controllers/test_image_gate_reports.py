@@ -7,7 +7,7 @@ import pytest
 from roost.controllers.contract.actions import Notice, SetCondition
 from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT
-from roost_core.objects.pod import ContainerState
+from roost_core.objects.pod import ContainerState, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import images_condition
 from roost_core.release.image_gate import GateMode
@@ -104,6 +104,30 @@ class TestFaults:
         assert words in notice.message
         assert notice.message.count(". ") == 0
         assert planned.gauges["gate_pull_faults"] == {(cause,): 1.0}
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            PodSpec(images=("proxy.example.org/a/b:1",)),
+            PodSpec(images=(OTHER,), volume_images=("proxy.example.org/a/b:1",)),
+        ],
+    )
+    def test_an_image_that_admission_renamed_is_not_held_and_the_event_names_both(self, spec: PodSpec) -> None:
+        w = world()
+        puller = w.add_pulling()
+        w.turn()
+        pod = w.pods[puller]
+        ran = replace(pod.containers[0], image=spec.images[0], running=True, waiting_reason="")
+        w.pods[puller] = replace(pod, spec=spec, containers=(ran,))
+        planned = w.turn()
+        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+        assert f"Image {SCIPY} can't be pulled" in notice.message
+        assert "admission changed the puller's image to proxy.example.org/a/b:1" in notice.message
+        assert w.labels_next() == {}
+        assert planned.gauges["gate_pull_faults"] == {("renamed",): 1.0}
+        # The same pod with the image that was asked for.
+        w.pods[puller] = replace(w.pods[puller], spec=PodSpec(images=(SCIPY,)), containers=(ran,))
+        assert w.labels_next() == {label(SCIPY): "true"}
 
     def test_a_fault_that_many_nodes_have_is_told_of_some_and_counted_of_all(self) -> None:
         w = world(SCIPY, GPU)

@@ -22,7 +22,7 @@ def pods(text: str) -> dict[str, Values]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_has_what_core_pods_says(program: str) -> None:
     spec = pods("recorder: {enabled: true}\ncorePods: {nodeSelector: {pool: core}, tolerations: [], hostNetwork: true}")
-    assert spec[program]["nodeSelector"] == {"pool": "core"}
+    assert spec[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core"}
     assert "tolerations" not in spec[program]
     assert spec[program]["hostNetwork"] is True
 
@@ -36,11 +36,11 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
             "recorder: {nodeSelector", "recorder: {enabled: true, nodeSelector"
         )
     )
-    assert specs[program]["nodeSelector"] == {"pool": "core", "disk": "ssd"}
+    assert specs[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core", "disk": "ssd"}
     assert "priorityClassName" not in specs[program]
     assert "hostNetwork" not in specs[program]
     others = [specs[name] for name in PROGRAMS if name != program]
-    assert all(one["nodeSelector"] == {"pool": "core"} and one["priorityClassName"] == "high" for one in others)
+    assert all(one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high" for one in others)
 
 
 @pytest.mark.parametrize(
