@@ -240,8 +240,10 @@ class _Watches:
             selectors.append(settings.shared_namespaces)
         parsed = [read_label_selector(selector) for selector in selectors if selector is not None]
         self._selectors = [selector for selector in parsed if selector is not None]
-        # A namespace that was there is selected now, or no longer: pods that it had were read as another class's.
+        # A namespace that was there is selected now, or no longer: pods that it had were read as another class's. So are
+        # all pods that were listed while namespaces might not be read.
         self.has_other_hubs = False
+        self._listed_blind = False
         if any(map(needs_namespace_labels, selectors)):
             self._namespaces = cache("/api/v1/namespaces", _read_labels, kind="namespaces")
         self._builders: dict[str, WatchCache[str]] = {
@@ -377,6 +379,7 @@ class _Watches:
         # Which class a pod belongs to may hang on its namespace's labels.
         while waits_for_namespaces and self._namespaces is not None and not self.stop.is_set():
             if self._namespaces.synced or self._namespaces.is_forbidden:
+                self._listed_blind |= not self._namespaces.synced
                 break
             self.stop.wait(0.05)
         cache.run(self.stop)
@@ -416,6 +419,7 @@ class _Watches:
             before = self._known_namespaces
             labels_now = self._take(self._namespaces)
             self._known_namespaces = _changed(before, labels_now)
+            self.has_other_hubs |= self._listed_blind and self._namespaces.synced
             self.has_other_hubs |= any(
                 self._selects(name, before) != self._selects(name, self._known_namespaces)
                 for name, labels in labels_now.items()

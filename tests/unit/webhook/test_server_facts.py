@@ -295,6 +295,30 @@ def test_users_who_are_there_when_their_namespace_is_selected_count_from_then_on
     assert [one.message for one in caplog.records].count("other namespaces are selected now: pods are listed anew") == 1
 
 
+def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_anew_when_they_may(
+    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, again = threading.Event(), server.lines
+
+    def lines(path: str, *given: Any) -> Iterator[bytes]:
+        """Watches of pods are quiet, so that nothing else has them listed once more."""
+        if path.endswith("/pods"):
+            over.wait(10)
+        return again(path, *given)
+
+    monkeypatch.setattr(server, "lines", lines)
+    server.forbidden.add("/api/v1/namespaces")
+    server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other", "labels": {"hub": "yes"}}}]
+    users = [pod("in", "singleuser-server", namespace="other")]
+    server.objects["/api/v1/pods", "component=singleuser-server"] = users
+    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
+    kept.wait(lambda: ("/api/v1/pods", "component=singleuser-server") in server.asked)
+    assert kept.metric("roost_webhook_unplaced_pods", "user") == 0
+    server.forbidden.clear()
+    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
+    over.set()
+
+
 def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, kept: Kept) -> None:
     server.objects["/api/v1/namespaces", ""] = [
         {"metadata": {"name": name, "labels": {"hub": "yes"} if name == "physics" else {}}}
