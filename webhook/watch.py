@@ -240,8 +240,8 @@ class _Watches:
             selectors.append(settings.shared_namespaces)
         parsed = [read_label_selector(selector) for selector in selectors if selector is not None]
         self._selectors = [selector for selector in parsed if selector is not None]
-        # A namespace that was there is selected now, or no longer: pods that it had were read as another class's. So are
-        # all pods that were listed while namespaces might not be read.
+        # A namespace that was there is selected now, or no longer: its pods were read as another class's. So was each
+        # pod that was listed while namespaces might not be read.
         self.has_other_hubs = False
         self._listed_blind = False
         if any(map(needs_namespace_labels, selectors)):

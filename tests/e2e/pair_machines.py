@@ -19,7 +19,7 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.harness.api import Api, ApiError
+from tests.harness.api import STRATEGIC, Api, ApiError
 from tests.harness.nodes import NODES, FakeNodes, read_taint
 from tests.harness.pods import PODS, PodKeeper
 from tests.harness.scheduler import scheduler_config
@@ -38,6 +38,8 @@ PRIORITY_CUTOFF = -10
 DEFAULT_PROFILE = read_profiles(scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR)[
     "default-scheduler"
 ]
+# After so long a pull that doesn't succeed is told.
+FAULT_SECONDS = 1.0
 # What a new node's template never has: taints that say how the node is just now.
 _PASSING_TAINTS = ("node.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "ToBeDeletedByCluster")
 
@@ -47,11 +49,14 @@ class Kubelets:
 
     def __init__(self, api: Api, images: Iterable[str], pull_seconds: float) -> None:
         """images: those that have to be pulled; all others are everywhere."""
+        self._api = api
         self._nodes = FakeNodes(api)
         self._images = frozenset(images)
         self._pull_seconds = pull_seconds
         self._held: dict[str, set[str]] = {}
         self._pulls: dict[tuple[str, str], threading.Timer] = {}
+        # Pods of which it was told that an image can't be pulled, by uid.
+        self._told: set[tuple[str, str]] = set()
         self._lock = threading.RLock()
         self._keeper = PodKeeper(api, hold=self._lacks, parallel_requests=8)
 
@@ -70,17 +75,58 @@ class Kubelets:
         with self._lock:
             self._held.setdefault(node, set()).update(images)
 
+    def seconds(self, node: str) -> float:
+        """How long a node takes for an image."""
+        del node
+        return self._pull_seconds
+
+    def fails(self, node: str, image: str) -> bool:
+        """Whether no pull of the image succeeds there; one that doesn't is told after a second."""
+        del node, image
+        return False
+
     def _lacks(self, pod: Object) -> bool:
         node = pod["spec"]["nodeName"]
         with self._lock:
             missing = (images_of(pod) & self._images) - self._held.setdefault(node, set())
             for image in missing:
-                if (node, image) not in self._pulls:
-                    timer = threading.Timer(self._pull_seconds, self._pulled, (node, image))
-                    timer.daemon = True
-                    self._pulls[node, image] = timer
-                    timer.start()
+                if self.fails(node, image):
+                    key = (pod["metadata"]["uid"], image)
+                    if key not in self._told:
+                        self._told.add(key)
+                        self._start(("", "/".join(key)), FAULT_SECONDS, self._tell_fault, pod, image)
+                elif (node, image) not in self._pulls:
+                    self._start((node, image), self.seconds(node), self._pulled, node, image)
         return bool(missing)
+
+    def _start(self, key: tuple[str, str], seconds: float, call: Callable[..., None], *given: Any) -> None:
+        timer = self._pulls[key] = threading.Timer(seconds, call, given)
+        timer.daemon = True
+        timer.start()
+
+    def _tell_fault(self, pod: Object, image: str) -> None:
+        """Write what a kubelet does into the status: the containers that wait for the image in vain."""
+        volumes = {one["name"]: one["image"]["reference"] for one in pod["spec"].get("volumes", ()) if "image" in one}
+        told = [
+            {
+                "name": one["name"],
+                "image": one["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
+            }
+            for one in pod["spec"]["containers"]
+            if image in (one["image"], *(volumes.get(mount["name"]) for mount in one.get("volumeMounts", ())))
+        ]
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        change = {"metadata": {"uid": meta["uid"]}, "status": {"containerStatuses": told}}
+        try:
+            self._api.patch(path, change, content_type=STRATEGIC)
+        except ApiError as error:
+            if error.status not in (404, 409, 422):  # it is gone, or another has its name
+                raise
 
     def _pulled(self, node: str, image: str) -> None:
         with self._lock:

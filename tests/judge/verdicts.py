@@ -3,8 +3,8 @@
 Pods of one kind are as good as each other, so what is compared are numbers and moments of a kind.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from tests.judge.cases import BUILD, Case
 from tests.judge.roost_here import release_for
@@ -42,7 +42,16 @@ def try_case(case: Case) -> Trial:
     return Trial(without, with_roost, list(find_victims(case, without, with_roost)))
 
 
-def find_victims(case: Case, without: World, with_roost: World) -> Iterable[Victim]:
+class Played(Protocol):
+    """What became of all pods of a case, by their names: in the model, or on a real control plane."""
+
+    @property
+    def fates(self) -> Mapping[str, Fate]: ...
+
+
+def find_victims(
+    case: Case, without: Played, with_roost: Played, *, late_seconds: float = LATE_SECONDS
+) -> Iterable[Victim]:
     kinds = dict.fromkeys(fate.kind for fate in without.fates.values())
     for key, fate in with_roost.fates.items():
         if not fate.is_own and fate.refused and not without.fates[key].refused:
@@ -56,12 +65,14 @@ def find_victims(case: Case, without: World, with_roost: World) -> Iterable[Vict
             for world in (without, with_roost)
         )
         # Whoever pre-empts anyway waits for as long as the victims take to go, and Roost's own may change who that is.
-        causes = {without.fates[fate.deleted_for].kind for fate in without.fates.values() if fate.deleted_for}
-        yield from _compare(case, kind, before, after, pre_empts_anyway=kind in causes)
+        causes = {
+            without.fates[fate.deleted_for].kind for fate in without.fates.values() if fate.deleted_for in without.fates
+        }
+        yield from _compare(case, kind, before, after, late_seconds, pre_empts_anyway=kind in causes)
 
 
 def _compare(
-    case: Case, kind: str, before: Sequence[Fate], after: Sequence[Fate], *, pre_empts_anyway: bool
+    case: Case, kind: str, before: Sequence[Fate], after: Sequence[Fate], late: float, *, pre_empts_anyway: bool
 ) -> Iterable[Victim]:
     deleted = sum(fate.deleted is not None for fate in before)
     gone = [fate for fate in after if fate.deleted is not None]
@@ -74,21 +85,21 @@ def _compare(
         lured = sum(fate.lured for fate in after)
         yield Victim(kind, "re-spawned", f"{tried} times; {tries} without; {lured} lured", not lured)
     kept = max((fate.kept_waiting for fate in after), default=0.0)
-    for step, allowed in (("bound", LATE_SECONDS), ("running", LATE_SECONDS + case.pull_seconds)):
+    for step, allowed in (("bound", late), ("running", late + case.pull_seconds)):
         moments, reached = (
             sorted(moment for fate in one if (moment := getattr(fate, step)) is not None) for one in (before, after)
         )
-        late = [
+        later = [
             f"{then:.0f} s for {moment:.0f} s"
             for moment, then in zip(moments, reached, strict=False)
             if then > moment + allowed
         ]
         # Builds wait for room by their requests: an exception of promise 8.
-        is_drift = kept <= LATE_SECONDS or pre_empts_anyway or kind == BUILD
+        is_drift = kept <= late or pre_empts_anyway or kind == BUILD
         if len(reached) < len(moments):
             why = f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
             yield Victim(kind, "stranded", why, is_drift)
             return
-        if late:
-            yield Victim(kind, "late", f"{step} at {', '.join(late)}; kept waiting for {kept:.0f} s", is_drift)
+        if later:
+            yield Victim(kind, "late", f"{step} at {', '.join(later)}; kept waiting for {kept:.0f} s", is_drift)
             return
