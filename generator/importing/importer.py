@@ -40,17 +40,30 @@ _LAYERS = (
 )
 
 
-def import_layers(layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None) -> ImportResult:
+_ACCEPTED = "values of zero-to-jupyterhub or BinderHub"
+# By a key that these have not.
+_BITNAMI = "Bitnami's chart of JupyterHub"
+_OTHER_CHARTS: Mapping[Path, str] = {
+    ("imagePuller",): _BITNAMI,
+    ("singleuser", "image", "repository"): _BITNAMI,
+    ("hub", "image", "repository"): _BITNAMI,
+    ("gateway", "backend"): "dask-gateway",
+}
+
+
+def import_layers(
+    layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None, *, usual_release: str = "hub"
+) -> ImportResult:
     """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
 
     release: the hub's Helm release; its user scheduler is named after it. "": what an object of Argo CD or Flux names,
-    else "hub". hub: the key of the hub's values, like
-    "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file or is encrypted, or
-    when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
+    else `usual_release`. hub: the key of the hub's values, like "basehub.jupyterhub"; None: the only one there is.
+    Raises ValuesError when one is no values file or is encrypted, or when they hold no hub of zero-to-jupyterhub's or
+    BinderHub's, or several.
     """
     objects = [unwrap(_load(name, text)) for name, text in layers]
     loaded = [file for files, _ in objects for file in files]
-    release = release or next((named for _, named in objects if named), "hub")
+    release = release or next((named for _, named in objects if named), usual_release)
     values = values_of(loaded)
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
@@ -145,6 +158,16 @@ def _spawn_page_note(hub: HubSection) -> str:
 
 def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Path | None) -> Charts:
     charts = find_charts(values, hub)
+    for keys, whose in _OTHER_CHARTS.items():
+        path = (*(charts.hub.path if charts is not None else ()), *keys)
+        if child(values, *path) is not None:
+            fix = "Give the values of the hub's own chart; its images have name and tag: helm get values RELEASE --all."
+            found = f"a key of {whose}"
+            raise ValuesError([Fault(*places.of(path), show_key(path), found, _ACCEPTED, fix)])
+    if charts is not None and charts.service is not None and not charts.has_hub:
+        key = next(key for key in (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials") if key in values)
+        fix = "It has no users: give its hub's values, too, as one of several files."
+        raise ValuesError([Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)])
     if charts is not None:
         return charts
     misshapen = [
@@ -164,10 +187,16 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
     if some:
         found = f"{' and '.join(some)} alone, as other charts may have"
         fix = "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm get values --all."
-        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub", fix)])
+        raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED, fix)])
+    if isinstance(kind := values.get("kind"), str) and "apiVersion" in values:
+        fix = "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are read."
+        raise ValuesError([Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)])
+    if child(values, "image", "repository") is not None:
+        found = "a key of another chart: these charts name images by name and tag"
+        raise ValuesError([Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)])
     if values:
         found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
-        raise ValuesError([Fault(filename, 1, "", found, "values of zero-to-jupyterhub or BinderHub")])
+        raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED)])
     # An empty file configures a hub too: the chart's defaults.
     return Charts(HubSection({}, ()), True, None, None, HubSection({}, ()))
 

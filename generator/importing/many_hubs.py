@@ -138,7 +138,7 @@ def import_many(files: Sequence[HubFiles]) -> ManyHubs:
             if not _NAMESPACE.fullmatch(hub.name):
                 many.left_out.append(f"{hub.name}: no namespace can be called so. Rename its file or folder.")
                 continue
-            result = import_layers(hub.layers, hub.name)
+            result = import_layers(hub.layers, usual_release=hub.name)
             many.hubs.append(ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values)))
         except ValuesError as error:
             faults += error.faults

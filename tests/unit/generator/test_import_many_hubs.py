@@ -225,3 +225,6 @@ def test_a_folder_may_hold_objects_of_argo_cd_with_hubs_values() -> None:
     hubs, passed = find_hubs_in(HUBS)
     assert "argo-application" in {hub.name for hub in hubs}
     assert passed == []
+    # Its user scheduler is named after the release that the object names.
+    many = import_many([hub for hub in hubs if hub.name in ("argo-application", "one-odd-profile")])
+    assert many.values["replaceSchedulers"] == ["jupyterhub-user-scheduler", "one-odd-profile-user-scheduler"]

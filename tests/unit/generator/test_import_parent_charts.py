@@ -53,11 +53,6 @@ def test_a_builder_service_that_is_off_is_no_builder() -> None:
     assert "podClasses" not in result.values
 
 
-def test_the_values_of_binderhub_service_alone_configure_no_hub() -> None:
-    result = imported("dockerApi: {}\nconfig: {BinderHub: {base_url: /}}")
-    assert set(result.values) == {"podClasses"}
-
-
 @pytest.mark.parametrize(
     "nesting", ["", "jupyterhub", "basehub.jupyterhub", "daskhub.jupyterhub", "my-chart.hub-alias"]
 )

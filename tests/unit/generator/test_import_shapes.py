@@ -42,6 +42,26 @@ def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(text: str,
     assert "Write its keys below it" in note.reason
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "whose"),
+    [
+        ("hub: {}\nsingleuser: {image: {repository: bitnami/x}}", "2: singleuser.image.repository", "Bitnami's"),
+        ("proxy: {}\nhub: {image: {repository: bitnami/x}}", "2: hub.image.repository", "Bitnami's"),
+        ("jupyterhub:\n  singleuser: {}\n  imagePuller: {enabled: true}", "3: jupyterhub.imagePuller", "Bitnami's"),
+        ("config: {BinderHub: {}}\ndockerApi: {}", "2: dockerApi", "binderhub-service alone"),
+        ("binderhub-service: {config: {}}", "1: binderhub-service", "binderhub-service alone"),
+        ("gateway: {backend: {worker: {}}}", "1: gateway.backend", "dask-gateway"),
+        ("ingress: {}\nimage: {repository: x, tag: y}", "2: image.repository", "name images by name and tag"),
+        ("apiVersion: kfdef.apps.kubeflow.org/v1\nkind: KfDef\nspec: {}", "1: kind", "an object KfDef"),
+    ],
+)
+def test_another_charts_values_are_refused_by_name(text: str, key: str, whose: str) -> None:
+    fault = fault_of(text)
+    assert f"hub.yaml:{key}: found" in fault
+    assert whose in fault
+    assert "expected values of zero-to-jupyterhub or BinderHub" in fault
+
+
 @pytest.mark.parametrize("name", ["hub", "proxy", "cull"])
 def test_a_key_that_other_charts_have_too_is_not_said_to_be_missing(name: str) -> None:
     fault = fault_of(f"{name}: {{}}\n")
