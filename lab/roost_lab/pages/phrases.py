@@ -18,6 +18,13 @@ def show_span(span_us: int) -> str:
     return show_seconds(max(0, span_us) / US)
 
 
+def show_range(least_us: int, most_us: int) -> str:
+    """A duration of which bounds are known: at most 970 ms, 2.1 s to 3.1 s; 12 min, where a second doesn't matter."""
+    if least_us == most_us or most_us >= 60 * US:
+        return show_span(most_us)
+    return f"{show_span(least_us)} to {show_span(most_us)}" if least_us > 0 else f"at most {show_span(most_us)}"
+
+
 def show_seconds(seconds: float) -> str:
     """A duration for people: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min."""
     # Sums of many equal durations must look like exact ones.

@@ -8,7 +8,8 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.phrases import show_span
+from roost_lab.pages.dates import US
+from roost_lab.pages.phrases import show_range, show_span
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.imported import Imported
@@ -96,7 +97,11 @@ def describe_waits(store: Store) -> list[str]:
     if not whole.count:
         return []
     lines = [f"Users waited, in {whole.count:,} starts: {_percentiles(whole)}"]
-    lines += [f"  {PHASE_NAMES[phase]}: {_percentiles(_of_users(starts, phase))}" for phase in (NODE, CONTAINERS)]
+    # Creation and containers' starts have whole seconds, which exact times of schedulers are counted from and to.
+    for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US)):
+        spans = _of_users(starts, phase)
+        is_exact = any(edge_us % US for edge_us in spans.counts)
+        lines.append(f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}")
     cold = _merged(phases[PULL] for phases in starts.by_image.values() if PULL in phases)
     if cold.count:
         lines.append(f"  {pulls.cold:,} of {pulls.number:,} pulls were cold: {_percentiles(cold)}")
@@ -115,6 +120,7 @@ def _merged(each: Iterable[Spans]) -> Spans:
     return merged
 
 
-def _percentiles(spans: Spans) -> str:
-    median, high = (show_span(spans.percentile_us(share) or 0) for share in (0.5, 0.95))
-    return f"median {median}, 95 % within {high}"
+def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:
+    """less_us, more_us: by how much each may be shorter and longer."""
+    median, high = (spans.percentile_us(share) or 0 for share in (0.5, 0.95))
+    return f"median {show_range(max(0, median - less_us), median + more_us)}, 95 % within {show_span(high + more_us)}"

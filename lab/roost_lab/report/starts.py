@@ -347,8 +347,8 @@ BY_CLASS: Final = starts_section(
         Field("scheduler", "profile", Unit.TEXT, lambda row: row.names[1]),
     ),
     lambda starts: starts.by_class,
-    about="The API server stores creation, running containers and readiness in whole seconds, so a phase may appear up "
-    "to a second longer or shorter than it was. Percentiles are at most 1 % too high.",
+    about="Creation, running containers and readiness are known in whole seconds: a wait for a node is up to a second "
+    "shorter than shown, that for its containers up to a second longer. Percentiles are at most 1 % too high.",
     drawn=MAX_DRAWN_PAIRS,
     full_name=_profile_name,
 )

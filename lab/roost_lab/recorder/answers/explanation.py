@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_span, show_time
+from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_range, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.pod_story import PodStory, Row, spellings
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
@@ -61,7 +61,7 @@ def _where(story: PodStory) -> Iterator[str]:
     if bind is None:
         yield "Where it went: nowhere; no scheduler has bound it."
     else:
-        after = show_span(bind["at_us"] - story.pod["created_us"])
+        after = show_range(*(story.node_wait_us or (0, 0)))
         by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
         yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
         chosen = story.chosen
@@ -163,7 +163,7 @@ def _compare(chosen: Row | None, other: Row) -> str:
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
-    created_us, scheduled_us, gone_us = story.pod["created_us"], story.scheduled_us, story.gone_us
+    created_us, scheduled_us, gone_us = story.created_us, story.scheduled_us, story.gone_us
     failures = story.of_kind(DecisionKind.FAIL)
     gates, ungated_us = _gates(story.gates), story.at(Phase.UNGATED)
     is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
@@ -177,7 +177,8 @@ def _waits(story: PodStory) -> Iterator[str]:
         yield f"  {gates} to be removed: until then no scheduler considers it"
     since_us = ungated_us if gates and ungated_us is not None else created_us
     if scheduled_us is not None:
-        yield f"  {show_span(scheduled_us - since_us)} for a node{_tries(failures)}"
+        waited = story.node_wait_us if since_us == created_us else None
+        yield f"  {show_range(*(waited or (scheduled_us - since_us,) * 2))} for a node{_tries(failures)}"
     elif gates and not is_considered:
         pass
     elif gone_us is not None:

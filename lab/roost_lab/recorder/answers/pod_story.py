@@ -100,6 +100,23 @@ class PodStory:
         return self.at(Phase.SCHEDULED) or (int(self.bind["at_us"]) if self.bind is not None else None)
 
     @property
+    def created_us(self) -> int:
+        """When it was created: when the watch told of it, if that was within the second that its object has."""
+        return self.at(Phase.CREATED) or int(self.pod["created_us"])
+
+    @property
+    def node_wait_us(self) -> tuple[int, int] | None:
+        """How long it waited for a node, at least and at most; None: nothing bound it."""
+        if self.scheduled_us is None:
+            return None
+        most = max(0, self.scheduled_us - self.created_us)
+        # A whole second from which an exact time is counted isn't exact itself; of two whole ones the error is even.
+        exact = {row["phase"] for row in self.phases if row["resolution_us"] < US}
+        is_bound_exactly = Phase.SCHEDULED in exact or (self.bind is not None and self.bind["resolution_us"] < US)
+        loose = is_bound_exactly and Phase.CREATED not in exact
+        return max(0, most - US) if loose else most, most
+
+    @property
     def gone_us(self) -> int | None:
         """When it was asked to go, or was gone; None while it stays."""
         return self.at(Phase.TERMINATING) or self.pod["deleted_us"]

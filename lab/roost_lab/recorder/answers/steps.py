@@ -26,9 +26,9 @@ def steps_of(story: PodStory) -> list[StartStep]:
     pod = story.pod
     scheduled_us, gone_us, ungated_us = story.scheduled_us, story.gone_us, story.at(Phase.UNGATED)
     steps = []
-    since_us = pod["created_us"]
+    since_us: int | None = story.created_us
     if story.gates and (ungated_us is not None or scheduled_us is None):
-        steps.append(StartStep("gates", "", since_us, ungated_us or gone_us))
+        steps.append(StartStep("gates", "", story.created_us, ungated_us or gone_us))
         since_us = ungated_us
     if since_us is not None:
         steps.append(StartStep("node", "", since_us, scheduled_us if scheduled_us is not None else gone_us))

@@ -12,14 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from roost_lab.pages.dates import MAX_US
-from roost_lab.recorder.recording.reading import SECOND_US, micros
+from roost_lab.recorder.recording.clocks import HOUR_US, behind_us
+from roost_lab.recorder.recording.reading import micros
 
 JSONObject = dict[str, Any]
-_HOUR_US: Final = 3_600 * SECOND_US
-# One Event may come late; so many don't all.
-_FEWEST: Final = 3
-# Whole seconds, and the way to the API server.
-_LEAST_US: Final = 2 * SECOND_US
 _FIRST: Final = ("firstTimestamp", "deprecatedFirstTimestamp")
 _TIMES: Final = (*_FIRST, "lastTimestamp", "deprecatedLastTimestamp")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,8 +32,7 @@ def clocks_behind(events: Iterable[JSONObject]) -> dict[_Clock, int]:
         if clock is not None and own_us is not None:
             created_us = micros(event["metadata"]["creationTimestamp"]) or 0
             seen[clock].append(created_us - own_us)
-    least = {clock: min(found) for clock, found in seen.items() if len(found) >= _FEWEST}
-    return {clock: behind for clock, behind in least.items() if abs(behind) >= _LEAST_US}
+    return {clock: behind for clock, found in seen.items() if (behind := behind_us(found))}
 
 
 def corrected(event: JSONObject, behind: dict[_Clock, int]) -> tuple[JSONObject, str]:
@@ -63,4 +58,4 @@ def _clock_of(event: JSONObject) -> _Clock | None:
     source, metadata = event.get("source") or event.get("deprecatedSource"), event.get("metadata")
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
-    return (host, created // _HOUR_US) if isinstance(host, str) and host and created is not None else None
+    return (host, created // HOUR_US) if isinstance(host, str) and host and created is not None else None

@@ -6,12 +6,14 @@ Guarantee: the same notice again, after a restart or in a list, gives records of
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import hub_of
+from roost_lab.recorder.recording.clocks import HOUR_US, behind_us, pod_in_server_time
 from roost_lab.recorder.recording.decision_records import Judged, failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
@@ -55,6 +57,9 @@ _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{3
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 # Most names of nodes that bindings wait for.
 _MAX_AWAITED: Final = 1024
+# Most Events that a node's clock is judged by.
+_MOST_OF_CLOCK: Final = 100
+_CREATED: Final = (Phase.CREATED, "")
 
 
 class Judge(Protocol):
@@ -113,6 +118,10 @@ class Assembler:
         # Kind -> from when changes are lost, and why.
         self._lost: dict[str, tuple[int, str]] = {}
         self._synced: set[str] = set()
+        # Node's name -> (when the API server got an Event of its kubelet, how much later than its own time), in µs.
+        self._clocks: dict[str, deque[tuple[int, int]]] = {}
+        # How far wrong clocks are behind, in µs.
+        self.clocks_behind: dict[str, int] = {}
         # Node's name -> bindings that were reported before the node, by id.
         self._nodeless: dict[str, dict[str, DecisionRecord]] = {}
 
@@ -176,6 +185,7 @@ class Assembler:
         if pod is None:
             return []
         self._unseen_pods.pop(pod.state.uid, None)
+        pod = pod_in_server_time(pod, self.clocks_behind.get(pod.state.node_name, 0))
         records: list[Record] = []
         before = self._pods.get(key)
         if before is not None and before.state.uid != pod.state.uid:
@@ -184,7 +194,12 @@ class Assembler:
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         if before is None or image_digest(before) != image_digest(pod):
             records.append(pod_record(pod, pod_class))
-        known_steps, steps = self._steps.get(key, {}), steps_of(pod)
+        known_steps, steps = self._steps.get(key, {}) if before is not None else {}, steps_of(pod)
+        if before is not None:
+            steps[_CREATED] = known_steps[_CREATED]
+        elif not listed and late_us == MICRO_US and 0 <= now_us - pod.created_us < SECOND_US:
+            # The object has a whole second; it was there no later than the watch told of it.
+            records.append(phase_record(pod.state.uid, Phase.CREATED, Step(now_us, MICRO_US), "watch"))
         for (phase, detail), step in steps.items():
             if known_steps.get((phase, detail)) != step:
                 records.append(phase_record(pod.state.uid, phase, step, "pod", detail))
@@ -381,6 +396,7 @@ class Assembler:
 
     def event(self, event: EventReading) -> list[Record]:
         """An Event in its current state: new, or repeated."""
+        event = self._in_server_time(event)
         kind, _, _, uid = event.about
         if kind == "Pod" and not uid:
             # Some controllers leave the uid out: all their pods would become one.
@@ -411,6 +427,23 @@ class Assembler:
                 )
             ]
         return []
+
+    def _in_server_time(self, event: EventReading) -> EventReading:
+        """Learn from a kubelet's Event how far its node's clock is behind, and correct the Event."""
+        if not event.host or not event.created_us or event.when.resolution_us != SECOND_US:
+            return event
+        seen = self._clocks.setdefault(event.host, deque(maxlen=_MOST_OF_CLOCK))
+        if event.count == 1:
+            seen.append((event.created_us, event.created_us - event.when.at_us))
+        while seen and seen[0][0] < event.created_us - HOUR_US:
+            seen.popleft()
+        behind = behind_us([difference for _, difference in seen])
+        if not behind:
+            self.clocks_behind.pop(event.host, None)
+            return event
+        self.clocks_behind[event.host] = behind
+        when = event.when._replace(at_us=event.when.at_us + behind)
+        return replace(event, when=when, last_us=event.last_us + behind)
 
     def _scheduled(self, event: EventReading, uid: str) -> list[Record]:
         binding = self._told(DecisionKind.BIND, uid, event.note.rpartition(" to ")[2], event)

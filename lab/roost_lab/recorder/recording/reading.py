@@ -144,6 +144,8 @@ class EventReading:
     when: Step
     last_us: int
     count: int
+    # When the API server got it; 0: not known.
+    created_us: int = 0
 
 
 def micros(text: object) -> int | None:
@@ -286,6 +288,7 @@ def read_event(item: JSONObject) -> EventReading:
         when=Step(first_us, MICRO_US if event_us else SECOND_US),
         last_us=max(first_us, last_us),
         count=max(1, int(series.get("count") or item.get("deprecatedCount") or 1)),
+        created_us=created_us,
     )
 
 

@@ -137,6 +137,8 @@ class Recording:
         self._versions = {kind: version for kind, (version, _) in positions.items()}
         # Kind -> the earliest time at which a late change may have happened.
         self._late_since_us: dict[str, int] = {}
+        # Nodes that were told of.
+        self._wrong_clocks: set[str] = set()
         self._model = model
         self._wall = wall
         judge = _Judge(model, metrics) if model is not None else None
@@ -261,6 +263,7 @@ class Recording:
                 if isinstance(record, PullRecord):
                     self._starts.pulled(record)
             self._starts.give_up(now_us)
+            self._tell_clocks()
         except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
             self._metrics.not_recorded.labels(notice.kind).inc()
@@ -272,6 +275,20 @@ class Recording:
             self._assembler.heard(notice.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = notice.at
+
+    def _tell_clocks(self) -> None:
+        """Log each node whose clock is found to be wrong, or right again."""
+        behind = self._assembler.clocks_behind
+        for node in behind.keys() - self._wrong_clocks:
+            log.warning(
+                "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API server's",
+                node,
+                abs(behind[node]) / US,
+                "behind" if behind[node] > 0 else "ahead",
+            )
+        for node in self._wrong_clocks - behind.keys():
+            log.info("node %s: its clock is right again", node)
+        self._wrong_clocks = set(behind)
 
     def _late_us(self, notice: WatchEvent, now_us: int) -> int:
         """How much earlier than now the change may have happened."""

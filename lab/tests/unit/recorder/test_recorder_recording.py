@@ -4,29 +4,41 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
 
-from lab.tests.objects import Object, node_object, node_reading, pod_object, pod_reading
-from lab.tests.recorded import bind_record
+from lab.tests.objects import BOUND, Object, event_object, node_object, node_reading, pod_object, pod_reading
+from lab.tests.recorded import BEGIN, MINUTE, bind_record
 from roost_core.kube.client import ApiError, Client
 from roost_core.kube.event_stream import EventStream
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
+from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
-from roost_lab.recorder.recording.reading import read_pod
+from roost_lab.recorder.recording.reading import read_event, read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store, Unavailable
-from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Record, StoredState, unpack_candidates
+from roost_lab.recorder.store.records import (
+    EVENTS,
+    NODES,
+    PODS,
+    DecisionRecord,
+    Phase,
+    PhaseRecord,
+    PullRecord,
+    Record,
+    StoredState,
+    unpack_candidates,
+)
 from tests.harness.waiting import wait_until
 
 US = 1_000_000
@@ -225,6 +237,63 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
 
     assert words(PODS) == ["unknown"]
     assert words(PODS, NODES) == ["agrees"]
+
+
+def created(told: list[Record]) -> list[tuple[int, int]]:
+    return [
+        (one.at_us % MINUTE, one.resolution_us)
+        for one in told
+        if isinstance(one, PhaseRecord) and one.phase is Phase.CREATED
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told_us", "how", "stored"),
+    [
+        (300_000, {}, [(300_000, 1), (0, US)]),
+        # A list, a watch that was away, another clock than the API server's: these don't tell.
+        (300_000, {"listed": True}, [(0, US)]),
+        (300_000, {"late_us": 5 * US}, [(0, US)]),
+        (1_300_000, {}, [(0, US)]),
+        (-300_000, {}, [(0, US)]),
+    ],
+)
+def test_the_watch_tells_when_in_its_second_a_pod_was_created(
+    told_us: int, how: dict[str, Any], stored: list[tuple[int, int]]
+) -> None:
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
+    assert created(assembler.pod("hub/p", pod_reading(pod_object("p", 1)), BEGIN + told_us, **how)) == stored
+    later = pod_reading(pod_object("p", 2, on="n", conditions=[BOUND]))
+    assert created(assembler.pod("hub/p", later, BEGIN + 2 * US)) == []
+
+
+@pytest.mark.parametrize(("seconds", "corrected"), [(28, 28), (-40, -40), (1, 0)])
+def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds: int, corrected: int) -> None:
+    """seconds: how far the node's clock is behind."""
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
+
+    def at(second: int) -> str:
+        return as_date(BEGIN + second * US).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def pulled(number: int, late: int) -> int:
+        event = event_object("Pulled", 'Container image "me/image:1" already present on machine', version=number)
+        event |= {"eventTime": None, "deprecatedFirstTimestamp": at(100 + number - seconds)}
+        event |= {"reportingController": "kubelet", "deprecatedSource": {"component": "kubelet", "host": "n"}}
+        event["metadata"]["creationTimestamp"] = at(100 + number + late)
+        (pull,) = [one for one in assembler.event(read_event(event)) if isinstance(one, PullRecord)]
+        return pull.at_us - BEGIN - (100 + number - seconds) * US
+
+    # Two are too few; one that comes late changes nothing.
+    assert [pulled(number, late) for number, late in ((0, 0), (1, 9), (2, 0), (3, 5))] == [
+        0,
+        0,
+        corrected * US,
+        corrected * US,
+    ]
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(10 - seconds)}
+    told = assembler.pod("hub/p", pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready])), BEGIN + 60 * US)
+    found = {one.phase: (one.at_us - BEGIN) // US for one in told if isinstance(one, PhaseRecord)}
+    assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
 
 
 def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:

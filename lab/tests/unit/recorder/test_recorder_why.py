@@ -24,7 +24,10 @@ SECOND = 1_000_000
 RESET = "\x1b[2J"
 
 
-def story(phases: dict[str, int], bind: Row | None = None, failures: tuple[Row, ...] = ()) -> PodStory:
+def story(
+    phases: dict[str, int], bind: Row | None = None, failures: tuple[Row, ...] = (), created_to_us: int = SECOND
+) -> PodStory:
+    """created_to_us: resolution of its creation; all other phases have whole seconds."""
     pod: Row = {
         "uid": "u",
         "namespace": "hub",
@@ -40,7 +43,15 @@ def story(phases: dict[str, int], bind: Row | None = None, failures: tuple[Row, 
         "deleted_us": None,
         "end_reason": None,
     }
-    rows = [{"phase": phase, "detail": "", "at_us": at_us} for phase, at_us in phases.items()]
+    rows = [
+        {
+            "phase": phase,
+            "detail": "",
+            "at_us": at_us,
+            "resolution_us": created_to_us if phase == Phase.CREATED else SECOND,
+        }
+        for phase, at_us in phases.items()
+    ]
     decisions = [*failures, *([{**BIND, **bind}] if bind is not None else [])]
     return PodStory(pod, rows, decisions, [], [], [], [])
 
@@ -50,6 +61,7 @@ BIND: Row = {
     "node_name": "n",
     "scheduler": "",
     "at_us": 3 * SECOND,
+    "resolution_us": SECOND,
     "nodes_feasible": 1,
     "nodes_total": 2,
     "model": "agrees",
@@ -66,6 +78,28 @@ def test_that_no_other_node_was_possible_is_said_only_where_the_model_agrees(mod
 
 def test_a_bound_pod_without_the_moment_of_its_scheduling_waited_until_it_was_bound() -> None:
     assert "  3 s for a node\n" in explain(story({Phase.CREATED: 0}, {}))
+
+
+# When it was created and to what resolution, when it was bound, exactly.
+@pytest.mark.parametrize(
+    ("created", "bound_us", "said"),
+    [
+        # A whole second, and a wait that may be nobody's: its end less a second is before it.
+        ((0, SECOND), 900_000, "at most 900 ms"),
+        ((0, SECOND), 3_100_000, "2.1 s to 3.1 s"),
+        # The watch told of it.
+        ((800_000, 1), 900_000, "100 ms"),
+        ((800_000, 1), 3_100_000, "2.3 s"),
+        # A second doesn't matter.
+        ((0, SECOND), 95_100_000, "1 min 35 s"),
+    ],
+)
+def test_a_wait_that_begins_with_a_whole_second_is_a_range(created: tuple[int, int], bound_us: int, said: str) -> None:
+    text = explain(
+        story({Phase.CREATED: created[0]}, {"at_us": bound_us, "resolution_us": 1}, created_to_us=created[1])
+    )
+    assert f"  {said} for a node\n" in text
+    assert f"bound {said} after its creation" in text
 
 
 def test_texts_of_the_cluster_do_not_steer_the_terminal_or_begin_lines() -> None:
