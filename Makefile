@@ -67,6 +67,7 @@ generated: setup  ## write the generated files again (arguments of programs, cha
 	@$(PY) -m tools.write_values_reference
 	@$(PY) -m tools.write_chart_pages
 	@$(PY) -m tools.write_command_line
+	@$(PY) -m tools.write_drawings
 	@$(PY) -m tools.write_simulator_tables
 
 docs: setup  ## the documentation as a site, into build/docs; warnings are errors

@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.harness.axe import serious_findings
-from tools import browser, write_command_line
+from tools import browser, write_command_line, write_drawings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.
@@ -58,6 +58,11 @@ def test_links_and_pictures_of_the_built_site_are_there(site: Path) -> None:
                 broken.append(f"{page.relative_to(site)}: {target}")
     assert broken == []
     assert found > 1000
+
+
+@pytest.mark.slow
+def test_the_drawings_show_what_the_replay_does() -> None:
+    assert write_drawings.main(["--check"]) == 0
 
 
 @pytest.mark.slow
