@@ -56,7 +56,6 @@ NODES: Final = ("node-1", "node-2", "node-3")
 USER_NODE, PLACEHOLDER_NODE = "node-2", "node-3"
 PODS, EVENTS = "/api/v1/pods", "/apis/events.k8s.io/v1/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
-POLICIES: Final = ("z2jh-placeholders-packed", "roost")
 CLASSES: Final = ("user", "build", "placeholder")
 WAIT_SECONDS: Final = 60.0
 Object = dict[str, Any]
@@ -71,7 +70,8 @@ def main() -> int:
     started = time.monotonic()
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        replay = stack.enter_context(_background(Path(folder), "simulate", *_replay_options(Path(folder))))
+        page = PAGES / "replay.html"
+        replay = stack.enter_context(_background(Path(folder), "replay", f"{folder}/replays", str(page)))
         try:
             good = _show(Path(folder), stack)
             show_pages(Path(folder), replay)
@@ -379,32 +379,21 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 # 7. The pages
 
 
-def _replay_options(folder: Path) -> tuple[str, ...]:
-    policies = [f"--policy={policy}" for policy in POLICIES]
-    # One process: the demo's other programs keep the other processor busy.
-    return (*policies, "--days=0.08", "--seeds=1", "--jobs=1", f"--record={folder / 'replays'}")
-
-
 def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
-    """The report of a made-up hub's day, and the view of the replay that ran meanwhile."""
+    """The report of a made-up hub's day, and the page of the replay that ran meanwhile."""
     heading("7. Two pages to open in a browser")
+    day = folder / "day.db"
+    store = Store.open(str(day))
+    write_story(store, Story(days=1.0, users_a_day=400.0))
+    store.close()
+    report = PAGES / "report.html"
+    options = ("--database", str(day), "--since", "2026-11-02", "--until", "2026-11-03", "--output", str(report))
+    subprocess.run([*ROOST, "report", *options], check=True)
+    say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
     if replay.wait(WAIT_SECONDS * 2):
-        raise DemoError(f"roost simulate ended with status {replay.returncode}: {_log(folder, 'simulate')}")
-    page = PAGES / "replay.html"
-    records = [str(folder / "replays" / f"{policy}.db") for policy in POLICIES]
-    beside = ("--database", records[0], "--beside", records[1], "--output", str(page))
-    with _background(folder, "view", *beside) as view:
-        day = folder / "day.db"
-        store = Store.open(str(day))
-        write_story(store, Story(days=1.0, users_a_day=400.0))
-        store.close()
-        report = PAGES / "report.html"
-        options = ("--database", str(day), "--since", "2026-11-02", "--until", "2026-11-03", "--output", str(report))
-        subprocess.run([*ROOST, "report", *options], check=True)
-        say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
-        if view.wait(WAIT_SECONDS):
-            raise DemoError(f"roost view ended with status {view.returncode}: {_log(folder, 'view')}")
-    say(f"{colour(str(page), '1')}: the same launches with zero-to-jupyterhub, as many placeholders, and with Roost,")
+        raise DemoError(f"the replay ended with status {replay.returncode}: {_log(folder, 'replay')}")
+    page = colour(str(PAGES / "replay.html"), "1")
+    say(f"{page}: the same launches with zero-to-jupyterhub, as many placeholders, and with Roost,")
     say("side by side, to play and to share (roost simulate --record, roost view --output)")
 
 
@@ -413,9 +402,10 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _background(folder: Path, command: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command of Roost until the block ends; its output goes to a log in the folder."""
+    """Run a command of Roost, or the replay, until the block ends; its output goes to a log in the folder."""
+    program = (sys.executable, "-m", "tools.demo_replay") if command == "replay" else (*ROOST, command)
     with (folder / f"{command}.log").open("ab") as log:
-        process = subprocess.Popen([*ROOST, command, *options], stdout=log, stderr=log, cwd=ROOT)
+        process = subprocess.Popen([*program, *options], stdout=log, stderr=log, cwd=ROOT)
     try:
         yield process
     finally:

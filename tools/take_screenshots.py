@@ -20,13 +20,10 @@ from roost_core.http.server import bind
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.simulator.sweep.recording import record_files, record_job
-from roost_lab.simulator.sweep.request import load_policies, make_worlds
-from roost_lab.simulator.sweep.run import make_jobs
-from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import make_app, serve
 from tools import browser
+from tools.demo_replay import POLICIES, replayed
 from tools.recorded_story import BEGIN, US, Story, write_story
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 150_000
 # What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
-POLICIES: Final = ("z2jh-placeholders-packed", "roost")
 DAYS: Final = 0.16
 VIEWED_AT: Final = 1_558_496_170.0
 
@@ -59,16 +55,6 @@ def example_page(folder: Path, story: Story | None = None) -> Path:
     page.write_text(make_page(report, "Database hub.db, a made-up example."), encoding="utf-8")
     store.close()
     return page
-
-
-def replayed(folder: Path) -> list[Store]:
-    """Records of made-up launches under two policies."""
-    files = record_files(folder, POLICIES)
-    policies, _ = load_policies(POLICIES, ())
-    worlds = [(world.setting, world.assumptions) for world in make_worlds()]
-    for file, job in zip(files, make_jobs(policies, [1], worlds, trace_of((), DAYS)), strict=True):
-        record_job(file, job)
-    return [Store.open_for_reading(str(file)) for file in files]
 
 
 @contextlib.contextmanager
@@ -126,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
             (folder / f"{name}.png").write_bytes(image)
             too_large += len(image) > MOST_BYTES
             print(f"{folder / name}.png: {len(image):,} bytes")
-        stores = replayed(Path(made))
+        stores = replayed(Path(made), DAYS)
         with served_view([*map(RecordSource, stores)], POLICIES) as address:
             show_view(driver, address, VIEWED_AT, 1200, 760)
             image = picture(driver, top=0, height=760, width=1200)

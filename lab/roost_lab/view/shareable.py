@@ -29,13 +29,12 @@ MOST_SLOW: Final = 30
 _SHARED: Final = ("nodes", "pending", "changes")
 
 
-def make_file(sources: Sequence[MomentSource], names: Sequence[str], span: Span) -> str:
+def make_file(sources: Sequence[MomentSource], names: Sequence[str], span: Span, moments: int = MOST_MOMENTS) -> str:
     """The file's text, of at most MOST_BYTES. Raises StoreError, and OSError where even few moments take more."""
     told = story(sources, names, span)
     slow = [sorted(course["slow"], key=lambda one: -one[1])[:MOST_SLOW] for course in told["courses"]]
     whys = [{uid: source.why(uid) for _, _, uid, _ in slowest} for source, slowest in zip(sources, slow, strict=False)]
     looks = {at_us for slowest in slow for at_us, *_ in slowest}
-    moments = MOST_MOMENTS
     while moments >= LEAST_MOMENTS:
         steps = cut(span.from_us, span.to_us, moments)
         times = sorted({at_us for at_us in (*steps.starts(), *looks) if span.from_us <= at_us <= span.to_us})
