@@ -180,6 +180,8 @@ def _note_node_placeholder(draft: Draft, parent: HubSection) -> None:
 
 def _note_dask(draft: Draft, parent: HubSection) -> None:
     """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
+    if child(parent.data, "dask-gateway", "enabled") is False:
+        return
     for role in ("scheduler", "worker"):
         at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")
         for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):

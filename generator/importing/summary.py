@@ -64,7 +64,7 @@ def summary_of(
     if is_inert:
         head.append("Nothing changes for users with these values.")
         head.append("To watch a hub before anything changes, begin with chart/examples/observe-only.yaml.")
-    elif will:
+    if will:
         head.append("What Roost will do for this hub:")
     wont.append("hold an upgrade of the hub up until images are there")
     wont = ["What it won't:", *(f"  - {line}" for line in wont)]

@@ -21,6 +21,25 @@ SPAWNER_TRAITS: Final = (
     "|scheduler_name|tolerations|user_namespace_template"
 )
 
+# Of extra_pod_config, what decides where a pod runs; KubeSpawner takes either spelling.
+_PLACES: Final = frozenset(
+    [
+        "affinity",
+        "node_affinity",
+        "nodeName",
+        "node_name",
+        "nodeSelector",
+        "node_selector",
+        "priorityClassName",
+        "priority_class_name",
+        "schedulerName",
+        "scheduler_name",
+        "tolerations",
+        "topologySpreadConstraints",
+        "topology_spread_constraints",
+    ]
+)
+
 # In Python code, `image` and `namespace` alone mean too many things.
 _SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|Spawner\.image)\b")
 
@@ -100,6 +119,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait in traits:
+            if trait == "extra_pod_config" and isinstance(traits[trait], Mapping) and not _PLACES & set(traits[trait]):
+                continue
             if re.fullmatch(SPAWNER_TRAITS, trait) and traits[trait] is not None and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = (

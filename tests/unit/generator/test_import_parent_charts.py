@@ -72,6 +72,8 @@ def test_dask_pods_that_name_the_hubs_scheduler_are_warned_of() -> None:
           dask-gateway: {gateway: {backend: {worker: {extraPodConfig: {schedulerName: hub-user-scheduler}}}}}
         """)
     assert "or these pods stay Pending" in result.report()
+    off = "dask-gateway: {enabled: false, gateway: {backend: {worker: {extraPodConfig: {schedulerName: a}}}}}"
+    assert unmapped(imported(f"jupyterhub: {{singleuser: {{}}}}\n{off}")) == {}
 
 
 SEVERAL = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {scheduling: {userPlaceholder: {replicas: 7}}}}\n"

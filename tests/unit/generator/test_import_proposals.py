@@ -219,3 +219,11 @@ def test_one_thing_that_users_notice_is_enough_not_to_be_inert() -> None:
         text = "\n".join([on, *(line for line in OFF.strip().splitlines() if not line.startswith(key))])
         assert not import_layers([("hub.yaml", text)], "hub").summary.is_inert, on
     assert import_layers([("hub.yaml", OFF)], "hub").summary.is_inert
+    binder = import_layers([("hub.yaml", "binderhub: {config: {BinderHub: {}}, jupyterhub: {}}\n")], "hub")
+    off = import_layers([("hub.yaml", f"{OFF}\nbinderhub-service: {{}}")], "hub")
+    assert not binder.summary.is_inert
+    # Builds go elsewhere, under a heading of their own.
+    assert off.summary.will[-2:] == [
+        "What Roost will do for this hub:",
+        "  - send builds of a repository to one node, where its layers are",
+    ]

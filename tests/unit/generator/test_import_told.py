@@ -161,6 +161,11 @@ def test_what_python_does_under_a_condition_is_not_guessed() -> None:
     assert "podClasses" not in imported("hub: {extraConfig: {a: 'this is ( no Python'}}").values
 
 
+@pytest.mark.parametrize(("config", "named_keys"), [("{restartPolicy: Never}", 0), ("{nodeSelector: {a: b}}", 1)])
+def test_of_extra_pod_config_what_is_about_placement_is_named(config: str, named_keys: int) -> None:
+    assert len(named(imported(f"hub: {{config: {{KubeSpawner: {{extra_pod_config: {config}}}}}}}"))) == named_keys
+
+
 def test_a_spawner_of_its_own_is_named() -> None:
     result = imported("hub: {config: {JupyterHub: {spawner_class: mine.Spawner}}}")
     assert (1, "hub.config.JupyterHub.spawner_class") in named(result)
