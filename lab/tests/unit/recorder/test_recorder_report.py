@@ -467,7 +467,7 @@ def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
     many = [record for number in range(25) for record in pod_of(f"m{number}", created_us=BEGIN + number * 1000)]
     late = pod_of("late", 50, created_us=BEGIN + 30 * SECOND)
     pulls = [replace(one, warm=False) if isinstance(one, PullRecord) else one for one in late]
-    report = report_of(tmp_path, [*many, *pulls], since_us=BEGIN, until_us=BEGIN + MINUTE)
+    report = report_of(tmp_path, [*many, *pulls], BEGIN + HOUR, since_us=BEGIN, until_us=BEGIN + MINUTE)
     assert [(one.whole_us, one.cold) for one in report[StartTimes].single] == [(50 * SECOND, True)]
     figure = drawn(report)["starts_over_time"]
     assert [mark.name for mark in figure.legend][:3] == ["median (p50)", "up to p95", "cold: waited for an image"]
