@@ -79,7 +79,7 @@ what it doesn't name. */}}
 {{- $defaults := index . 2 -}}
 {{- $found := list -}}
 {{- range $set := index . 1 -}}
-{{- $one := dict "countBy" "pods" "windows" list "learn" nil -}}
+{{- $one := dict "windows" list "learn" nil -}}
 {{- range $key, $value := $defaults }}{{ $_ := set $one $key $value }}{{ end -}}
 {{- range $key, $value := $set }}{{ if not (kindIs "invalid" $value) }}{{ $_ := set $one $key $value }}{{ end }}{{ end -}}
 {{- $_ := set $one "statefulSet" (include "roost.object_name" (list $root (printf "placeholder-%s" $set.name) 52)) -}}

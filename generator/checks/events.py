@@ -21,13 +21,13 @@ def check(report: LintReport, _release: Release) -> None:
     if at(report.values, "controllers", "enabled") is not True:
         report.warn(path, "only the controllers keep room for events.", "Set controllers.enabled to true.")
     elif not _sets(report):
-        reason = "no entry of placeholders counts pods, so every booking is refused."
+        reason = "no entry of placeholders, so every booking is refused."
         report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")
 
 
 def _sets(report: LintReport) -> tuple[str, ...]:
     entries = listing(report.values.get("placeholders"))
-    return tuple(str(at(entry, "name")) for entry in entries if at(entry, "countBy") != "nodes")
+    return tuple(str(at(entry, "name")) for entry in entries)
 
 
 def _lint_booked(report: LintReport, booked: list[object]) -> None:

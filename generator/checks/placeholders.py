@@ -54,17 +54,7 @@ def check(report: LintReport, _release: Release) -> None:
             path = ("placeholders", placeholder_set.position, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, placeholder_set.position)
-        if placeholder_set.whole["countBy"] == "nodes" and at(report.values, "controllers", "enabled"):
-            if at(placeholder_set.named, "resources", "limits"):
-                reason = (
-                    "not rendered for countBy: nodes: the controllers set the placeholders' requests, and no limits."
-                )
-                report.warn(
-                    ("placeholders", placeholder_set.position, "resources", "limits"), reason, "Leave them out."
-                )
-        elif (
-            not at(placeholder_set.whole, "resources", "requests") and number(placeholder_set.whole.get("replicas")) > 0
-        ):
+        if not at(placeholder_set.whole, "resources", "requests") and number(placeholder_set.whole.get("replicas")) > 0:
             reason = "a placeholder without requests keeps nothing free."
             report.warn(placeholder_set.path("resources"), reason, "Request at least what one user requests.")
         _lint_dropped(report, placeholder_set)
@@ -81,11 +71,7 @@ def _lint_windows(report: LintReport) -> None:
         learns = at(entry, "learn") is not None
         if learns:
             _lint_learn(report, (*path, "learn"), mapping(entry))
-        for key, is_used in (
-            ("windows", bool(windows)),
-            ("learn", learns),
-            ("countBy", at(entry, "countBy") == "nodes"),
-        ):
+        for key, is_used in (("windows", bool(windows)), ("learn", learns)):
             if is_used and at(report.values, "controllers", "enabled") is not True:
                 reason = "only the controllers set the number of placeholders: placeholders[].replicas applies."
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
@@ -100,9 +86,6 @@ def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:
         report.error((*path, "min"), at(entry, "learn", "min"), f"a number up to max, which is {high:g}", "Lower it.")
     if not is_time_zone(zone):
         report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
-    if at(entry, "countBy") == "nodes":
-        reason = "a number of placeholders is learned, not of nodes."
-        report.refuse(path, reason, "Remove it, or use countBy: pods.")
 
 
 def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> None:

@@ -34,8 +34,7 @@ def check(report: LintReport, _release: Release) -> None:
         path = placeholder_set.path("resources")
         if placeholder_set.named.get("resources") is not None:
             _lint_limits(report, path, placeholder_set.named["resources"])
-        # A placeholder that is a whole node gets its size from the controllers.
-        if placeholder_set.whole["countBy"] == "nodes" or path in compared:
+        if path in compared:
             continue
         compared.add(path)
         for resource, amount in users.items():

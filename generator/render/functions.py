@@ -43,7 +43,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # What `placeholder.defaults` says nothing of.
-_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"countBy": "pods", "windows": [], "learn": None})
+_SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"windows": [], "learn": None})
 
 
 class Chart(NamedTuple):

@@ -105,10 +105,8 @@ def _lines(
     node: _Node,
 ) -> Iterator[str]:
     """What is said of one set."""
-    counts_nodes = placeholder_set["countBy"] == "nodes"
-    unit = "nodes" if counts_nodes else "placeholders"
     zone = _zone_of(placeholder_set, windows)
-    yield f"{placeholder_set['name']} ({unit}, times of {zone})\n"
+    yield f"{placeholder_set['name']} (placeholders, times of {zone})\n"
     zones = {window.name: window.time_zone for window in windows} | {LEARNED: zone}
     width = max(len(str(change.replicas)) for change in changes)
     for change in changes:
@@ -118,9 +116,6 @@ def _lines(
         )
         yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
     hours = round((end - changes[0].at) / 3600)
-    if counts_nodes:
-        yield f"  {hours} hours: {_number(replica_hours(changes, end))} node-hours\n"
-        return
     placeholder_hours = _number(replica_hours(changes, end))
     node_hours = _node_hours(placeholder_set, changes, end, node)
     yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {node_hours}\n"
@@ -244,7 +239,7 @@ def command(
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
         if placeholder_set["learn"] and history is None:
             sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
-        if without and (windows or placeholder_set["learn"] or placeholder_set["countBy"] == "nodes"):
-            what = "windows" if windows else "learn" if placeholder_set["learn"] else "countBy: nodes"
+        if without and (windows or placeholder_set["learn"]):
+            what = "windows" if windows else "learn"
             sys.stdout.write(f"  {what} without effect: {without}\n")
     return 0

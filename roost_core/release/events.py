@@ -118,7 +118,7 @@ def make_event(
     if not 1 <= number <= limits.max_people:
         read.fault(f"{at}.people", people, f"a whole number from 1 to {limits.max_people} (events.maxPeople)")
     if not limits.sets:
-        read.fault(f"{at}.set", set_name or None, "a set of placeholders that counts pods: the values have none")
+        read.fault(f"{at}.set", set_name or None, "a set of placeholders: the values have none")
     elif set_name and set_name not in limits.sets:
         read.fault(f"{at}.set", set_name, f"{' or '.join(limits.sets)} of placeholders, or leave it out")
     chosen = set_name or next(iter(limits.sets), "")

@@ -80,22 +80,6 @@ class ScaleSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResizeSet:
-    """Change the requests of one of our StatefulSets' pods and remove their limits. They are recreated one by one."""
-
-    name: str
-    uid: str
-    container: str
-    # Resource -> quantity.
-    requests: Mapping[str, str]
-    why: str
-
-    def __str__(self) -> str:
-        requests = ", ".join(f"{resource}={quantity}" for resource, quantity in sorted(self.requests.items()))
-        return f"resize {self.name} to {requests} ({self.why})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepHistory:
     """Write keys of the ConfigMap that keeps what headroom learned."""
 
@@ -169,7 +153,7 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = ChangeNode | SetCondition | EvictPod | ScaleSet | ResizeSet | KeepHistory | CreatePod | DeletePod | Notice
+Action = ChangeNode | SetCondition | EvictPod | ScaleSet | KeepHistory | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):

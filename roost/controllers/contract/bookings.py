@@ -100,12 +100,12 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
 
 
 def bookable_sets(document: Document) -> tuple[str, ...]:
-    """Names of the placeholder sets that may keep room for events: a whole node is not one person's."""
+    """Names of the placeholder sets that may keep room for events."""
     entries = document.get("placeholders")
     return tuple(
         str(entry.get("name"))
         for entry in (entries if isinstance(entries, list | tuple) else ())
-        if isinstance(entry, dict) and entry.get("countBy") != "nodes"
+        if isinstance(entry, dict)
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from roost_core.objects.selectors import NodeRules, read_node_rules
@@ -17,13 +16,6 @@ from roost_core.release.windows import parse_windows, read_time_zone
 _LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
 # As with hours of growth: a longer boot would be no boot.
 _MOST_BOOT_SECONDS: Final = 3600
-
-
-class CountBy(StrEnum):
-    """`placeholders[].countBy`: what one replica is."""
-
-    PODS = "pods"
-    NODES = "nodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +45,11 @@ class PlaceholderSet:
     rules: NodeRules
     # Outside all windows.
     replicas: int
-    count_by: CountBy = CountBy.PODS
     windows: tuple[Window, ...] = ()
     # `resources.requests`: resource -> quantity as written.
     requests: Mapping[str, object] = field(default_factory=dict)
     # None: the number isn't learned.
     learn: LearnSettings | None = None
-
-    @property
-    def fills_nodes(self) -> bool:
-        """Whether a replica is a whole node, of the size that nodes turn out to have."""
-        return self.count_by is CountBy.NODES
 
 
 def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...]:
@@ -90,13 +76,10 @@ def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...
             label=attract_label(release.name, release.namespace, name),
             rules=rules,
             replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
-            count_by=read.choice(body.get("countBy", CountBy.PODS.value), f"{at}.countBy", CountBy),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             requests=read.mapping(resources.get("requests"), f"{at}.resources.requests"),
             learn=_read_learn(read, body.get("learn"), f"{at}.learn"),
         )
-        if placeholder_set.learn is not None and placeholder_set.count_by is CountBy.NODES:
-            read.fault(f"{at}.learn", body.get("learn"), "countBy: pods; what is learned are placeholders, not nodes")
         sets.append(placeholder_set)
     return tuple(sets)
 

@@ -61,10 +61,6 @@ class StatefulSetState:
     replicas: int
     # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
-    # Requests of its template's first container, as written: resource -> quantity.
-    requests: Mapping[str, object] = field(default_factory=dict)
-    # Name of that container.
-    container: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ wrong with it, the set has what its values say, and at most `learn.max` where a 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.contract.actions import KeepHistory, Notice
-from roost.controllers.headroom.whole_nodes import read_size
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import node_matches, untolerated
 from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
@@ -193,6 +194,13 @@ def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[s
 
 
 def _size(spec: PodSpec, placeholder: Mapping[str, object]) -> float:
-    cpu, memory = read_size(placeholder)
+    cpu, memory = ceil(_amount(placeholder.get(CPU)) * 1000), ceil(_amount(placeholder.get(MEMORY)))
     requests = dict(spec.requests)
     return size_in_placeholders(requests.get(CPU, 0), requests.get(MEMORY, 0), cpu, memory)
+
+
+def _amount(quantity: object) -> float:
+    try:
+        return float(parse_quantity(quantity))
+    except ValueError:
+        return 0.0

@@ -1,4 +1,4 @@
-"""Make one plan of headroom: scale each set by the clock, and resize those whose placeholders fill whole nodes."""
+"""Make one plan of headroom: scale each set by the clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ResizeSet, ScaleSet
+from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ScaleSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.headroom.booked import booking_notices, plan_booked
 from roost.controllers.headroom.learning import (
@@ -19,7 +19,6 @@ from roost.controllers.headroom.learning import (
     seconds_until_change,
 )
 from roost.controllers.headroom.settings import read_headroom
-from roost.controllers.headroom.whole_nodes import Pool, first_size_is_due, is_first_size, plan_resize, read_size
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from roost.controllers.contract.placeholder_sets import PlaceholderSet
     from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
     from roost.controllers.headroom.settings import HeadroomSettings
-    from roost.controllers.headroom.whole_nodes import Misfit
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
@@ -37,9 +35,7 @@ MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
 GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
-        "headroom_replicas",
-        "Placeholders that a set should have now, of sets with windows or `learn`, or that count nodes.",
-        ("set",),
+        "headroom_replicas", "Placeholders that a set should have now, of sets with windows or `learn`.", ("set",)
     ),
     GaugeDefinition(
         "headroom_next_change_seconds", "Seconds until the next start or end of one of the set's windows.", ("set",)
@@ -52,25 +48,15 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
     GaugeDefinition(
         "headroom_learned_hours", "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)
     ),
-    GaugeDefinition("headroom_whole_node_cpu_cores", "CPU that a placeholder for a whole node can request.", ("set",)),
-    GaugeDefinition(
-        "headroom_whole_node_memory_bytes", "Memory that a placeholder for a whole node can request.", ("set",)
-    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SetMemory:
-    """What earlier plans found of one set; without it, resizing only takes longer. Times are steady seconds."""
+    """What earlier plans found of one set."""
 
     # With the Unix time at which it was computed.
     period: tuple[float, Period] | None = None
-    misfit: Misfit | None = None
-    resized_at: float | None = None
-    # The instance type that gives the size.
-    instance_type: str | None = None
-    # uids of nodes that the set's own pods waited for.
-    waited_for: frozenset[str] = frozenset()
     # Of a set that learns.
     learned: Learned | None = None
 
@@ -90,7 +76,7 @@ class HeadroomMemory:
 def plan_headroom(
     snapshot: Snapshot, memory: HeadroomMemory, settings: HeadroomSettings, now: Moment
 ) -> Planned[HeadroomMemory]:
-    """Scale each set to what its windows and booked events say, or its users taught; resize those that count nodes."""
+    """Scale each set to what its windows and booked events say, or its users taught."""
     plan = _Plan(snapshot, settings, now)
     # The chart renders no replicas for these sets.
     sets = {each.name: plan.plan_set(each, memory.sets.get(each.name, SetMemory())) for each in settings.sets}
@@ -114,18 +100,15 @@ def plan_headroom(
 
 
 def note_headroom(
-    memory: HeadroomMemory, done: Iterable[Done], settings: HeadroomSettings, now: Moment
+    memory: HeadroomMemory, done: Iterable[Done], _settings: HeadroomSettings, _now: Moment
 ) -> HeadroomMemory:
-    """Remember when sets were resized, and forget notices that weren't written."""
-    sets = dict(memory.sets)
-    untold: set[Notice] = set()
-    for action, outcome in done:
-        if isinstance(action, Notice) and outcome in (Outcome.HELD_BACK, Outcome.FAILED):
-            untold.add(action)
-        if isinstance(action, ResizeSet) and outcome in (Outcome.DONE, Outcome.FAILED):
-            resized = [each.name for each in settings.sets if each.stateful_set == action.name]
-            sets.update({name: replace(sets[name], resized_at=now.steady) for name in resized})
-    return replace(memory, sets=sets, told=memory.told - untold)
+    """Forget notices that weren't written."""
+    untold = {
+        action
+        for action, outcome in done
+        if isinstance(action, Notice) and outcome in (Outcome.HELD_BACK, Outcome.FAILED)
+    }
+    return replace(memory, told=memory.told - untold)
 
 
 def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
@@ -152,11 +135,7 @@ class _Plan:
         self.gauges["headroom_bookings_unread"][()] = sum(each.is_unread for each in snapshot.bookings.values())
 
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
-        """Plan one set's number and, where it counts nodes, its size; return what to remember."""
-        after = self._plan_number(placeholder_set, before)
-        return self._plan_size(placeholder_set, after) if placeholder_set.fills_nodes else after
-
-    def _plan_number(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
+        """Plan one set's number; return what to remember."""
         name, now = placeholder_set.name, self._now
         keeper = keeper_of(placeholder_set, self._snapshot)
         computed_at, period = _period(placeholder_set, before, now)
@@ -194,44 +173,6 @@ class _Plan:
             return
         message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {why}."
         self.actions.append(Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message))
-
-    def _plan_size(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
-        name, now = placeholder_set.name, self._now
-        stateful_set = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
-        current = read_size(stateful_set.requests if stateful_set is not None else {})
-        pool = Pool(placeholder_set, self._snapshot, now)
-        known = frozenset(node.uid for node in pool.nodes.values())
-        waited_for = (before.waited_for & known) | pool.waited_for()
-        after = replace(before, waited_for=waited_for, misfit=None)
-        room = pool.room(current, before.instance_type, waited_for)
-        if room is None:
-            # The last size is kept until the pool has a node.
-            if first_size_is_due(current, placeholder_set, pool, before.resized_at, now):
-                first = {resource: str(amount) for resource, amount in placeholder_set.requests.items()}
-                self._resize(stateful_set, first, f"the values say so, and set {name}'s pool has no node yet")
-            return after
-        instance_type, size = room
-        self.gauges["headroom_whole_node_cpu_cores"][name,] = size.cpu / 1000
-        self.gauges["headroom_whole_node_memory_bytes"][name,] = float(size.memory)
-        after = replace(after, instance_type=instance_type)
-        if stateful_set is None or not stateful_set.container:
-            return after
-        # Its first size is only a guess, so it may change at once.
-        resized_at = None if is_first_size(current, placeholder_set) else before.resized_at
-        wanted, misfit, seconds_left = plan_resize(current, size, before.misfit, resized_at, now)
-        if seconds_left is not None:
-            self.waits.append(seconds_left)
-        if wanted is not None:
-            why = f"a whole node of set {name}'s pool has room for that, beside its daemon pods"
-            self._resize(stateful_set, wanted.as_requests(), why)
-        return replace(after, misfit=misfit)
-
-    def _resize(self, stateful_set: StatefulSetState | None, requests: Mapping[str, str], why: str) -> None:
-        if stateful_set is not None and stateful_set.container:
-            container = stateful_set.container
-            self.actions.append(
-                ResizeSet(name=stateful_set.name, uid=stateful_set.uid, container=container, requests=requests, why=why)
-            )
 
 
 def _period(placeholder_set: PlaceholderSet, before: SetMemory, now: Moment) -> tuple[float, Period]:

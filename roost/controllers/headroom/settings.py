@@ -1,4 +1,4 @@
-"""Read which placeholder sets headroom scales or resizes, and what books room, from release.json."""
+"""Read which placeholder sets headroom scales, and what books room, from release.json."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class HeadroomSettings:
 
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
-    """Read release.json; None if no set has windows, learns, counts nodes or can be booked."""
+    """Read release.json; None if no set has windows, learns or can be booked."""
     books = release.events is not None
-    sets = tuple(each for each in release.sets if books or each.windows or each.learn is not None or each.fills_nodes)
+    sets = tuple(each for each in release.sets if books or each.windows or each.learn is not None)
     if not sets:
         return None
     return HeadroomSettings(

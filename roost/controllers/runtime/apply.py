@@ -24,7 +24,6 @@ from roost.controllers.contract.actions import (
     KeepHistory,
     Notice,
     Outcome,
-    ResizeSet,
     ScaleSet,
     SetCondition,
     backed_off,
@@ -164,13 +163,6 @@ class Applier:
                 path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
                 self._client.merge(path, body, CONTROLLERS_MANAGER)
-            case ResizeSet():
-                path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}"
-                container = {"name": action.container, "resources": {"requests": action.requests, "limits": None}}
-                template = {"spec": {"containers": [container]}}
-                self._client.merge_by_key(
-                    path, {"metadata": {"uid": action.uid}, "spec": {"template": template}}, CONTROLLERS_MANAGER
-                )
             case KeepHistory():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{action.name}"
                 self._client.merge(path, {"data": dict(action.data)}, CONTROLLERS_MANAGER)
@@ -257,5 +249,5 @@ def _target(action: Action) -> tuple[str, ...]:
             return kind, action.namespace, action.name, action.reason
         case EvictPod() | DeletePod():
             return kind, action.namespace, action.name
-        case ScaleSet() | ResizeSet() | KeepHistory():
+        case ScaleSet() | KeepHistory():
             return kind, action.name

@@ -263,14 +263,11 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
     """Read one of our StatefulSets."""
     replicas = item["spec"].get("replicas")
     status = item.get("status") or {}
-    containers = item["spec"].get("template", {}).get("spec", {}).get("containers") or [{}]
     return StatefulSetState(
         name=item["metadata"]["name"],
         uid=item["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
         is_rolling=_is_rolling(item["metadata"], status),
-        requests=(containers[0].get("resources") or {}).get("requests") or {},
-        container=str(containers[0].get("name") or ""),
     )
 
 

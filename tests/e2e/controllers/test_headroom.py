@@ -1,4 +1,4 @@
-"""Placeholders by the clock and in whole nodes, as rendered, on a real API server: numbers, sizes and rights."""
+"""Placeholders by the clock, as rendered, on a real API server: numbers and rights."""
 
 import time
 from typing import Any
@@ -8,25 +8,17 @@ import pytest
 from roost_core.placement.headroom_history import History
 from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
-from tests.harness.nodes import FakeNodes
-from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
-# A node counts after a minute, and its size after another.
-SIZED_SECONDS = 240.0
 
 
 def _stateful_set(stack: Stack, name: str) -> Object:
     path = f"/apis/apps/v1/namespaces/{stack.namespace}/statefulsets/hub-roost-placeholder-{name}"
     return stack.cluster.api.get(path)
-
-
-def _requests(stack: Stack, name: str) -> object:
-    return _stateful_set(stack, name)["spec"]["template"]["spec"]["containers"][0]["resources"].get("requests")
 
 
 def test_windows_set_the_number_and_applying_the_manifests_again_does_not_put_it_back(
@@ -101,48 +93,3 @@ def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade
         stack.controllers[0].process.stop()
         stack.start_controllers()
         wait_until(lambda: number() == 2, 2 * SOON_SECONDS, "the values' number, as the next one can't use it")
-
-
-def test_a_placeholder_for_a_whole_node_asks_for_what_the_node_has(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-) -> None:
-    pool = {"pool": namespace}
-    placeholders = {
-        "name": "whole",
-        "replicas": 2,
-        "countBy": "nodes",
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-        "nodeSelector": pool,
-    }
-    values: dict[str, Any] = {
-        "placeholders": [placeholders],
-        "singleuser": {"image": {"name": "nb", "tag": "1"}},
-        "prePuller": {"enabled": False},
-        "imageGate": {"mode": "off"},
-    }
-    for name in ("one", "two"):
-        fake_nodes.create(f"{name}-{namespace}", labels=pool, cpu="4", memory="8Gi")
-    with Stack(control_plane, namespace, values, controllers=True, webhook=False) as stack:
-        # Else an upgrade would put it back.
-        pod = stack.find("StatefulSet")["spec"]["template"]["spec"]
-        assert "resources" not in pod["containers"][0]
-        wait_until(lambda: _stateful_set(stack, "whole")["spec"]["replicas"] == 2, SOON_SECONDS, "a placeholder a node")
-        wait_until(
-            lambda: _requests(stack, "whole") == {"cpu": "3960m", "memory": "8110Mi"},
-            SIZED_SECONDS,
-            "placeholders as large as nodes",
-            explain=lambda: (_requests(stack, "whole"), stack.controllers[0].process.tail()),
-        )
-
-        def sit_apart() -> bool:
-            path = f"/api/v1/namespaces/{namespace}/pods"
-            found = control_plane.api.list(path, labelSelector="component=user-placeholder")
-            sizes = [pod["spec"]["containers"][0]["resources"].get("requests", {}).get("cpu") for pod in found]
-            return sizes == ["3960m"] * 2 and len({pod["spec"].get("nodeName") for pod in found} - {None}) == 2
-
-        wait_until(sit_apart, SIZED_SECONDS, "one placeholder on each node", explain=stack.controllers[0].process.tail)
-        assert stack.controllers[0].metric("roost_controllers_actions_total", kind="ResizeSet", outcome="done") == 1
-
-        stack.apply({})
-        assert _requests(stack, "whole") == {"cpu": "3960m", "memory": "8110Mi"}
-        assert _stateful_set(stack, "whole")["spec"]["replicas"] == 2

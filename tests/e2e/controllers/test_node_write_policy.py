@@ -43,7 +43,6 @@ VALUES: dict[str, Any] = {
             "windows": [{"name": "w", "timeZone": "UTC", "start": "0 8 1 1 *", "end": "0 9 1 1 *", "replicas": 7}],
             "resources": {"requests": {"memory": "1Gi"}},
         },
-        {"name": "whole", "replicas": 0, "countBy": "nodes"},
         {
             "name": "learns",
             "replicas": 0,
@@ -54,7 +53,7 @@ VALUES: dict[str, Any] = {
     "singleuser": {"image": {"name": "quay.io/jupyter/base-notebook", "tag": "2026", "pullSecrets": ["users"]}},
 }
 FOREIGN = {"key": "example.org/gpu", "value": "yes", "effect": "NoSchedule"}
-POLICIES = ("nodes", "namespaced", "pods", "sets", "webhook", "secrets")
+POLICIES = ("nodes", "namespaced", "pods", "webhook", "secrets")
 JSON_PATCH = "application/json-patch+json"
 Body = Any
 
@@ -126,7 +125,6 @@ def policies_work(cluster: ControlPlane, account: Api, namespace: str) -> bool:
         Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}),
         Write("POST", f"/api/v1/namespaces/{namespace}/pods", {"apiVersion": "v1", "kind": "Pod", **pod}),
         eviction(namespace, "probe"),
-        Write("PATCH", set_path(namespace, "default"), {"metadata": {"labels": {"a": "b"}}}),
         event("probe", namespace),
         Write("PATCH", f"{set_path(namespace, 'default')}/scale", {"spec": {"replicas": 1000}}),
         lease("probe", namespace),
@@ -154,12 +152,6 @@ def secret(name: str, namespace: str, *, kind: str = "Opaque", data: Body = None
 def webhook_path(namespace: str) -> str:
     name = labels.cluster_object_name(RELEASE, namespace, "webhook")
     return f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
-
-
-def placeholder(**changes: Body) -> Body:
-    """A change of a placeholder's container, or of what stands around it."""
-    spec = {**changes.pop("spec", {}), "containers": [{"name": "pause", **changes.pop("container", {})}]}
-    return {"spec": {"template": {"spec": spec, **changes}}}
 
 
 def refusal(account: Api, write: Write) -> str:
@@ -487,50 +479,6 @@ def image_volume_escapes(case: Case) -> dict[str, Write]:
     }
 
 
-def set_escapes(case: Case) -> dict[str, Write]:
-    """Changes of a StatefulSet that would turn placeholders into something else."""
-    path = set_path(case.namespace, "whole")
-
-    def change(body: Body, at: str = path) -> Write:
-        return Write("PATCH", at, body, STRATEGIC)
-
-    def container(at: str = path, **keys: Body) -> Write:
-        return change(placeholder(container=keys), at)
-
-    def spec(**keys: Body) -> Write:
-        return change(placeholder(spec=keys))
-
-    gpus, more = {"nvidia.com/gpu": "8"}, {"name": "more", "image": "evil"}
-    made = {key: value for key, value in case.admin.get(path).items() if key in ("apiVersion", "kind", "spec")}
-    return {
-        "placeholders of a set that counts pods": container(
-            set_path(case.namespace, "default"), resources={"requests": {"cpu": "1"}}
-        ),
-        "fields that it doesn't have": change({"metadata": {"managedFields": [filled_fields("apps/v1")]}}),
-        "a placeholder with 8 GPUs": container(resources={"requests": gpus, "limits": gpus}),
-        "a placeholder's image": container(image="evil"),
-        "a placeholder's command": container(command=["sh"]),
-        "a placeholder's environment": container(env=[{"name": "A", "value": "b"}]),
-        "a placeholder with a Secret": change(
-            placeholder(
-                container={"volumeMounts": [{"name": "s", "mountPath": "/s"}]},
-                spec={"volumes": [{"name": "s", "secret": {"secretName": "s"}}]},
-            )
-        ),
-        "a placeholder with another account": spec(serviceAccountName=ACCOUNT),
-        "a placeholder with a token": spec(automountServiceAccountToken=True),
-        "a placeholder on the host": spec(hostNetwork=True),
-        "a second container": change({"spec": {"template": {"spec": {"containers": [more]}}}}),
-        "an init container": spec(initContainers=[more]),
-        "a placeholder's labels": change(placeholder(metadata={"labels": {"component": "hub"}})),
-        "placeholders above users": spec(priorityClassName="system-node-critical"),
-        "a StatefulSet's labels": change({"metadata": {"labels": {"a": "b"}}}),
-        "a StatefulSet's status": change({"status": {"currentRevision": "x"}}, f"{path}/status"),
-        "a StatefulSet deleted": Write("DELETE", path),
-        "a StatefulSet made": Write("POST", path.rpartition("/")[0], {**made, "metadata": {"name": "mine"}}),
-    }
-
-
 def event(name: str, namespace: str, *, about: Body = None, said: Body = None, **labels_: str) -> Write:
     """An Event made. about: keys of what it is about. said: its own keys."""
     body = {
@@ -656,12 +604,6 @@ def legal_writes(case: Case) -> dict[str, Write]:
         ),
         "as many labels as a node may have": many_pulled(case, 511),
         "a placeholder evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
-        "the size of a placeholder that is a whole node": Write(
-            "PATCH",
-            set_path(namespace, "whole"),
-            placeholder(container={"resources": {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": None}}),
-            STRATEGIC,
-        ),
         "the number of placeholders": Write("PATCH", scale, {"spec": {"replicas": 7}}),
         "no placeholders": Write("PATCH", scale, {"spec": {"replicas": 0}}),
         "its own Lease": lease(ACCOUNT, namespace),
@@ -708,7 +650,7 @@ def legal_writes(case: Case) -> dict[str, Write]:
 
 def check_escapes(case: Case, minor: str = NEWEST_MINOR) -> None:
     """Not one escape is taken, whatever RBAC gives; the policy says so, and not a typing error of this test."""
-    kinds = (node_escapes, pod_escapes, image_volume_escapes, set_escapes, event_escapes, config_map_escapes)
+    kinds = (node_escapes, pod_escapes, image_volume_escapes, event_escapes, config_map_escapes)
     escapes = {f"{kind.__name__}: {name}": write for kind in kinds for name, write in kind(case).items()}
     if minor in ("1.33", "1.34"):
         # The puller mounts no images there.

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 Object = dict[str, Any]
 PROGRAMS: Final = ("webhook", "controllers", "recorder", "scheduler")
 OTHER_IMAGE: Final = "quay.io/jupyter/r-notebook:2026-11-03"
-# A leader's first minute has no evictions, and a whole node's size counts after another.
+# A leader's first minute has no evictions.
 ALL_SECONDS: Final = 300.0
 
 
@@ -59,7 +59,6 @@ def values_of(namespace: str) -> Object:
         "placeholders": [
             {"name": "default", "replicas": 4, **common},
             {"name": "learns", "replicas": 0, "learn": learn, **common},
-            {"name": "whole", "replicas": 0, "countBy": "nodes", "nodeSelector": {"pool": f"{namespace}-whole"}},
         ],
         "placeholderMover": {"evictionsPerMinute": 3, "markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5},
         "popularImages": {"enabled": True, "diskHeadroomPercent": 84, "perNode": 5},
@@ -106,7 +105,6 @@ def test_every_right_is_used_and_nothing_that_is_asked_is_refused(cluster: Contr
     pool = {"pool": namespace}
     with FakeNodes(cluster.api) as nodes, PodKeeper(cluster.api):
         nodes.create("old", labels=pool, images={IMAGE: 1_500_000_000, OTHER_IMAGE: 10**8})
-        nodes.create("whole", labels={"pool": f"{namespace}-whole"}, images={IMAGE: 1_500_000_000})
         with Stack(cluster, namespace, values_of(namespace), controllers=True) as stack:
             stack.start_recorder().wait_ready()
             for number in range(4):

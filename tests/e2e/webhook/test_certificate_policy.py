@@ -170,7 +170,6 @@ def scale_escapes(case: Stolen) -> dict[str, Write]:
 
     return {
         "more placeholders than in the values": Write("PATCH", f"{set_path(namespace, 'default')}/scale", replicas(8)),
-        "more whole nodes than in the values": Write("PATCH", f"{set_path(namespace, 'whole')}/scale", replicas(1)),
         "the webhook stopped": Write("PATCH", f"{deployments}/hub-roost-webhook/scale", replicas(0)),
         "the scheduler stopped": Write("PATCH", f"{deployments}/hub-roost-scheduler/scale", replicas(0)),
         "more of itself": Write("PATCH", f"{deployments}/{ACCOUNT}/scale", replicas(9)),

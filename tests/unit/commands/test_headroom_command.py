@@ -59,13 +59,10 @@ def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_ho
     )
 
 
-def test_sets_that_count_nodes_have_node_hours_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = _values(tmp_path, {"countBy": "nodes", "replicas": 2}, {"name": "gpu", "replicas": 0})
+def test_a_set_without_windows_has_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = _values(tmp_path, {"name": "gpu", "replicas": 0})
     assert _run("-f", values, "--at", "2026-10-06T07:00Z") == 0
     assert capsys.readouterr().out == (
-        "default (nodes, times of UTC)\n"
-        "  Tue 2026-10-06 07:00 UTC  2  no window\n"
-        "  168 hours: 336 node-hours\n"
         "gpu (placeholders, times of UTC)\n"
         "  Tue 2026-10-06 07:00 UTC  0  no window\n"
         "  168 hours: 0 placeholder-hours, 0 node-hours at most (one placeholder a node; "

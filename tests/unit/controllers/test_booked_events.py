@@ -36,7 +36,7 @@ def events_document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
         **popular_document(popularImages={"enabled": False}),
         "podClasses": values["podClasses"],
-        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 3, "countBy": "pods", "windows": []}],
+        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 3, "windows": []}],
         "events": {**values["events"], "enabled": True, "booked": list(booked), **changes},
     }
 
@@ -266,14 +266,6 @@ def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
     planned = _plan(_planner(), -60, sources=(_config_map(EVENT_YAML.replace("2026", "2062")),))
     notice = only(Notice, planned.actions)
     assert (notice.reason, notice.warning) == ("EventFarAway", True)
-
-
-def test_a_set_of_whole_nodes_can_not_be_booked() -> None:
-    document = events_document(LECTURE)
-    document["placeholders"][0]["countBy"] = "nodes"
-    read = Reader()
-    HEADROOM.planner(ReleaseDocument(read, document, None, 36))
-    assert "a set of placeholders that counts pods" in str(read.faults[0])
 
 
 # Images

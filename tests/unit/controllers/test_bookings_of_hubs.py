@@ -48,7 +48,7 @@ def document(most: int) -> dict[str, Any]:
         "release": RELEASE,
         "namespace": NAMESPACE,
         "podClasses": values["podClasses"],
-        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 0, "countBy": "pods", "windows": []}],
+        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}],
         "events": {**values["events"], "enabled": True, "maxPlaceholders": most},
     }
 

@@ -35,7 +35,6 @@ def _document(**changes: object) -> dict[str, Any]:
         "name": "default",
         "statefulSet": SET,
         "replicas": 3,
-        "countBy": "pods",
         "windows": [],
         "learn": LEARN,
         "nodeSelector": {"pool": "user"},
@@ -260,4 +259,3 @@ def test_faults_of_learn_are_reported() -> None:
     wrong = {"quantile": 1.0, "min": 9, "max": 5, "bootSeconds": 5, "timeZone": "Mars", "more": 1}
     keys = {key.removeprefix("placeholders[0].learn") for key in faults_of(HEADROOM, _document(learn=wrong))}
     assert keys == {".quantile", ".min", ".bootSeconds", ".timeZone", ".more"}
-    assert faults_of(HEADROOM, _document(countBy="nodes")) == ["placeholders[0].learn"]

@@ -46,13 +46,6 @@ ERRORS = {
         ),
         'placeholders[0].learn.timeZone: found "Mars/Base"',
     ),
-    "learned whole nodes": (
-        (
-            "placeholders: [{name: a, replicas: 1, countBy: nodes, "
-            "learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]"
-        ),
-        "placeholders[0].learn: a number of placeholders is learned, not of nodes",
-    ),
     "an event in a zone that nobody knows": (
         'events: {enabled: true, booked: [{name: a, people: 9, start: "0 9 * * 2", timeZone: Mars/Base}]}',
         'events.booked[0].timeZone: found "Mars/Base"',
@@ -239,14 +232,7 @@ WARNINGS = {
         ),
         "the window is always empty",
     ),
-    "limits of whole nodes": (
-        "placeholders: [{name: a, replicas: 1, countBy: nodes, resources: {limits: {cpu: 1}}}]",
-        "not rendered for countBy: nodes",
-    ),
-    "whole nodes of no size": (
-        "controllers: {enabled: false}\nplaceholders: [{name: a, replicas: 1, countBy: nodes, resources: {}}]",
-        "keeps nothing free",
-    ),
+    "placeholders of no size": ("placeholders: [{name: a, replicas: 1, resources: {}}]", "keeps nothing free"),
     "popular images for nobody": (
         "controllers: {enabled: false}\npopularImages: {enabled: true}",
         "only the controllers pull popular images",

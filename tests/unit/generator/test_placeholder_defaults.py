@@ -58,7 +58,7 @@ def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
 
 
 ENTRIES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
-    st.sampled_from(["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows", "countBy"]),
+    st.sampled_from(["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows"]),
     st.one_of(st.none(), st.just({}), st.just([]), st.just("nodes"), st.dictionaries(st.just("a"), st.just("b"))),
 )
 
@@ -68,5 +68,5 @@ def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Ma
     defaults = {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"x": "y"}, "tolerations": [1], "labels": {}}
     whole = complete_placeholder_set(entry, defaults)
     named = {key: value for key, value in entry.items() if value is not None}
-    usual = {**defaults, "windows": [], "learn": None, "countBy": "pods"}
+    usual = {**defaults, "windows": [], "learn": None}
     assert whole == {**usual, **named}

@@ -140,7 +140,7 @@ def test_a_spell_ends_with_the_next_edge_of_any_window_and_never_without_windows
     assert period_at([], 3, now) == (3, (), None)
 
 
-def test_whole_nodes_are_rounded_up_at_each_change() -> None:
+def test_nodes_are_rounded_up_at_each_change() -> None:
     day = _window("0 8 * * *", "0 18 * * *", zone="UTC", replicas=25)
     begin = parse_moment("2026-10-05T00:00", "UTC")
     changes = list(changes_between([day], 3, begin, begin + 86400))

@@ -20,13 +20,11 @@ from roost.controllers.contract.actions import (
     KeepHistory,
     Notice,
     Outcome,
-    ResizeSet,
     ScaleSet,
     SetCondition,
 )
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-from roost.controllers.headroom.whole_nodes import SETTLE_SECONDS
 from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
 from roost_core.objects.pod import ContainerState, Owner, Pod
@@ -74,9 +72,6 @@ class Controls:
         """A node came or went."""
         for name in self._planners:
             self._plan_soon(name)
-        if HEADROOM in self._planners:
-            # Nodes count for the size of placeholders once they have settled.
-            self._world.at(self._world.now + SETTLE_SECONDS + 1e-3, self._plan_soon, HEADROOM)
 
     def node_registered(self) -> None:
         """A node that isn't ready yet: the gate sees it before any pod can be bound there."""
@@ -193,12 +188,7 @@ class Controls:
         policy = self._release.policy
         sets = {
             placeholders.name: StatefulSetState(
-                placeholders.name,
-                placeholders.name,
-                sets_here.replicas[placeholders.name],
-                is_rolling=sets_here.is_rolling(placeholders.name),
-                requests=placeholders.requests,
-                container=placeholders.container,
+                placeholders.name, placeholders.name, sets_here.replicas[placeholders.name]
             )
             for placeholders in sets_here.sets.values()
         }
@@ -234,10 +224,6 @@ class Controls:
                 if action.name not in sets.replicas:
                     return Outcome.GONE
                 sets.scale(action.name, action.replicas)
-            case ResizeSet():
-                if action.name not in sets.replicas:
-                    return Outcome.GONE
-                sets.resize(action.name, action.container, action.requests)
             case CreatePod():
                 return self._begin_pull(action.body)
             case DeletePod():
@@ -280,9 +266,7 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
         return bool((document.get("placeholderMover") or {}).get("enabled")) and bool(placeholders)
     books = bool((document.get("events") or {}).get("enabled"))
     if name == HEADROOM:
-        return books or any(
-            entry.get("windows") or entry.get("countBy") == "nodes" or entry.get("learn") for entry in placeholders
-        )
+        return books or any(entry.get("windows") or entry.get("learn") for entry in placeholders)
     return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
 
 

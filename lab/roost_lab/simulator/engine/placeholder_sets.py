@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,40 +37,14 @@ class PlaceholderSets:
                 # It isn't created again.
                 surplus.owner = None
                 self._release.remove(surplus)
-        if placeholders.revision:
-            self.roll(name)
 
     def scale(self, name: str, replicas: int) -> None:
         """Change a set's replicas."""
         self.replicas[name] = replicas
         self.fill(name)
 
-    def resize(self, name: str, container: str, requests: Mapping[str, str]) -> None:
-        """Change the requests of a set's pods."""
-        self.sets[name] = self.sets[name].resized(container, requests)
-        self.roll(name)
-
-    def is_rolling(self, name: str) -> bool:
-        """Whether some of its pods still have other requests than the set."""
-        revision = self.sets[name].revision
-        return bool(revision) and any(_revision_of(pod) != revision for pod in self.pods[name].values())
-
-    def roll(self, name: str) -> None:
-        """A rolling update: from the last pod on, each is replaced when those after it are ready."""
-        there, revision = self.pods[name], self.sets[name].revision
-        for index in range(len(there) - 1, -1, -1):
-            pod = there.get(f"{name}-{index}")
-            if pod is not None and _revision_of(pod) != revision:
-                self._release.remove(pod)
-            if pod is None or pod.bound_at is None or _revision_of(pod) != revision:
-                return
-
     def pod_gone(self, pod: SimPod) -> None:
         """A placeholder was deleted: its set creates it again."""
         if pod.owner is not None:
             self.pods[pod.owner.name].pop(pod.state.name, None)
             self.fill(pod.owner.name)
-
-
-def _revision_of(pod: SimPod) -> int:
-    return 0 if pod.owner is None else pod.owner.revision

@@ -167,7 +167,7 @@ class PodMaker:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}
         metadata = {"name": name, "labels": dict(placeholders.labels), "ownerReferences": [owner]}
         body = {"metadata": metadata, "spec": placeholders.spec}
-        return self._make((PLACEHOLDER, set_name, placeholders.revision), name, created, facts, lambda: body)
+        return self._make((PLACEHOLDER, set_name), name, created, facts, lambda: body)
 
     def build(self, repository: str, name: str, created: float, facts: Facts) -> Pod:
         """A build pod of BinderHub."""

@@ -272,9 +272,6 @@ class World:
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         self.measures.level(PLACEHOLDERS, 1, self.now)
-        if pod.owner is not None and pod.owner.revision:
-            # Not during this pod's binding, because pods may be deleted.
-            self.at(self.now, self._release_at(pod.state.namespace).sets.roll, pod.owner.name)
 
     def _count_pending(self, pod: SimPod) -> None:
         """A placeholder's wait ends; waiting after the trace's end doesn't count."""

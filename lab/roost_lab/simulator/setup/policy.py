@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -54,27 +54,6 @@ class SimulatedSet:
     labels: Mapping[str, str]
     # A pod's spec, as the StatefulSet controller would post it.
     spec: JSONObject
-    # Grows when the requests change.
-    revision: int = 0
-
-    @property
-    def container(self) -> str:
-        """Name of the first container."""
-        return str(self.spec["containers"][0]["name"])
-
-    @property
-    def requests(self) -> Mapping[str, object]:
-        """Requests of the first container as written: resource -> quantity."""
-        requests: Mapping[str, object] = (self.spec["containers"][0].get("resources") or {}).get("requests") or {}
-        return requests
-
-    def resized(self, container: str, requests: Mapping[str, str]) -> SimulatedSet:
-        """The set with other requests of that container, and without its limits."""
-        containers = [
-            {**body, "resources": {"requests": {**self.requests, **requests}}} if body["name"] == container else body
-            for body in self.spec["containers"]
-        ]
-        return replace(self, spec={**self.spec, "containers": containers}, revision=self.revision + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from typing import Final
 
 from generator.faults import Fault, Path, show_path
 from roost.controllers.contract.bookings import read_booking_settings
-from roost.controllers.contract.placeholder_sets import CountBy
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
@@ -50,8 +49,7 @@ def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
     return any(
-        each.stateful_set == placeholders.name
-        and (each.windows or each.learn is not None or (has_events and each.count_by is CountBy.PODS))
+        each.stateful_set == placeholders.name and (each.windows or each.learn is not None or has_events)
         for each in ReleaseDocument(Reader(), document).sets
     )
 

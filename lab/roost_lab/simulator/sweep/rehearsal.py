@@ -233,10 +233,10 @@ def make_days(
 def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values
     if not values["controllers"]["enabled"]:
         raise UsageError("controllers.enabled is false in the values: nobody would keep room for the event")
-    sets = tuple(str(each["name"]) for each in values["placeholders"] if each.get("countBy") != "nodes")
+    sets = tuple(str(each["name"]) for each in values["placeholders"])
     if not sets:
         raise UsageError(
-            "placeholders has no entry that counts pods in the values, so nothing can keep room for the event. "
+            "placeholders has no entry in the values, so nothing can keep room for the event. "
             "Add one; replicas: 0 keeps nothing at other times."
         )
     read = Reader()

@@ -280,53 +280,6 @@ def test_a_try_that_ends_by_pre_emption_is_made_again() -> None:
     assert result.waits[TOTAL].count == result.admitted == 3
 
 
-# Placeholders that stand for whole nodes
-
-
-def whole_nodes(replicas: int, **more: Any) -> Policy:
-    """Roost with so many nodes kept free."""
-    values = {"placeholders": [{"name": "default", "replicas": replicas, "countBy": "nodes", **more}]}
-    return policy("roost", json.dumps(values | {"prePuller": {"enabled": False}}))
-
-
-def test_a_placeholder_that_counts_nodes_keeps_a_whole_node_free() -> None:
-    world = small(nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    said = [attempt(0, 0, stays=40_000), attempt(1, 36_000)]
-    without, _ = play(said, whole_nodes(0), world)
-    result, seen = play(said, whole_nodes(1), world)
-    assert without.node_hours == pytest.approx(10)
-    # Ten minutes at most until the size is known and the node is there.
-    assert without.node_hours + 10 - 1 / 4 < result.node_hours < without.node_hours + 10
-    (placeholder,) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
-    requests = dict(placeholder.state.spec.requests)
-    for resource, amount in (("cpu", world.node_cpu_millicores), ("memory", world.node_memory_bytes)):
-        assert 0.98 * amount < requests[resource] <= 0.99 * amount
-    assert placeholder.node is not None
-    assert placeholder.node.name == "node-2"
-
-
-def test_a_user_takes_the_node_that_is_kept_free_when_the_others_are_full() -> None:
-    world = small(room=1, nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    said = [attempt(0, 0, stays=9000), attempt(1, 4000, stays=9000), attempt(2, 8000)]
-    result, seen = play(said, whole_nodes(1), world)
-    assert seen.users_nodes() == ["node-1", "node-2", "node-3"]
-    assert (result.waited_for_node, len(seen.preempted)) == (0, 2)
-
-
-def test_placeholders_of_another_size_start_anew_one_after_the_other() -> None:
-    # They are of half a node at first, and both there: three nodes take what will be two whole ones and a user.
-    half = {"resources": {"requests": {"cpu": "100m", "memory": str(USER_BYTES)}}}
-    world = small(nodes=1, max_nodes=4, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    placeholders = whole_nodes(2, **half)
-    result, seen = play([attempt(0, 0, stays=8000), attempt(1, 7200)], placeholders, world)
-    sat = [one for one in seen.bindings if one.kind == PLACEHOLDER]
-    assert [one.pod[-1] for one in sat] == ["0", "1", "1", "0"]
-    # The second goes when the first has its node.
-    assert sat[3].moment - sat[2].moment > min(seen.boots)
-    assert result.peak_nodes == 3
-    assert all(one.node is not None for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
-
-
 # Nodes
 
 
