@@ -9,6 +9,7 @@ from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT
 from roost_core.objects.pod import ContainerState, PodSpec
 from roost_core.objects.selectors import Taint
+from roost_core.placement.beliefs import LIST_LAGS
 from roost_core.placement.labels import images_condition
 from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
@@ -128,6 +129,11 @@ class TestFaults:
         # The same pod with the image that was asked for.
         w.pods[puller] = replace(w.pods[puller], spec=PodSpec(images=(SCIPY,)), containers=(ran,))
         assert w.labels_next() == {label(SCIPY): "true"}
+        # What the node held before, it holds: nothing failed.
+        w.list_images()
+        w.pods[puller] = replace(pod, spec=spec, containers=(ran,))
+        w.turn()
+        assert w.labels_next(after=LIST_LAGS.age_seconds + 1) == {label(SCIPY): "true"}
 
     def test_a_fault_that_many_nodes_have_is_told_of_some_and_counted_of_all(self) -> None:
         w = world(SCIPY, GPU)
