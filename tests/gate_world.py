@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned, SetCondition
+from roost.controllers.contract.actions import Action, ChangeNode, Done, Notice, Outcome, Planned
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GateMemory, note_image_gate, plan_image_gate
@@ -42,7 +42,6 @@ def gate_settings(
     pull_deadline_seconds: int = 600,
     open_after_seconds: int = 10,
     has_puller: bool = True,
-    node_condition: bool = False,
     puller_pods: PullerPods = PullerPods.ROOST,
 ) -> GateSettings:
     """A gate for these images on every node. groups: name -> (node selector, images), instead."""
@@ -54,7 +53,6 @@ def gate_settings(
         pull_deadline_seconds=pull_deadline_seconds,
         open_after_seconds=open_after_seconds,
         has_puller=has_puller,
-        node_condition=node_condition,
         puller_pods=puller_pods,
         pullers=tuple(
             Puller(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
@@ -201,11 +199,6 @@ class GateWorld:
         for action in planned.actions:
             if isinstance(action, ChangeNode):
                 self._change(action)
-            elif isinstance(action, SetCondition):
-                found = self.nodes[action.node]
-                others = {type_: status for type_, status in found.conditions.items() if type_ != action.type}
-                conditions = others if action.status is None else {**others, action.type: action.status}
-                self.nodes[action.node] = replace(found, conditions=conditions)
         done = [Done(action, Outcome.DONE) for action in planned.actions]
         self.memory = note_image_gate(self.memory, done, self.now)
 

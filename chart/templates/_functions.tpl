@@ -51,18 +51,6 @@
 {{- (printf "startup-taint.cluster-autoscaler.kubernetes.io/%v" (include "roost.hub_name" (list $root))) -}}
 {{- end }}
 
-{{- /* roost.readiness_taint (list $): roost_core/placement/labels.py */}}
-{{- define "roost.readiness_taint" -}}
-{{- $root := index . 0 -}}
-{{- (printf "readiness.k8s.io/%v" (include "roost.hub_name" (list $root))) -}}
-{{- end }}
-
-{{- /* roost.images_condition (list $): roost_core/placement/labels.py */}}
-{{- define "roost.images_condition" -}}
-{{- $root := index . 0 -}}
-{{- (printf "%vImagesPulled" (include "roost.pulled_prefix" (list $root))) -}}
-{{- end }}
-
 {{- /* roost.pulled_prefix (list $): roost_core/placement/labels.py */}}
 {{- define "roost.pulled_prefix" -}}
 {{- $root := index . 0 -}}

@@ -29,7 +29,6 @@ def check(report: LintReport, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
     _lint_program(report)
     _lint_gate(report)
-    _lint_condition(report)
     _lint_puller(report, release)
     _lint_profiles(report)
     _lint_popular(report)
@@ -74,26 +73,6 @@ def _lint_gate(report: LintReport) -> None:
     if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
         reason = f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
         report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
-
-
-def _lint_condition(report: LintReport) -> None:
-    gate = mapping(report.values.get("imageGate"))
-    path = ("imageGate", "nodeCondition")
-    if gate.get("nodeCondition") is True:
-        if not _is_on(report):
-            report.refuse(path, "only the controllers write it.", "Set controllers.enabled to true.")
-        if report.values.get("clusterResources") is False:
-            reason = "needs the right to patch nodes/status, which clusterResources: false leaves out."
-            report.refuse(path, reason, "Set one of the two to the other.")
-    if gate.get("nodeReadinessRule") is not True:
-        return
-    path = ("imageGate", "nodeReadinessRule")
-    if gate.get("nodeCondition") is not True:
-        reason = "a rule waits for the node condition, which nobody writes."
-        report.refuse(path, reason, "Set imageGate.nodeCondition to true.")
-    if not at(report.values, "singleuser", "nodeSelector") and not at(report.values, "prePuller", "nodeSelector"):
-        reason = "without singleuser.nodeSelector the rule taints every new node, core nodes too."
-        report.warn(path, reason, "Name the labels of user nodes in singleuser.nodeSelector.")
 
 
 def _lint_puller(report: LintReport, release: Release) -> None:

@@ -276,8 +276,8 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
 
     of_release: Sequence[Callable[..., object]] = (
         labels.cluster_object_name, labels.scheduler_name, labels.dashboard_uid, labels.attract_label,
-        labels.pulled_label, labels.startup_taint, labels.readiness_taint, labels.pulled_prefix,
-        labels.attract_prefix, labels.images_condition, pulled_labels,
+        labels.pulled_label, labels.startup_taint, labels.pulled_prefix,
+        labels.attract_prefix, pulled_labels,
     )  # fmt: skip
     functions: dict[str, Callable[..., object]] = {
         **{function.__name__: partial(function, name, namespace) for function in of_release},

@@ -23,7 +23,6 @@ _KINDS: Final = (
     "NetworkPolicy",
     "ServiceMonitor",
     "PrometheusRule",
-    "NodeReadinessRule",
 )
 # These affect the pods of the whole cluster as soon as they exist: everything they call must exist by then.
 _LAST: Final = (

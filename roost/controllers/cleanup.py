@@ -1,7 +1,7 @@
 """Remove what the controllers wrote to the cluster, before or after an uninstall.
 
 Their objects in their own namespace are deleted with their ServiceAccount. Nodes outlive a release, so their labels,
-taints and conditions are removed here. Running it again does no harm.
+and taints are removed here. Running it again does no harm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from roost.controllers.contract.actions import Action, ChangeNode, DeletePod, SetCondition
+from roost.controllers.contract.actions import Action, ChangeNode, DeletePod
 from roost.controllers.runtime.apply import FIRST_REST_SECONDS, NOT_FOUND, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -27,7 +27,6 @@ from roost_core.placement.labels import (
     OWN_PART,
     OWN_POPULAR_PULLER,
     PART_OF_LABEL,
-    images_condition,
     is_own_node_label,
     startup_taint,
 )
@@ -106,13 +105,9 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
 
 def _actions_for(node: Node, release: str, namespace: str) -> Iterator[Action]:
     labels = frozenset(key for key in node.labels if is_own_node_label(release, namespace, key))
-    # The readiness taint is removed by the controller of its NodeReadinessRule.
     taints = frozenset(taint.key for taint in node.taints) & {startup_taint(release, namespace)}
     if labels or taints:
         yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
-    condition = images_condition(release, namespace)
-    if condition in node.conditions:
-        yield SetCondition(node=node.name, uid=node.uid, type=condition, status=None, reason="Uninstalled", message=WHY)
 
 
 def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Iterator[dict[str, Any]]:

@@ -24,7 +24,6 @@ _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _SILENT: Final = (urllib3.exceptions.TimeoutError, TimeoutError)
-_STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class ClusterError(Exception):
@@ -86,10 +85,6 @@ class Client:
     def merge(self, path: str, body: JSONObject, manager: str) -> JSONObject:
         """JSON Merge Patch (RFC 7396): null removes. With metadata.resourceVersion: 409 if it has changed."""
         return self._call("PATCH", path, {"fieldManager": manager}, body, _MERGE_PATCH)
-
-    def merge_by_key(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """Strategic merge patch: like `merge`, but lists such as status.conditions merge by their key."""
-        return self._call("PATCH", path, {"fieldManager": manager}, body, _STRATEGIC_MERGE_PATCH)
 
     def try_apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
         """What an object would be once it is applied (server-side, by force); a dry run. Raises as `merge`."""

@@ -184,16 +184,6 @@ def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str
     return f"{head}-{digest}"
 
 
-def images_condition(release: str, namespace: str) -> str:
-    """Type of the node condition that says whether the node has all of one hub's images."""
-    return f"{pulled_prefix(release, namespace)}ImagesPulled"
-
-
-def readiness_taint(release: str, namespace: str) -> str:
-    """Key of the taint that a NodeReadinessRule puts on nodes: its controller takes keys of this prefix only."""
-    return f"readiness.k8s.io/{_hub_name(release, namespace)}"
-
-
 def _hub_name(release: str, namespace: str) -> str:
     # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
     return shorten(f"roost-{release}.{namespace}", MAX_LABEL_NAME)

@@ -18,7 +18,7 @@ from roost_core.objects.selectors import (
     read_tolerations,
     untolerated,
 )
-from roost_core.placement.labels import LINUX, OS_LABEL, pulled_label, readiness_taint, startup_taint
+from roost_core.placement.labels import LINUX, OS_LABEL, pulled_label, startup_taint
 from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
@@ -173,8 +173,7 @@ def _read_tolerations(
 
 def tolerations_of_all(release: str, namespace: str) -> tuple[Toleration, ...]:
     """What every puller's pod of a hub tolerates."""
-    taints = (startup_taint(release, namespace), readiness_taint(release, namespace))
-    return (*_DAEMON_TOLERATIONS, *(Toleration(taint, "Exists", "", "") for taint in taints))
+    return (*_DAEMON_TOLERATIONS, Toleration(startup_taint(release, namespace), "Exists", "", ""))
 
 
 def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:

@@ -231,7 +231,7 @@ def test_names_are_made_alike_on_both_sides(
         *(("attract_label", (one,)) for one in ("default", "s" * 64)),
         *(("pulled_label", (reference,)) for reference in REFERENCES),
         *(("puller_container", (reference,)) for reference in REFERENCES),
-        *((function, ()) for function in ("startup_taint", "readiness_taint", "images_condition")),
+        *((function, ()) for function in ("startup_taint",)),
         *((function, ()) for function in ("pulled_prefix", "attract_prefix")),
     ]
     chart = tmp_path / "chart"

@@ -32,8 +32,6 @@ WRITTEN_HELPERS: Final = (
     "attract_label",
     "pulled_label",
     "startup_taint",
-    "readiness_taint",
-    "images_condition",
     "pulled_prefix",
     "attract_prefix",
     "puller_component",

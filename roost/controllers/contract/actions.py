@@ -33,27 +33,6 @@ class ChangeNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetCondition:
-    """Write one of Roost's node conditions."""
-
-    node: str
-    uid: str
-    type: str
-    # "True", "False" or "Unknown"; None: remove the condition.
-    status: str | None
-    # CamelCase, for programs.
-    reason: str
-    # For people.
-    message: str
-    # Whether the status differs from the node's; only then does its transition time change.
-    is_transition: bool = True
-
-    def __str__(self) -> str:
-        what = "remove" if self.status is None else f"set to {self.status}"
-        return f"condition {self.type} of node {self.node}: {what} ({self.message})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvictPod:
     """Evict a pod through the Eviction API, if it still is the pod with this uid."""
 
@@ -153,7 +132,7 @@ class Notice:
         return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
 
 
-Action = ChangeNode | SetCondition | EvictPod | ScaleSet | KeepHistory | CreatePod | DeletePod | Notice
+Action = ChangeNode | EvictPod | ScaleSet | KeepHistory | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):

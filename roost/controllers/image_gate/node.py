@@ -1,4 +1,4 @@
-"""Judge one node: which images it holds, and which label, taint, condition and Events follow from that."""
+"""Judge one node: which images it holds, and which label, taint and Events follow from that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roost.controllers.image_gate.node_labels import (
     find_unwanted,
     plan_change,
 )
-from roost.controllers.image_gate.node_reports import plan_condition, tell_of_faults, tell_of_no_puller
+from roost.controllers.image_gate.node_reports import tell_of_faults, tell_of_no_puller
 from roost.controllers.image_gate.node_share import NO_FAULTS, NodeMemory, NodeShare
 from roost_core.placement.labels import HELD, PULLING
 from roost_core.release.image_gate import ManagedImage
@@ -48,10 +48,9 @@ def judge_node(share: NodeShare) -> NodeMemory:
     targets = choose_targets(share, facts, unattended_since)
     if not node.deleting:
         share.change = plan_change(share, targets, absent, unwanted)
-        share.condition = plan_condition(share, absent, faults)
     tell_of_faults(share, faults)
     tell_of_no_puller(share, missing, waiting_since)
-    if share.change is not None or share.condition is not None:
+    if share.change is not None:
         share.waits.append(ECHO_SECONDS)
     # A node that was never Ready will soon be; one that was and isn't doesn't count as closed.
     is_closing = share.is_reporting or not share.was_ready

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
+from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.contract.pod_kinds import gate_labels
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.closed_or_open import Opening
@@ -68,8 +68,6 @@ class PlanContext:
     snapshot: Snapshot
     # Nothing is remembered: this replica has just begun to lead.
     is_first: bool
-    # The last written condition, by node.
-    conditions: Mapping[str, SetCondition]
     # Whether a puller's pod can be expected on every node that it tolerates.
     has_puller: bool
     # Sizes from nodes' lists, by normalised reference; nodes add theirs as they are judged.
@@ -112,7 +110,6 @@ class NodeShare:
         # Seconds until the node should be judged again although nothing changes.
         self.waits: list[float] = []
         self.change: ChangeNode | None = None
-        self.condition: SetCondition | None = None
         # Each with its subject, equal on all nodes where the same happens: a few nodes' notices are enough.
         self.notices: list[tuple[tuple[str, str], Notice]] = []
         # Only a Ready node's kubelet reports the present state.

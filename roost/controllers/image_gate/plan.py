@@ -3,7 +3,7 @@
 In mode requireLabel, a node that lacks an image is closed to its users while the image is pulled. It is opened when
 nothing suggests that the image will come soon, or when a user waits for nothing else.
 
-Guarantees: no label, taint or condition of another release is ever written. A node gets an image's label only after its
+Guarantees: no label or taint of another release is ever written. A node gets an image's label only after its
 kubelet reported the image. The label goes when the image has left the node, or has left the set and no pending pod
 requires it. The status of a node that isn't Ready may be out of date, so its images' labels stay as they are.
 """
@@ -23,7 +23,6 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     Planned,
-    SetCondition,
 )
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
@@ -137,7 +136,6 @@ class GateMemory:
     image_bytes: Mapping[str, int] = field(default_factory=dict)
     # The last change written to each node, and when (steady seconds): the watch may not show it yet.
     changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
-    conditions: Mapping[str, SetCondition] = field(default_factory=dict)
     # Notices to retry, and since when, in steady seconds.
     notices: Mapping[Notice, float] = field(default_factory=dict)
     # Names of nodes opened at the deadline.
@@ -151,7 +149,7 @@ class GateMemory:
 
 
 def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment) -> Planned[GateMemory]:
-    """Decide which labels, taints and conditions to write, the most urgent first, and what to report."""
+    """Decide which labels and taints to write, the most urgent first, and what to report."""
     evidence = find_evidence(snapshot, settings, memory.evidence)
     context = PlanContext(
         settings=settings,
@@ -159,7 +157,6 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
         snapshot=snapshot,
         is_first=memory.waiting is None,
         has_puller=_has_puller(evidence.values(), settings),
-        conditions=memory.conditions,
         image_bytes=dict(memory.image_bytes),
     )
     nodes, shares = _judge_all(snapshot, memory, evidence, context)
@@ -178,7 +175,6 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     ]
     opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
     actions: list[Action] = [*sorted(changes, key=_urgency)]
-    actions += [share.condition for share in shares if share.condition is not None]
     actions += memory.notices
     actions += _notices(shares)
     waits = [seconds for share in shares for seconds in share.waits]
@@ -190,7 +186,6 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
             evidence=evidence,
             image_bytes=context.image_bytes,
             changes=sent,
-            conditions={name: condition for name, condition in memory.conditions.items() if name in nodes},
             opened_late=opened_late,
             has_puller=context.has_puller,
             opened={
@@ -316,7 +311,7 @@ def _urgency(change: ChangeNode) -> int:
 
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:
     """Remember what was written: the watch shows it a little later."""
-    changes, conditions = dict(memory.changes), dict(memory.conditions)
+    changes = dict(memory.changes)
     # Those that were not sent are retried.
     notices: dict[Notice, float] = {}
     opened_late = set(memory.opened_late)
@@ -328,9 +323,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
                 notices[action] = since
         if outcome is not Outcome.DONE:
             continue
-        if isinstance(action, SetCondition):
-            conditions[action.node] = action
-        elif isinstance(action, ChangeNode):
+        if isinstance(action, ChangeNode):
             changes[action.node] = (action, now.steady)
             for label, value in action.set_labels.items():
                 if value == OPENED_VALUE:
@@ -342,14 +335,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
                 notices[_taint_lifted(action, absent)] = now.steady
                 if absent:
                     opened_late.add(action.node)
-    return replace(
-        memory,
-        changes=changes,
-        conditions=conditions,
-        notices=notices,
-        opened_late=frozenset(opened_late),
-        opened=opened,
-    )
+    return replace(memory, changes=changes, notices=notices, opened_late=frozenset(opened_late), opened=opened)
 
 
 def _gate_opened(action: ChangeNode) -> Notice:

@@ -10,7 +10,7 @@ from functools import cached_property
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint, Toleration, read_tolerations, untolerated
-from roost_core.placement.labels import images_condition, pulled_prefix, puller_container, startup_taint
+from roost_core.placement.labels import pulled_prefix, puller_container, startup_taint
 from roost_core.release.image_gate import (
     MAX_DEADLINE_SECONDS,
     GateMode,
@@ -44,7 +44,6 @@ class GateSettings:
     open_after_seconds: int
     # Whether Roost's own puller runs as DaemonSets, so that new nodes get it, too.
     has_puller: bool
-    node_condition: bool
     puller_pods: PullerPods
     pullers: tuple[Puller, ...]
     # The puller's tolerations besides those of all daemon pods.
@@ -69,11 +68,6 @@ class GateSettings:
     def taint_key(self) -> str:
         """The startup taint's key."""
         return startup_taint(self.release, self.namespace)
-
-    @cached_property
-    def condition_type(self) -> str:
-        """The node condition's type."""
-        return images_condition(self.release, self.namespace)
 
     @cached_property
     def images(self) -> Mapping[str, ManagedImage]:
@@ -131,7 +125,6 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
             gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS
         ),
         has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
-        node_condition=read.flag(gate.get("nodeCondition"), "imageGate.nodeCondition"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,
         tolerations=read_tolerations(read_mappings(read, puller.get("tolerations"), "puller.tolerations")),

@@ -25,11 +25,10 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ScaleSet,
-    SetCondition,
     backed_off,
 )
 from roost.controllers.runtime.budget import MinuteBudget
-from roost.controllers.runtime.events import EventWriter, timestamp
+from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
@@ -151,8 +150,6 @@ class Applier:
         match action:
             case ChangeNode():
                 return self._change_node(action)
-            case SetCondition():
-                return self._set_condition(action)
             case EvictPod():
                 path = f"/api/v1/namespaces/{action.namespace}/pods/{action.name}/eviction"
                 metadata = {"name": action.name, "namespace": action.namespace}
@@ -207,19 +204,6 @@ class Applier:
                 break
         return Outcome.DONE
 
-    def _set_condition(self, action: SetCondition) -> Outcome:
-        path = f"/api/v1/nodes/{quote(action.node)}/status"
-        condition: JSONObject = {"type": action.type}
-        if action.status is None:
-            condition["$patch"] = "delete"
-        else:
-            condition |= {"status": action.status, "reason": action.reason, "message": action.message}
-            now = timestamp()
-            condition |= {"lastHeartbeatTime": now, **({"lastTransitionTime": now} if action.is_transition else {})}
-        body = {"metadata": {"uid": action.uid}, "status": {"conditions": [condition]}}
-        self._client.merge_by_key(path, body, CONTROLLERS_MANAGER)
-        return Outcome.DONE
-
 
 def _outcome_of(action: Action, error: ClusterError) -> Outcome:
     if not isinstance(error, ApiError):
@@ -241,7 +225,7 @@ def _target(action: Action) -> tuple[str, ...]:
     """Identify what an action writes: equal for two actions that would fail for the same reason."""
     kind = type(action).__name__
     match action:
-        case ChangeNode() | SetCondition():
+        case ChangeNode():
             return kind, action.node
         case CreatePod():
             return kind, str(action.body["metadata"]["name"])

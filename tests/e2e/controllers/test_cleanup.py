@@ -10,7 +10,7 @@ import pytest
 
 from roost.controllers.popular_images.pull_pods import PopularPull
 from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
-from roost_core.placement.labels import attract_label, images_condition, pulled_label, startup_taint
+from roost_core.placement.labels import attract_label, pulled_label, startup_taint
 from tests.e2e.controllers.test_node_write_policy import ACCOUNT, manifests_of
 from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.binaries import NEWEST_MINOR
@@ -47,22 +47,12 @@ def dirty(cluster: ControlPlane, nodes: FakeNodes, name: str, release: str, name
             {"key": "mine", "effect": "NoSchedule", "value": "stays"},
         ],
     )
-    condition = {"type": images_condition(release, namespace), "status": "True", "reason": "Pulled", "message": "."}
-    cluster.kubectl(
-        "patch",
-        "node",
-        name,
-        "--subresource=status",
-        "--type=strategic",
-        "-p",
-        str({"status": {"conditions": [condition]}}).replace("'", '"'),
-    )
 
 
-def marks(node: dict[str, Any]) -> tuple[set[str], set[str], set[str]]:
+def marks(node: dict[str, Any]) -> tuple[set[str], set[str]]:
     own = {key for key in node["metadata"]["labels"] if not key.startswith("kubernetes.io/")}
     taints = {taint["key"] for taint in node["spec"].get("taints") or ()}
-    return own, taints, {condition["type"] for condition in node["status"]["conditions"]}
+    return own, taints
 
 
 def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> str:
@@ -107,10 +97,9 @@ def test_a_releases_marks_go_and_nothing_else(
 
     done = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
     assert done.returncode == 0, done.stderr
-    labels, taints, conditions = marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))
+    labels, taints = marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))
     assert labels == {"mine"}
     assert taints == {"mine"}
-    assert conditions == {"Ready"}
     assert marks(control_plane.api.get(f"/api/v1/nodes/{other}")) == before
     assert pods(control_plane, namespace) == {pulling[1]}
 
@@ -129,25 +118,22 @@ def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
 
     node = f"{namespace}-n"
     fake_nodes.create(node)
-    status = f"/api/v1/nodes/{node}/status"
-    condition = {"type": images_condition("hub", namespace), "status": "True", "reason": "Pulled", "message": "."}
-    write = {"status": {"conditions": [condition]}}
+    label = pulled_label("hub", namespace, "quay.io/me/image:1")
+    write = {"metadata": {"labels": {label: "true"}}}
 
     def may_write() -> bool:
         try:
-            account.request("PATCH", status, write, {"dryRun": "All"}, STRATEGIC)
+            account.request("PATCH", f"/api/v1/nodes/{node}", write, {"dryRun": "All"}, STRATEGIC)
         except ApiError:
             return False
         return True
 
-    apply(nodeCondition=True)
+    apply(mode="requireLabel")
     request.addfinalizer(lambda: control_plane.kubectl("delete", "--filename=-", "--wait", input=rendered[-1]))
     account = control_plane.api_as(control_plane.service_account_token(namespace, ACCOUNT))
     wait_until(may_write, 30.0, "the rights to be at work")
-    account.request("PATCH", status, write, {}, STRATEGIC)
-    apply(nodeCondition=False)
-    write["status"]["conditions"][0] = {**condition, "status": "False"}
-    wait_until(lambda: not may_write(), 30.0, "the policy to be at work")
+    account.request("PATCH", f"/api/v1/nodes/{node}", write, {}, STRATEGIC)
+    apply(mode="off")
 
     done = subprocess.run(
         [
@@ -164,7 +150,7 @@ def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert marks(control_plane.api.get(f"/api/v1/nodes/{node}"))[2] == {"Ready"}
+    assert label not in marks(control_plane.api.get(f"/api/v1/nodes/{node}"))[0]
     scale = control_plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}/scale")
     assert scale["spec"].get("replicas", 0) == 0
 

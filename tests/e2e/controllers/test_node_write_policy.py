@@ -31,7 +31,7 @@ IMAGE = "quay.io/jupyter/base-notebook:2026"
 HUB = {"example.org/hub": "yes"}
 VALUES: dict[str, Any] = {
     "podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": HUB}}}},
-    "imageGate": {"mode": "startupTaint", "nodeCondition": True},
+    "imageGate": {"mode": "startupTaint"},
     "popularImages": {"enabled": True},
     "imagePullSecrets": ["registry"],
     "commonLabels": {"example.org/team": "hubs"},
@@ -277,7 +277,7 @@ def conditions(case: Case, *found: Body) -> Write:
 def node_escapes(case: Case) -> dict[str, Write]:
     """Writes to a node that no controller of this release has any business with."""
     path, status, namespace = case.node_path, f"{case.node_path}/status", case.namespace
-    own_taint, condition = labels.startup_taint(RELEASE, namespace), labels.images_condition(RELEASE, namespace)
+    own_taint = labels.startup_taint(RELEASE, namespace)
     found = case.admin.get(path)
     taints = found["spec"]["taints"]
 
@@ -292,9 +292,6 @@ def node_escapes(case: Case) -> dict[str, Write]:
 
     def status_of(**keys: Body) -> Write:
         return Write("PATCH", status, {"status": keys})
-
-    def condition_of(**keys: str) -> Write:
-        return conditions(case, {"type": condition, "status": "True", **keys})
 
     pool = "example.org/pool"
     return {
@@ -329,16 +326,10 @@ def node_escapes(case: Case) -> dict[str, Write]:
         "addresses": status_of(addresses=[{"type": "InternalIP", "address": "10.6.6.6"}]),
         "the Ready condition": conditions(case, {"type": "Ready", "status": "False"}),
         "all conditions taken away": status_of(conditions=[]),
-        "another hub's condition": condition_of(type=labels.images_condition("other", namespace)),
-        "the own condition, and Ready with it": conditions(
-            case, {"type": condition, "status": "True"}, {"type": "Ready", "status": "Unknown"}
-        ),
+        "a condition of its own": conditions(case, {"type": "example.org/Ready", "status": "True"}),
         "a mark with words of its own": labelled(path, labels.attract_label(RELEASE, namespace, "default"), "x" * 63),
         "labels without end": many_pulled(case, 600),
         "fields that it doesn't have": metadata(managedFields=[filled_fields()]),
-        "a condition that fills the node": condition_of(message="m" * 1_400_000),
-        "a condition's long reason": condition_of(reason="R" * 10_000),
-        "a condition's own word": condition_of(status="Perhaps"),
         "a whole node": Write("PUT", path, {**found, "spec": {**found["spec"], "unschedulable": True}}),
         "a node made": Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}),
         "a node deleted": Write("DELETE", path),
@@ -583,7 +574,6 @@ def legal_writes(case: Case) -> dict[str, Write]:
     own = labels.startup_taint(RELEASE, namespace)
     taints = case.admin.get(path)["spec"]["taints"]
     others = [one for one in taints if one["key"] != own]
-    condition = {"type": labels.images_condition(RELEASE, namespace), "status": "True", "reason": "Pulled"}
     old = labels.pulled_label(RELEASE, namespace, "old:1")
     index = next(number for number, one in enumerate(taints) if one["key"] == own)
     image = labels.pulled_label(RELEASE, namespace, IMAGE)
@@ -597,10 +587,6 @@ def legal_writes(case: Case) -> dict[str, Write]:
         "the startup taint lifted": Write("PATCH", path, {"spec": {"taints": others}}),
         "the startup taint lifted by its place": Write(
             "PATCH", path, [{"op": "remove", "path": f"/spec/taints/{index}"}], JSON_PATCH
-        ),
-        "the condition": conditions(case, condition),
-        "the condition with all it may say": conditions(
-            case, {**condition, "reason": "R" * 128, "message": "m" * 1024}
         ),
         "as many labels as a node may have": many_pulled(case, 511),
         "a placeholder evicted": eviction(namespace, "hub-roost-placeholder-default-17"),
@@ -839,21 +825,6 @@ def test_a_large_node_costs_no_more_than_the_policies_may(
     control_plane.api.patch(f"{path}/status", {"status": {"conditions": conditions}}, content_type=STRATEGIC)
     label = {"metadata": {"labels": {labels.pulled_label(RELEASE, namespace, IMAGE): "true"}}}
     assert refusal(account_case.account, Write("PATCH", path, label)) == ""
-    condition = {"type": labels.images_condition(RELEASE, namespace), "status": "True"}
-    change = Write("PATCH", f"{path}/status", {"status": {"conditions": [condition]}}, STRATEGIC)
-    assert refusal(account_case.account, change) == ""
-
-
-def test_without_the_node_condition_no_condition_may_be_written(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
-) -> None:
-    values = {"popularImages": {"enabled": True}, "placeholders": VALUES["placeholders"]}
-    for account in install(control_plane, namespace, tmp_path, values, NEWEST_MINOR):
-        case = make_case(control_plane, namespace, fake_nodes, account)
-        writes = legal_writes(case)
-        refused = {name for name, write in writes.items() if "ValidatingAdmissionPolicy" in refusal(account, write)}
-        assert "the condition" in refused
-        assert not refused & {"the startup taint lifted", "an image's label", "a mark", "a placeholder evicted"}
 
 
 def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from roost_core.placement.labels import attract_label, images_condition, is_own_node_label, pulled_label, scheduler_name
+from roost_core.placement.labels import attract_label, is_own_node_label, pulled_label, scheduler_name
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError, Object
@@ -50,7 +50,6 @@ VALUES: dict[str, Any] = {
     "singleuser": {"image": {"name": "quay.io/me/lab", "tag": "1"}, "nodeSelector": {"purpose": "user"}},
     # An image with nothing in it to run.
     "prePuller": {"extraImages": {"data": {"name": "quay.io/me/data", "tag": "1"}}},
-    "imageGate": {"nodeCondition": True},
     "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}],
 }
 # Restarts each of Roost's programs, and has the puller bring one image more.
@@ -127,9 +126,7 @@ class World:
         """What Roost has written on the node."""
         node = self.node_object()
         found = {key for key in node["metadata"]["labels"] if is_own_node_label(RELEASE, namespace, key)}
-        found |= {taint["key"] for taint in node["spec"].get("taints", ())}
-        mine = images_condition(RELEASE, namespace)
-        return found | {one["type"] for one in node["status"]["conditions"] if one["type"] == mine}
+        return found | {taint["key"] for taint in node["spec"].get("taints", ())}
 
     def why(self, namespace: str) -> str:
         """What to read when the release doesn't come up."""
@@ -291,7 +288,7 @@ def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:
 def expected_marks(namespace: str, *images: str) -> set[str]:
     """What the controllers write on a node that holds these images and attracts the placeholders."""
     labels = {pulled_label(RELEASE, namespace, image) for image in images}
-    return {*labels, attract_label(RELEASE, namespace, "default"), images_condition(RELEASE, namespace)}
+    return {*labels, attract_label(RELEASE, namespace, "default")}
 
 
 def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, host_network: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.labels import attract_prefix, images_condition, pulled_label, pulled_prefix, startup_taint
+from roost_core.placement.labels import attract_prefix, pulled_label, pulled_prefix, startup_taint
 from tests.e2e.leftovers import leftovers
 from tests.harness.api import ApiError, Object
 from tests.harness.controlplane import ControlPlane
@@ -51,7 +51,6 @@ class Marks:
         return {
             "labels": {key for key in body["metadata"]["labels"] if key.startswith(prefixes)},
             "taints": {taint["key"] for taint in body["spec"].get("taints", ())} & {startup_taint(*self.hub)},
-            "conditions": {one["type"] for one in body["status"]["conditions"]} & {images_condition(*self.hub)},
         }
 
     def wait_for_images(self, node: str) -> None:
@@ -107,7 +106,7 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
     pool = {"pool": namespace}
     # The same name in two namespaces, two names in one namespace; each gate of another mode.
     stacks = [
-        Stack(control_plane, namespace, values_for(pool, nodeCondition=True), controllers=True),
+        Stack(control_plane, namespace, values_for(pool), controllers=True),
         Stack(control_plane, other_namespace, values_for(pool, mode="startupTaint"), controllers=True),
         Stack(control_plane, namespace, values_for(pool), release="hub.two", controllers=True),
     ]
@@ -142,11 +141,7 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             for node in nodes:
                 one.wait_for_images(node)
             one.wait_for_mark(*nodes)
-        first, second, third = marks
-        wait_until(
-            lambda: all(first.on(node)["conditions"] for node in nodes), SOON_SECONDS, "the condition of the first"
-        )
-        assert all(not one.on(node)["conditions"] for one in (second, third) for node in nodes)
+        first = marks[0]
 
         # Whoever tries to write another's marks is refused by the API server.
         account = stacks[0].find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
@@ -172,7 +167,7 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         kept = [{node: one.on(node) for node in nodes} for one in marks[1:]]
         assert "change node" in cleanup(control_plane, stacks[0])
         for node in nodes:
-            assert first.on(node) == {"labels": set(), "taints": set(), "conditions": set()}
+            assert first.on(node) == {"labels": set(), "taints": set()}
         for one, before in zip(marks[1:], kept, strict=True):
             for node in nodes:
                 assert one.on(node)["taints"] == before[node]["taints"]
@@ -208,7 +203,7 @@ def test_an_uninstall_leaves_nothing_in_any_object_of_the_cluster_also_when_node
     nodes = [f"leaves-nothing-{letter}" for letter in "abc"]
     for node in nodes:
         fake_nodes.create(node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"])
-    stack = Stack(control_plane, namespace, values_for(pool, mode="startupTaint", nodeCondition=True), controllers=True)
+    stack = Stack(control_plane, namespace, values_for(pool, mode="startupTaint"), controllers=True)
     with stack:
         marks = Marks(control_plane, stack)
         for node in nodes:
@@ -219,7 +214,7 @@ def test_an_uninstall_leaves_nothing_in_any_object_of_the_cluster_also_when_node
         fake_nodes.create("leaves-nothing-late", labels=pool, taints=[f"{taint}:NoSchedule"])
         # The search finds what is there, wherever it is.
         found = "\n".join(leftovers(control_plane.api, namespace))
-        for place in ("secrets/", ".metadata.labels", ".spec.taints", ".status.conditions"):
+        for place in ("secrets/", ".metadata.labels", ".spec.taints"):
             assert place in found
         cleanup(control_plane, stack)
         fake_nodes.delete(nodes[1])

@@ -55,7 +55,6 @@ def values_of(namespace: str) -> Object:
     return {
         "podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": {"users": namespace}}}}},
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
-        "imageGate": {"nodeCondition": True},
         "placeholders": [
             {"name": "default", "replicas": 4, **common},
             {"name": "learns", "replicas": 0, "learn": learn, **common},

@@ -46,7 +46,6 @@ GATE: Final = {
     "openAfterSeconds": OPEN_AFTER_SECONDS,
     "pullDeadlineSeconds": DEADLINE_SECONDS,
     "hasPuller": True,
-    "nodeCondition": False,
     "pullerPods": "roost",
 }
 DOCUMENT: Final = policy_document(imageGate=GATE, placeholders=None)

@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import ChangeNode, Notice, SetCondition
+from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.labels import images_condition, pulled_label, pulled_prefix, startup_taint
+from roost_core.placement.labels import pulled_label, pulled_prefix, startup_taint
 from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label
 
@@ -53,7 +53,6 @@ settings = st.builds(
     groups=st.sampled_from(
         [{}, {"puller": ({}, IMAGES)}, {"puller": ({}, IMAGES[:1]), "puller-gpu": ({"pool": "gpu"}, IMAGES[1:])}]
     ),
-    node_condition=st.booleans(),
     pull_deadline_seconds=st.sampled_from([0, 60, 600]),
 )
 labels = st.dictionaries(
@@ -152,8 +151,6 @@ def test_nothing_of_others_is_ever_written(drawn: Any, story: list[Any]) -> None
             assert all(key.startswith(pulled_prefix(RELEASE, NAMESPACE)) for key in action.remove_labels)
             assert action.remove_taints <= {STARTUP.key}
             assert action.uid == world.nodes[action.node].uid
-        elif isinstance(action, SetCondition):
-            assert action.type == images_condition(RELEASE, NAMESPACE)
         else:
             assert isinstance(action, Notice)
 

@@ -27,8 +27,6 @@ CLUSTER_WIDE: dict[str, Callable[[str, str], str]] = {
     "attract_label": lambda release, namespace: labels.attract_label(release, namespace, "default"),
     "attract_prefix": labels.attract_prefix,
     "startup_taint": labels.startup_taint,
-    "readiness_taint": labels.readiness_taint,
-    "images_condition": labels.images_condition,
 }
 # Those of one namespace: two releases in it have two names.
 IN_A_NAMESPACE: dict[str, Callable[[str], str]] = {
@@ -39,7 +37,7 @@ IN_A_NAMESPACE: dict[str, Callable[[str], str]] = {
     "popular_pull_name": lambda release: labels.popular_pull_name(release, "node", "uid", IMAGE),
 }
 # Those are keys of labels, taints and conditions: `<domain>/<name>`, both within Kubernetes' bounds.
-KEYS = ("pulled_label", "attract_label", "startup_taint", "readiness_taint", "images_condition")
+KEYS = ("pulled_label", "attract_label", "startup_taint")
 QUALIFIED = re.compile(r"(?P<domain>[a-z0-9]([-a-z0-9.]*[a-z0-9])?)/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 

@@ -52,9 +52,6 @@ class FakeClient:
     def merge(self, path: str, body: Object, _manager: str) -> Object:
         return self._say("PATCH", path, body)
 
-    def merge_by_key(self, path: str, body: Object, _manager: str) -> Object:
-        return self._say("PATCH", path, body)
-
     def delete(self, path: str, uid: str) -> None:
         self._say("DELETE", path, {"uid": uid})
 

@@ -36,7 +36,6 @@ DOCUMENT = {
         "pullDeadlineSeconds": 90,
         "openAfterSeconds": 7,
         "hasPuller": False,
-        "nodeCondition": True,
         "pullerPods": "zeroToJupyterHub",
         "pullers": [{"name": "p", "nodeSelector": {"pool": "user"}, "images": [SCIPY, GPU]}],
     },
@@ -214,21 +213,15 @@ class TestStartupTaint:
 
 
 class TestOrder:
-    def test_what_unlocks_comes_first_then_what_is_taken_away_then_conditions_then_events(self) -> None:
-        w = world(SCIPY, GPU, node_condition=True)
+    def test_what_unlocks_comes_first_then_what_is_taken_away_then_events(self) -> None:
+        w = world(SCIPY, GPU)
         w.add_node("loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
         w.turn()
         w.list_images(OTHER, GPU, node="loses")
         w.add_node("gains", images=[OTHER, SCIPY])
         w.fail(w.puller("gains"), GPU, NOT_FOUND)
         actions = w.plan().actions
-        assert [type(action).__name__ for action in actions] == [
-            "ChangeNode",
-            "ChangeNode",
-            "SetCondition",
-            "SetCondition",
-            "Notice",
-        ]
+        assert [type(action).__name__ for action in actions] == ["ChangeNode", "ChangeNode", "Notice"]
         first, second = actions[:2]
         assert isinstance(first, ChangeNode)
         assert isinstance(second, ChangeNode)
@@ -309,7 +302,6 @@ class TestSettings:
             "imageGate.pullDeadlineSeconds",
             "imageGate.openAfterSeconds",
             "imageGate.hasPuller",
-            "imageGate.nodeCondition",
             "imageGate.pullerPods",
             "imageGate.pullers[0].images[0]",
         }

@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from roost.controllers.contract.actions import Notice, SetCondition
+from roost.controllers.contract.actions import Notice
 from roost.controllers.image_gate.node_reports import NO_PULLER_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT
 from roost_core.objects.pod import ContainerState, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.labels import images_condition
-from roost_core.release.image_gate import GateMode
-from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
-from tests.unit.controllers.planners import only
+from tests.gate_world import GPU, OTHER, SCIPY, label, world
 
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
 
@@ -28,48 +25,6 @@ DENIED = (
     f'failed to pull and unpack image "{SCIPY}": pull access denied, repository does not exist or may require '
     "authorization: server message: insufficient_scope: authorization failed"
 )
-
-
-class TestCondition:
-    TYPE = images_condition(RELEASE, NAMESPACE)
-
-    def test_it_says_whether_all_images_are_there_and_is_written_on_change_only(self) -> None:
-        w = world(SCIPY, GPU, node_condition=True)
-        puller = w.add_pulling()
-        condition = only(SetCondition, w.turn().actions)
-        assert (condition.type, condition.status, condition.is_transition) == (self.TYPE, "False", True)
-        assert condition.message == f"0 of 2 images are on the node; missing: {SCIPY}, {GPU}"
-        assert not w.turn().actions
-        for image, status, is_transition in ((SCIPY, "False", False), (GPU, "True", True)):
-            w.pulled_event(puller, image)
-            condition = only(SetCondition, w.turn().actions[1:])
-            assert (condition.status, condition.is_transition) == (status, is_transition)
-        w.new_leader()
-        assert not w.turn().actions
-
-    def test_nobody_asked_so_nothing_is_written(self) -> None:
-        w = world()
-        w.add_pulling()
-        assert not w.turn().actions
-
-    @pytest.mark.parametrize("ready", [True, False])
-    @pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.OFF])
-    def test_switched_off_it_goes_once_and_nothing_else_does(self, mode: GateMode, ready: bool) -> None:
-        w = world(mode=mode)
-        w.add_node(ready=ready)
-        others = w.nodes["a"].conditions
-        other_hub = images_condition(RELEASE, "elsewhere")
-        w.nodes["a"] = replace(w.nodes["a"], conditions={**others, self.TYPE: "True", other_hub: "True"})
-        condition = only(SetCondition, w.turn().actions)
-        assert (condition.node, condition.type, condition.status) == ("a", self.TYPE, None)
-        assert w.nodes["a"].conditions == {**others, other_hub: "True"}
-        assert not w.turn().actions
-
-    def test_it_is_true_where_no_image_belongs(self) -> None:
-        w = world(groups={}, node_condition=True)
-        w.add_node()
-        condition = only(SetCondition, w.turn().actions)
-        assert condition.status == "True"
 
 
 class TestFaults:

@@ -66,18 +66,6 @@ ERRORS = {
         "imageGate: {mode: startupTaint}\ncontrollers: {enabled: false}",
         "nothing removes the taint",
     ),
-    "condition without controllers": (
-        "imageGate: {nodeCondition: true}\ncontrollers: {enabled: false}",
-        "only the controllers write it",
-    ),
-    "condition without cluster objects": (
-        "imageGate: {nodeCondition: true}\nclusterResources: false",
-        "the right to patch nodes/status",
-    ),
-    "readiness rule without its condition": (
-        "imageGate: {nodeReadinessRule: true}",
-        "a rule waits for the node condition",
-    ),
     "puller above users": ("priorityClasses: {puller: 0}", "found 0, expected less than priorityClasses.user (0)"),
     "no image's name": (
         'singleuser: {profileList: [{kubespawner_override: {image: "a b"}}]}',
@@ -194,10 +182,6 @@ WARNINGS = {
     "nobody labels nodes": ("controllers: {enabled: false}", "requireLabel only prefers"),
     "no controllers' replicas": ("controllers: {replicas: 0}", "nobody labels nodes or moves placeholders"),
     "controllers without a cluster role": ("clusterResources: false", "let the controllers patch nodes"),
-    "a readiness rule for core nodes": (
-        "imageGate: {nodeCondition: true, nodeReadinessRule: true}",
-        "taints every new node, core nodes too",
-    ),
     "gate opens late": ("imageGate: {openAfterSeconds: 16}", "more than 30 s later than without Roost"),
     "both pull": ("imageGate: {pullerPods: zeroToJupyterHub}", "pulls the same images"),
     "puller below placeholders": ("priorityClasses: {puller: -10}", "a node full of them pulls no image"),

@@ -21,7 +21,6 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ScaleSet,
-    SetCondition,
 )
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
@@ -228,7 +227,7 @@ class Controls:
                 return self._begin_pull(action.body)
             case DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
-            case Notice() | SetCondition() | KeepHistory():
+            case Notice() | KeepHistory():
                 # They change nothing in a replay.
                 pass
             case _:
