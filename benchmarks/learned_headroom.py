@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
+from benchmarks.policy import REPO
 from roost_lab.simulator.setup.shipped import policy_files
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _arms(home: Path, quantiles: Sequence[float], most: int, *, with_warm: bool) -> Iterator[str]:
     """Yield `--values` of each arm."""
     files = policy_files()
-    bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": files["warm-alone"]} if with_warm else {})}
+    warm = REPO / "benchmarks" / "policies" / "warm-alone.yaml"
+    bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": warm} if with_warm else {})}
     for name, base in bases.items():
         for quantile in (None, *quantiles):
             learn = {"quantile": quantile, "min": 0, "max": most, "bootSeconds": 300, "timeZone": "UTC"}
