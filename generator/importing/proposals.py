@@ -13,10 +13,10 @@ from generator.checks.contract import at, listing, mapping, number
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
-from generator.importing.profile_pools import needs_device, pool_sets
+from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
 from generator.importing.result import ImportResult
 from generator.importing.source import Path, child
-from generator.importing.user_pods import UNKNOWN_IMAGE, user_pods
+from generator.importing.user_pods import user_pods
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 
@@ -77,7 +77,7 @@ def propose(
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
         # A seat with a GPU is a machine that nobody uses.
-        if values and not any(map(needs_device, listing(values.get("placeholders")))):
+        if values and not any(device_of(one, {}) for one in listing(values.get("placeholders"))):
             proposals.append(Proposal(reason, values))
     if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
@@ -94,11 +94,11 @@ def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Pr
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
     names = [name for one in sets if isinstance(name := at(one, "name"), str)]
     profiles = child(result.hub.data, "singleuser", "profileList") if result.hub is not None else None
-    found = [pool for pool in pool_sets(profiles, now, names) if _is_valid(result, [*sets, pool.entry])]
+    found = [(entry, why) for entry, why in pool_sets(profiles, now, names) if _is_valid(result, [*sets, entry])]
     if not found:
         return []
-    values = {"placeholders": [*sets, *(pool.entry for pool in found)]}
-    return [Proposal(_POOLS, values, tuple(pool.comment for pool in found))]
+    values = {"placeholders": [*sets, *(entry for entry, _ in found)]}
+    return [Proposal(_POOLS, values, tuple(why for _, why in found))]
 
 
 def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:

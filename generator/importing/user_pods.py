@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
-from generator.importing.profile_pools import SIZES
-from generator.importing.quantities import cpu_quantity, spawner_memory
+from generator.importing.profile_pools import (
+    UNKNOWN_IMAGE,
+    UNLISTED,
+    Kind,
+    Traits,
+    kinds_of,
+    named_profiles,
+    own_sizes,
+    size_traits,
+)
 from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
-from generator.importing.source import HubSection, child
+from generator.importing.source import HubSection
 from generator.importing.users import PURPOSE_TERM
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
-
-Traits = Mapping[str, Any]
-_Kind = tuple[tuple[str, ...], Traits]
-
-# Whose image nobody can name beforehand: it is typed, or built.
-UNLISTED: Final = "an image of their own"
-UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
-# Options multiply.
-_MOST_KINDS: Final = 500
 
 
 class UserPod(NamedTuple):
@@ -52,10 +51,9 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     }
     usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
     taken: set[str] = set()
-    kinds: list[_Kind] = []
-    for place, profile in enumerate(listing(usual.get("profile_list")), start=1):
-        name = text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}"
-        kinds += _kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name)
+    kinds: list[Kind] = []
+    for place, (name, profile) in enumerate(named_profiles(usual.get("profile_list")), start=1):
+        kinds += kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name)
         taken.add(name)
     if not kinds and not result.is_binder:
         kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
@@ -88,12 +86,7 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
         "extra_labels": single.get("extraLabels"),
         "priority": at(priorities, "defaultPriority") if at(priorities, "enabled") is True else None,
         "profile_list": single.get("profileList"),
-        **{
-            f"{short}_{part}": at(single, key, part)
-            for key, short in (("cpu", "cpu"), ("memory", "mem"))
-            for part in ("guarantee", "limit")
-        },
-        **{f"extra_resource_{part}": at(single, "extraResource", part) for part in ("limits", "guarantees")},
+        **size_traits(single),
     }
 
 
@@ -102,38 +95,8 @@ def _reference(image: object) -> str:
     return f"{name}:{tag}" if name and tag else text(name)
 
 
-def _kinds_of(usual: Traits, profile: object, name: str) -> list[_Kind]:
-    """Whoever takes a profile: with the usual choices first."""
-    kinds: list[_Kind] = [((name,), _overridden(usual, profile))]
-    for option in mapping(child(profile, "profile_options")).values():
-        choices = sorted(
-            mapping(child(option, "choices")).items(), key=lambda one: child(one[1], "default") is not True
-        )
-        if any(child(option, key, "enabled") is True for key in ("unlisted_choice", "dynamic_image_building")):
-            choices.append((UNLISTED, child(option, "unlisted_choice")))
-        kinds = [
-            ((*chosen, str(key)), _overridden(traits, choice)) for key, choice in choices for chosen, traits in kinds
-        ][:_MOST_KINDS] or kinds
-    return kinds
-
-
-def _overridden(traits: Traits, holder: object) -> Traits:
-    """KubeSpawner merges dictionaries, and replaces all else."""
-    changed = dict(traits)
-    for name, value in mapping(child(holder, "kubespawner_override")).items():
-        before = {} if changed.get(name) is None else changed[name]
-        changed[name] = UNKNOWN_IMAGE if isinstance(value, str) and "{value}" in value else value
-        if isinstance(value, dict) and isinstance(before, dict):
-            changed[name] = {key: item for key, item in {**before, **value}.items() if item is not None}
-    return changed
-
-
 def _pod_of(traits: Traits) -> dict[str, Any]:
-    sizes: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
-    for part, name, key in SIZES:
-        size = cpu_quantity(traits.get(key)) if name == "cpu" else spawner_memory(traits.get(key))
-        if size is not None:
-            sizes[part][name] = size
+    sizes = own_sizes(traits)
     for part, key in (("requests", "extra_resource_guarantees"), ("limits", "extra_resource_limits")):
         sizes[part] |= {name: str(amount) for name, amount in mapping(traits.get(key)).items() if amount is not None}
     # As the API server's defaults are.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from generator.importing.profile_pools import User, default_user
+from generator.importing.profile_pools import Traits, default_kind, nodes_unlike, room_of, size_traits
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
@@ -54,19 +54,18 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
 
 
-def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
-    """A user's size: as the hub writes it for `roost validate`, and (returned) in Kubernetes quantities."""
+def map_users(draft: Draft, charts: Charts) -> Traits:
+    """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is told."""
     hub = charts.hub
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    for kind in ("cpu", "memory"):
-        for part, sizes in (("guarantee", requests), ("limit", limits)):
+    traits = size_traits(child(hub.data, "singleuser"))
+    if charts.binder is None and "mem_guarantee" not in traits and not hub.is_deleted("singleuser.memory.guarantee"):
+        # The chart's default; BinderHub's chart takes it away.
+        traits["mem_guarantee"] = "1G"
+    for kind, short in (("cpu", "cpu"), ("memory", "mem")):
+        for part in ("guarantee", "limit"):
             dotted = f"singleuser.{kind}.{part}"
-            value = hub.get(dotted, "any")
-            has_default = (kind, part) == ("memory", "guarantee") and charts.binder is None
-            if value is None and has_default and not hub.is_deleted(dotted):
-                # The chart's default; BinderHub's chart takes it away.
-                value = "1G"
+            hub.get(dotted, "any")
+            value = traits.get(f"{short}_{part}")
             if value in (None, 0, "", "0"):
                 continue
             size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
@@ -74,26 +73,17 @@ def map_users(draft: Draft, charts: Charts) -> dict[str, dict[str, str]]:
                 expected = "a number of CPUs" if kind == "cpu" else "bytes, or a number with K, M, G or T"
                 draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
                 continue
-            sizes[kind] = size
             draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
-    for part, sizes in (("guarantees", requests), ("limits", limits)):
+    for part in ("guarantees", "limits"):
         for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
             amount = quantity(value)
             if amount is not None and amount >= 0:
-                sizes[name] = str(value)
                 source = (*hub.path, "singleuser", "extraResource", part)
                 draft.put_each(f"singleuser.extraResource.{part}", {name: value}, source)
             else:
                 key = ("singleuser", "extraResource", part, name)
                 draft.reject(hub, key, "expected a Kubernetes quantity")
-    # Kubernetes takes a limit for the request of an extended resource.
-    for name, value in limits.items():
-        if "/" in name:
-            requests.setdefault(name, value)
-    for name, least in requests.items():
-        if name in limits and (quantity(limits[name]) or 0) < (quantity(least) or 0):
-            del limits[name]
-    return {"requests": requests, "limits": limits}
+    return traits
 
 
 def _amount(value: object, quantity: str) -> object:
@@ -103,8 +93,8 @@ def _amount(value: object, quantity: str) -> object:
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
 
 
-def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, dict[str, str]]) -> None:
-    """Map the hub's placeholders to one set, and where users may go to what every set inherits."""
+def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits) -> None:
+    """Map the hub's placeholders to one set, and where users may go to what every set inherits. sizes: of a user."""
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
     replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
@@ -115,8 +105,9 @@ def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, dict[str,
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    usual = _map_placeholder_nodes(draft, hub)._replace(requests=user["requests"], limits=user["limits"])
-    typical = default_user(usual, hub.get("singleuser.profileList", "any"))
+    traits = {**sizes, **_map_placeholder_nodes(draft, hub)}
+    titles, typical = default_kind(traits, hub.get("singleuser.profileList", "any"))
+    usual, room = room_of(traits), room_of(typical)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
@@ -124,26 +115,27 @@ def map_placeholders(draft: Draft, hub: HubSection, user: Mapping[str, dict[str,
         own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
     # The usual user first: should Roost reject what a profile says, that remains.
-    for stood_for in [usual, typical] if typical.is_unlike(usual) else [usual]:
-        resources, comments = _placeholder_size(sized, stood_for)
+    for whose, stood_for in {"one user": usual, f"a user of {', '.join(titles)}, the default profile": room}.items():
+        if stood_for is room == usual:
+            break
+        resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
         entry: dict[str, object] = {"name": "default", "replicas": replicas}
         if resources:
             entry["resources"] = resources
-        draft.put("placeholders", [entry | stood_for.nodes_unlike(usual)], source, *comments)
+        draft.put("placeholders", [entry | nodes_unlike(stood_for, usual)], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
 
 
-def _placeholder_size(own: Mapping[str, Mapping[str, str]], user: User) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """A placeholder as large as the user, or as the hub's `own`; and what to say of it."""
+def _placeholder_size(
+    own: Mapping[str, Mapping[str, str]], user: Mapping[str, Mapping[str, str]], whose: str
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the user's size."""
     comments = ["Placeholders as zero-to-jupyterhub kept them: no more than there."]
-    sizes = {"requests": dict(user.requests), "limits": dict(user.limits)}
+    sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
     if own:
-        resources = {part: dict(amounts) for part, amounts in own.items()}
-        comments += _raise_to_user(resources, sizes)
-        sizes = resources
-    elif any(sizes.values()):
-        whose = f"a user of {', '.join(user.titles)}, the default profile" if user.titles else "one user"
+        comments += _raise_to_user(sizes, user.get("requests", {}))
+    elif sizes:
         comments.append(f"One is as large as {whose}. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
 
@@ -156,7 +148,7 @@ def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
     return {}, (*hub.path, "singleuser", "nodeSelector")
 
 
-def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> User:
+def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> Traits:
     """Placeholders may go where users may; as defaults, which further sets inherit."""
     why = ("Where users may go, for every set of placeholders.",)
     at = (*hub.path, "scheduling", "userPods", "tolerations")
@@ -178,8 +170,7 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> User:
         "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller runs on these."
     )
     draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
-    texts = {key: value for key, value in selector.items() if isinstance(value, str)}
-    return User(texts, [*tolerations, *extra], terms, {}, {})
+    return {"node_selector": selector, "tolerations": [*tolerations, *extra], "node_affinity_required": terms}
 
 
 def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
@@ -201,13 +192,13 @@ def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
     return [*terms, *own]
 
 
-def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Make a given placeholder at least one user's size; say what was raised."""
+def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]) -> list[str]:
+    """Make a given placeholder request at least what one user does; say what was raised."""
     requests, limits = resources.setdefault("requests", {}), resources.setdefault("limits", {})
     for name, value in limits.items():
         requests.setdefault(name, value)
     raised: list[str] = []
-    for name, least in user["requests"].items():
+    for name, least in user.items():
         if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
             if name in requests:
                 raised.append(
